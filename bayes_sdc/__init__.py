@@ -1,0 +1,1 @@
+"""Bayesian statistical disclosure control: the public names."""

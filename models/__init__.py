@@ -1,0 +1,1 @@
+"""The PyMC models, one a file."""
