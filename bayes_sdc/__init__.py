@@ -1,1 +1,18 @@
 """Bayesian statistical disclosure control: the public names."""
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.flows.fit import fit_flows
+from bayes_sdc.flows.intruder import IntruderRisk, intruder_risk, repeat_risk
+from bayes_sdc.flows.synthesis import synthesize
+from bayes_sdc.flows.table import FlowTable, read_flows
+
+__all__ = [
+    "FlowTable",
+    "InputError",
+    "IntruderRisk",
+    "fit_flows",
+    "intruder_risk",
+    "read_flows",
+    "repeat_risk",
+    "synthesize",
+]

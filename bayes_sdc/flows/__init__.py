@@ -1,1 +1,1 @@
-
+"""Origin-destination tables, in the order the data go."""

@@ -1,1 +1,1 @@
-
+"""Reports: templates and plots; they read results and compute nothing."""

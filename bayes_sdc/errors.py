@@ -1,0 +1,5 @@
+"""The one error the package raises for input it cannot use."""
+
+
+class InputError(ValueError):
+    """What was handed in cannot be used; the message says where, why and what to do."""

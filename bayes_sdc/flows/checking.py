@@ -1,0 +1,250 @@
+"""What may stand in a count or code cell, and the words for what may not.
+
+Every distinct value of a column is judged once and the verdict is spread over the rows, so the
+rules can be plain exact Python and a large table is still read in about a second.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+Rows = npt.NDArray[np.intp]
+Flaw = Literal["missing", "negative", "fraction", "infinite", "text", "no code", "number as code"]
+
+LARGEST_COUNT = 2**53  # up to here a count is exact as a float too
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
+INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
+PADDED = re.compile(r"0*([0-9]+)(\.0+)?")
+
+SAID: dict[Flaw, tuple[str, str]] = {
+    "missing": ("missing count", "give the row a count or remove the row"),
+    "negative": ("negative count", "counts are 0 or more"),
+    "fraction": ("fractional count", "counts are whole numbers; weighted estimates do not fit"),
+    "infinite": ("count that is infinite or beyond 2^53", "correct the count"),
+    "text": ("count that is not a number", "write plain digits, without thousands separators"),
+    "no code": ("missing code", "give every row a code; total rows do not belong in the table"),
+    "number as code": (
+        "code that is not text",
+        "read the column as text, because 1001.0 is not a code",
+    ),
+}
+SUPPRESSED = (
+    "; -1 and d are marks of suppressed cells in published tables: "
+    "use the confidential counts, or remove these rows"
+)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Rows that share one flaw, with the value found in each of the first few."""
+
+    what: str
+    columns: tuple[str, ...]
+    rows: Rows
+    values: tuple[object, ...]
+    remedy: str
+
+    def text(self, lines: npt.NDArray[np.int64] | None) -> str:
+        """Say how many rows, the first five of them, and the remedy."""
+        places = [
+            f"row {row + 1}" + ("" if lines is None else f" (line {lines[row]})") + f" {value!r}"
+            for row, value in zip(self.rows[:5].tolist(), self.values, strict=True)
+        ]
+        rows = "1 row" if len(self.rows) == 1 else f"{len(self.rows):,} rows"
+        more = " and so on" if len(self.rows) > 5 else ""
+        return (
+            f"{name_columns(self.columns)}: {self.what} in {rows}: "
+            f"{', '.join(places)}{more}. Remedy: {self.remedy}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Codes:
+    """A column of codes as text: ``labels`` in sorted order, and for each row a place in them.
+
+    The place is -1 in rows without a usable code, which are listed in ``problems``.
+    """
+
+    labels: tuple[str, ...]
+    places: Rows
+    problems: tuple[Problem, ...]
+    numbers: bool  # some codes came as integers
+
+    def texts(self) -> npt.NDArray[np.object_]:
+        """Return the code of every row."""
+        return np.array(self.labels, dtype=object)[self.places]
+
+
+def name_columns(names: tuple[str, ...]) -> str:
+    """Return ``column 'a'`` or ``columns 'a', 'b'``."""
+    return ("column " if len(names) == 1 else "columns ") + ", ".join(map(repr, names))
+
+
+def read_codes(column: pd.Series, name: str) -> Codes:
+    """Turn a column into text codes; integers become text, other numbers are a problem."""
+    places, values = _distinct(column)
+    flaws = [_code_flaw(value) for value in values]
+    texts = [str(value) if flaw is None else "" for value, flaw in zip(values, flaws, strict=True)]
+    labels = sorted({t for t, flaw in zip(texts, flaws, strict=True) if flaw is None})
+    rank = {label: i for i, label in enumerate(labels)}
+    moved = [rank[t] if f is None else -1 for t, f in zip(texts, flaws, strict=True)]
+    return Codes(
+        labels=tuple(labels),
+        places=np.array(moved, dtype=np.intp)[places],
+        problems=tuple(_problems(name, places, values, flaws)),
+        numbers=any(isinstance(value, int | np.integer) for value in values),
+    )
+
+
+def read_counts(column: pd.Series, name: str) -> tuple[npt.NDArray[np.int64], tuple[Problem, ...]]:
+    """Turn a column into whole counts; rows with a problem get 0."""
+    places, values = _distinct(column)
+    parsed = [_parse_count(value) for value in values]
+    numbers = np.array([p if isinstance(p, int) else 0 for p in parsed], dtype=np.int64)
+    flaws: list[Flaw | None] = [p if isinstance(p, str) else None for p in parsed]
+    return numbers[places], tuple(_problems(name, places, values, flaws))
+
+
+def duplicates(
+    froms: Codes, tos: Codes, by: Sequence[Codes], wanted: tuple[str, ...]
+) -> Iterable[Problem]:
+    """Refuse a pair that has more than one row in its group."""
+    keys = pd.DataFrame({i: codes.places for i, codes in enumerate((*by, froms, tos))})
+    twice = (keys.duplicated(keep=False) & (keys >= 0).all(axis=1)).to_numpy()
+    if twice.any():
+        rows = np.flatnonzero(twice)
+        shown = tuple(
+            ">".join(codes.labels[codes.places[row]] for codes in (froms, tos)) for row in rows[:5]
+        )
+        within = " in the same group" if by else ""
+        yield Problem(
+            f"the same origin and destination{within} more than once",
+            wanted[:2],
+            rows,
+            shown,
+            "add the rows up, or name the column that tells them apart in groups",
+        )
+
+
+def own_area(froms: Codes, tos: Codes) -> npt.NDArray[np.bool_]:
+    """Return which rows have the same code as origin and destination."""
+    place_in_tos = {label: i for i, label in enumerate(tos.labels)}
+    # -2 matches no place, not even the -1 of a missing code
+    same = np.array([place_in_tos.get(label, -2) for label in froms.labels] + [-2], dtype=np.intp)
+    return np.asarray(same[froms.places] == tos.places)
+
+
+def own_area_across_groups(
+    own: npt.NDArray[np.bool_], by: Sequence[Codes], names: tuple[str, ...]
+) -> Iterable[Problem]:
+    """Refuse own-area rows that cross groups: area codes that are unique only within a state.
+
+    County 001 of one state and county 001 of another would pass as the same area, and a flow
+    between them would be released as it is.
+    """
+    if len(by) != 2 or not set(by[0].labels) & set(by[1].labels):
+        return
+    texts = [np.array([*codes.labels, ""], dtype=object)[codes.places] for codes in by]
+    rows = np.flatnonzero(own & (texts[0] != texts[1]))
+    if rows.size:
+        yield Problem(
+            "origin and destination have the same code but lie in different groups",
+            names,
+            rows,
+            tuple(f"{texts[0][row]}>{texts[1][row]}" for row in rows[:5]),
+            "codes must be unique in the whole table: put the group in front of the area code",
+        )
+
+
+def padding_variants(codes: Iterable[str]) -> list[tuple[str, ...]]:
+    """Return the sets of codes that differ only in leading zeros, ``.0`` or outer spaces.
+
+    >>> padding_variants(["01001", "1001", "1001.0", "01003"])
+    [('01001', '1001', '1001.0')]
+    """
+    alike: dict[str, list[str]] = {}
+    for code in sorted(set(codes)):
+        bare = code.strip()
+        match = PADDED.fullmatch(bare)
+        alike.setdefault(match[1] if match else bare, []).append(code)
+    return [tuple(found) for found in alike.values() if len(found) > 1]
+
+
+def _distinct(column: pd.Series) -> tuple[Rows, list[Any]]:
+    """Return the distinct values and, for each row, the place of its value among them."""
+    values = column.astype(object)
+    if pd.api.types.infer_dtype(values, skipna=True).startswith("mixed"):
+        # 1, 1.0 and True are equal and would hide one another, so no value stands for another
+        return np.arange(len(values)), list(values)
+    places, distinct = pd.factorize(values, use_na_sentinel=False)
+    return places, list(distinct)
+
+
+def _is_missing(value: Any) -> bool:
+    # None, NaN, NaT and NA; a list in a cell is not missing, and isna would return an array
+    return pd.api.types.is_scalar(value) and bool(pd.isna(value))
+
+
+def _code_flaw(value: object) -> Flaw | None:
+    if _is_missing(value):
+        return "no code"
+    if isinstance(value, str):
+        return None if value.strip() else "no code"
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return None
+    return "number as code"
+
+
+def _parse_count(value: Any) -> int | Flaw:
+    """Return the count that a cell stands for, or what is wrong with it.
+
+    >>> [_parse_count(v) for v in (" 7 ", "3.0", 1e9, "1e400", "1,076", "d", -1, 3.5, True)]
+    [7, 3, 1000000000, 'infinite', 'text', 'text', 'negative', 'fraction', 'text']
+    """
+    if _is_missing(value):
+        return "missing"
+    if isinstance(value, bool | np.bool_):
+        return "text"
+    # repr of a float is its shortest exact text, so one rule serves numbers and text
+    text = repr(float(value)) if isinstance(value, float | np.floating) else str(value).strip()
+    if not text:
+        return "missing"
+    if INFINITE.fullmatch(text):
+        return "infinite"
+    if not NUMBER.fullmatch(text):
+        return "text"
+    number = Decimal(text)
+    if number < 0:
+        return "negative"
+    if number > LARGEST_COUNT:
+        return "infinite"
+    # a number in the range is safe to expand, however it was written
+    whole = int(number)
+    return whole if whole == number else "fraction"
+
+
+def _problems(
+    name: str, places: Rows, values: list[Any], flaws: list[Flaw | None]
+) -> Iterable[Problem]:
+    for flaw, (what, remedy) in SAID.items():
+        bad = [i for i, found in enumerate(flaws) if found == flaw]
+        if bad:
+            rows = np.flatnonzero(np.isin(places, bad))
+            shown = tuple(_plain(values[places[row]]) for row in rows[:5])
+            marked = any(_is_suppression_mark(values[i]) for i in bad)
+            yield Problem(what, (name,), rows, shown, remedy + (SUPPRESSED if marked else ""))
+
+
+def _is_suppression_mark(value: object) -> bool:
+    return str(value).strip().lower() in {"-1", "-1.0", "d"}
+
+
+def _plain(value: object) -> object:
+    # so that messages say -1 and not np.int64(-1)
+    return value.item() if isinstance(value, np.generic) else value

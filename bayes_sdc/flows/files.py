@@ -1,0 +1,228 @@
+"""File formats at the edge: bytes to a data frame, and back in the same format.
+
+CSV is read by the standard ``csv`` module in strict mode, not by pandas, because every cell must
+stay the text it is, a ragged line must be an error, and messages need the line of the file.
+"""
+
+import csv
+import gzip
+import hashlib
+import io
+import os
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bayes_sdc.errors import InputError
+
+SEPARATORS = (",", ";", "\t", "|")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a table was stored, so that the release can be stored the same way.
+
+    Parameters
+    ----------
+    format
+        ``"csv"`` or ``"parquet"``.
+    separator, encoding, line_end
+        Of the CSV file; ``"utf-8-sig"`` is UTF-8 with a byte-order mark.
+    gzipped
+        Whether the file was compressed with gzip.
+    """
+
+    format: Literal["csv", "parquet"] = "csv"
+    separator: str = ","
+    encoding: str = "utf-8"
+    line_end: str = "\n"
+    gzipped: bool = False
+
+    @property
+    def suffix(self) -> str:
+        """The usual ending of a file name in this format."""
+        return f".{self.format}" + (".gz" if self.gzipped else "")
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A source as it came: frame, where it came from, and what was seen on the way."""
+
+    frame: pd.DataFrame
+    source: str
+    dialect: Dialect
+    sha256: str | None = None  # of the file; a frame has none yet
+    lines: npt.NDArray[np.int64] | None = None  # line of the CSV file for each row
+    notes: tuple[str, ...] = field(default=())
+
+
+def load(source: Any, wanted: Sequence[str]) -> Loaded:
+    """Read a path, or take a data frame of any kind narwhals knows; ``wanted`` are its columns."""
+    if isinstance(source, str | os.PathLike):
+        return _load_file(Path(source), wanted)
+    if isinstance(source, pd.DataFrame):
+        return Loaded(source.copy(), "DataFrame", Dialect())
+    try:
+        native = nw.from_native(source)
+    except TypeError as error:
+        kind = type(source).__name__
+        raise InputError(f"expected a path or a data frame, got {kind}") from error
+    eager = native.collect() if isinstance(native, nw.LazyFrame) else native
+    return Loaded(_from_arrow(eager.to_arrow()), "DataFrame", Dialect())
+
+
+def _load_file(path: Path, wanted: Sequence[str]) -> Loaded:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    sha256 = hashlib.sha256(data).hexdigest()
+    gzipped = data.startswith(b"\x1f\x8b")
+    if gzipped:
+        try:
+            data = gzip.decompress(data)
+        except (EOFError, OSError, zlib.error) as error:
+            raise InputError(f"{path.name}: damaged gzip file ({error})") from error
+    if data.startswith(b"PAR1"):
+        dialect = Dialect(format="parquet", gzipped=gzipped)
+        return Loaded(_read_parquet(data, path.name), path.name, dialect, sha256)
+    if data.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
+        raise InputError(f"{path.name}: a zip archive or Excel workbook; save it as CSV or Parquet")
+    frame, lines, dialect, notes = _read_csv(data, path.name, gzipped, wanted)
+    return Loaded(frame, path.name, dialect, sha256, lines, notes)
+
+
+def _from_arrow(table: pa.Table) -> pd.DataFrame:
+    # Arrow types are kept: integers with gaps stay integers, and a stored index stays a column.
+    frame = table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
+    return cast(pd.DataFrame, frame)
+
+
+def _read_parquet(data: bytes, name: str) -> pd.DataFrame:
+    try:
+        return _from_arrow(pq.read_table(pa.BufferReader(data)))
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{name}: damaged Parquet file ({error})") from error
+
+
+def _read_csv(
+    data: bytes, name: str, gzipped: bool, wanted: Sequence[str]
+) -> tuple[pd.DataFrame, npt.NDArray[np.int64], Dialect, tuple[str, ...]]:
+    text, encoding = _decode(data)
+    if not text.strip():
+        raise InputError(f"{name}: the file is empty")
+    separator = _find_separator(text, wanted)
+    try:
+        header, rows, lines, blank = _parse(text, separator)
+    except csv.Error as error:
+        raise InputError(
+            f"{name}: not a valid CSV file ({error}); look for a quotation mark that is not closed"
+        ) from error
+    _check_widths(name, header, rows, lines, separator)
+    columns = zip(*rows, strict=True) if rows else ((),) * len(header)
+    frame = pd.DataFrame({i: pd.Series(c, dtype=str) for i, c in enumerate(columns)})
+    frame.columns = pd.Index(header)  # only now, because names may occur twice
+
+    first_end = text.find("\n")
+    windows = first_end > 0 and text[first_end - 1] == "\r"
+    dialect = Dialect("csv", separator, encoding, "\r\n" if windows else "\n", gzipped)
+    seen = []
+    if encoding == "utf-8-sig":
+        seen.append("encoding: UTF-8 with a byte-order mark")
+    elif encoding != "utf-8":
+        seen.append(f"encoding: read as {encoding}, because the bytes are not UTF-8")
+    if separator != ",":
+        seen.append(f"separator: {separator!r}")
+    if blank:
+        seen.append(f"{blank:,} blank lines skipped")
+    return frame, np.asarray(lines, dtype=np.int64), dialect, tuple(seen)
+
+
+def _decode(data: bytes) -> tuple[str, str]:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        encodings = ["utf-16"]
+    else:
+        encodings = ["utf-8-sig" if data.startswith(b"\xef\xbb\xbf") else "utf-8"]
+    for encoding in [*encodings, "latin-1"]:
+        try:
+            return data.decode(encoding), encoding
+        except UnicodeDecodeError:
+            continue
+    raise AssertionError("latin-1 decodes every byte")  # pragma: no cover
+
+
+def _find_separator(text: str, wanted: Sequence[str]) -> str:
+    """Return the separator that yields most of the named columns; ties go to most columns."""
+
+    def yield_of(separator: str) -> tuple[int, int]:
+        try:
+            header = next(csv.reader(io.StringIO(text, newline=""), delimiter=separator), [])
+        except csv.Error:
+            return 0, 0
+        return sum(name in header for name in wanted), len(header)
+
+    return max(SEPARATORS, key=yield_of)
+
+
+def _parse(text: str, separator: str) -> tuple[list[str], list[list[str]], list[int], int]:
+    """Split into header, rows, the line each row starts on, and the number of blank lines."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    blank = 0
+    start = 1
+    for row in reader:
+        if row:
+            rows.append(row)
+            lines.append(start)
+        else:
+            blank += 1
+        start = reader.line_num + 1
+    return rows[0], rows[1:], lines[1:], blank
+
+
+def _check_widths(
+    name: str, header: list[str], rows: list[list[str]], lines: list[int], separator: str
+) -> None:
+    ragged = [i for i, row in enumerate(rows) if len(row) != len(header)]
+    if ragged:
+        shown = "; ".join(
+            f"row {i + 1} (line {lines[i]}): {len(rows[i])} fields" for i in ragged[:5]
+        )
+        raise InputError(
+            f"{name}: {len(ragged):,} rows do not have the {len(header)} fields of the header: "
+            f"{shown}. Put text that contains the separator {separator!r} in quotation marks, "
+            "and remove footers"
+        )
+
+
+def encode(frame: pd.DataFrame, dialect: Dialect) -> bytes:
+    """Return the bytes of a file that holds ``frame``; the same frame gives the same bytes."""
+    if dialect.format == "parquet":
+        arrays = [pa.Array.from_pandas(frame.iloc[:, i]) for i in range(frame.shape[1])]
+        sink = pa.BufferOutputStream()
+        pq.write_table(pa.Table.from_arrays(arrays, names=list(map(str, frame.columns))), sink)
+        data: bytes = sink.getvalue().to_pybytes()
+    else:
+        text = frame.to_csv(index=False, sep=dialect.separator, lineterminator=dialect.line_end)
+        data = text.encode(dialect.encoding)
+    return gzip.compress(data, mtime=0) if dialect.gzipped else data
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write ``data`` so that ``path`` holds the old content or the new, never a part."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(data)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,91 @@
+"""The small cells of a table as flat arrays: one index space for all groups.
+
+A group has its own effect for each of its origins and destinations, so an area that occurs in
+several groups has several effects, labelled ``group|area``. Every module that computes works on
+these arrays; labels come back at the edges.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from bayes_sdc.flows.table import FlowTable
+
+Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+class Layout(NamedTuple):
+    """Flat arrays of the small cells; cells are sorted by group, origin, destination."""
+
+    y: Indices  # (cell,) count minus low, 0..upper
+    group: Indices  # (cell,) position in groups
+    origin: Indices  # (cell,) position in origin_effects; never decreasing
+    destination: Indices  # (cell,) position in destination_effects
+    group_of_origin: Indices  # (origin_effect,)
+    group_of_destination: Indices  # (destination_effect,)
+    upper: int
+    cells: list[str]
+    groups: list[str]
+    origin_effects: list[str]
+    destination_effects: list[str]
+
+
+def layout(table: FlowTable) -> Layout:
+    """Number the groups and the effects of a table's small cells."""
+    cells = table.cells
+    group, groups = pd.factorize(cells["group"], sort=True)
+    origin, origin_effects, group_of_origin = _effects(cells, "origin", group)
+    destination, destination_effects, group_of_destination = _effects(cells, "destination", group)
+    return Layout(
+        y=cells["y"].to_numpy(np.int64),
+        group=group.astype(np.int64),
+        origin=origin,
+        destination=destination,
+        group_of_origin=group_of_origin,
+        group_of_destination=group_of_destination,
+        upper=table.high - table.low,
+        cells=[str(label) for label in cells.index],
+        groups=[str(label) for label in groups],
+        origin_effects=origin_effects,
+        destination_effects=destination_effects,
+    )
+
+
+def _effects(
+    cells: pd.DataFrame, side: str, group: np.ndarray
+) -> tuple[Indices, list[str], Indices]:
+    """Number the distinct (group, area) pairs in sorted order."""
+    area, areas = pd.factorize(cells[side], sort=True)
+    pairs, index = np.unique(group * max(len(areas), 1) + area, return_inverse=True)
+    group_of_effect, area_of_effect = np.divmod(pairs, max(len(areas), 1))
+    names = pd.Series(cells["group"].to_numpy(), index=group).groupby(level=0).first()
+    labels = [
+        f"{names.iloc[g]}|{areas[a]}" for g, a in zip(group_of_effect, area_of_effect, strict=True)
+    ]
+    return index.astype(np.int64), labels, group_of_effect.astype(np.int64)
+
+
+def subset(whole: Layout, groups: Indices) -> Layout:
+    """Keep some groups (positions in ascending order), renumbered."""
+    keep = np.isin(whole.group, groups)
+    keep_origin = np.isin(whole.group_of_origin, groups)
+    keep_destination = np.isin(whole.group_of_destination, groups)
+    new_origin, new_destination = np.cumsum(keep_origin) - 1, np.cumsum(keep_destination) - 1
+    return Layout(
+        y=whole.y[keep],
+        group=np.searchsorted(groups, whole.group[keep]),
+        origin=new_origin[whole.origin[keep]],
+        destination=new_destination[whole.destination[keep]],
+        group_of_origin=np.searchsorted(groups, whole.group_of_origin[keep_origin]),
+        group_of_destination=np.searchsorted(groups, whole.group_of_destination[keep_destination]),
+        upper=whole.upper,
+        cells=[label for label, kept in zip(whole.cells, keep, strict=True) if kept],
+        groups=[whole.groups[g] for g in groups],
+        origin_effects=_kept(whole.origin_effects, keep_origin),
+        destination_effects=_kept(whole.destination_effects, keep_destination),
+    )
+
+
+def _kept(labels: list[str], keep: np.ndarray) -> list[str]:
+    return [label for label, kept in zip(labels, keep, strict=True) if kept]

@@ -1,0 +1,179 @@
+"""NUTS for many groups: the model is compiled once per shape, not once per group.
+
+Compiling takes seconds and sampling a small group a fraction of one, so groups are sorted into
+buckets of similar size and padded to the bucket's shape. Padding is exact: an extra cell has the
+log rate lowered by :data:`EMPTY`, so that its count 0 has probability one whatever the parameters,
+and an extra effect touches no count and keeps its standard normal prior.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayes_sdc.flows.layout import Indices, Layout, subset
+from bayes_sdc.models import migration
+
+EMPTY = -800.0  # exp(-800) is 0 in double precision
+COMPILATION = 2_500  # what a compilation costs, in cells that could be sampled meanwhile (measured)
+LOW_RANK_FROM = 30  # cells; below it the estimate of the correlations costs more than it gives
+VARIABLES = [
+    "alpha", "delta", "mu_beta", "mu_gamma", "phi_beta", "phi_gamma", "beta", "gamma",
+]  # fmt: skip
+STATISTICS = ["diverging", "energy", "step_size", "n_steps", "energy_error"]
+
+
+class Bucket(NamedTuple):
+    """Groups that share one compiled model."""
+
+    cells: int
+    origins: int
+    destinations: int
+    groups: Indices
+
+
+class GroupDraws(NamedTuple):
+    """The posterior of one group: arrays (chain, draw) or (chain, draw, effect), by name."""
+
+    group: int
+    posterior: dict[str, np.ndarray]
+    statistics: dict[str, np.ndarray]
+
+
+def shape_buckets(cells: Layout) -> list[Bucket]:
+    """Sort groups into the buckets that take the least time together.
+
+    A bucket costs one compilation, and each of its groups costs what its largest one does. With
+    the groups sorted by size, the best cuts follow by dynamic programming.
+    """
+    n_groups = len(cells.groups)
+    n_cells = np.bincount(cells.group, minlength=n_groups)
+    n_origins = np.bincount(cells.group_of_origin, minlength=n_groups)
+    n_destinations = np.bincount(cells.group_of_destination, minlength=n_groups)
+    sizes, how_many = np.unique(n_cells, return_counts=True)
+    before = np.concatenate([[0], np.cumsum(how_many)])
+    best, cut = np.zeros(len(sizes) + 1), np.zeros(len(sizes) + 1, np.int64)
+    for end in range(1, len(sizes) + 1):
+        cost = best[:end] + COMPILATION + (before[end] - before[:end]) * sizes[end - 1]
+        cut[end] = np.argmin(cost)
+        best[end] = cost[cut[end]]
+    buckets: list[Bucket] = []
+    end = len(sizes)
+    while end > 0:
+        low, high = sizes[cut[end]], sizes[end - 1]
+        groups = np.flatnonzero((n_cells >= low) & (n_cells <= high))
+        buckets.insert(
+            0,
+            Bucket(
+                int(high), int(n_origins[groups].max()), int(n_destinations[groups].max()), groups
+            ),
+        )
+        end = int(cut[end])
+    return buckets
+
+
+def sample_groups(
+    cells: Layout,
+    prior: dict[str, float],
+    *,
+    draws: int,
+    tune: int,
+    chains: int,
+    cores: int,
+    seed_of: Callable[[str], int],
+    skip: set[int],
+    announce: Callable[[str], None],
+) -> Iterator[GroupDraws]:
+    """Fit the groups one after another, the chains of a group on ``cores`` threads.
+
+    Parameters
+    ----------
+    cells : Layout
+        All small cells.
+    prior : dict
+        Numbers of the prior.
+    draws, tune, chains, cores : int
+        As for :func:`bayes_sdc.flows.fit.fit_flows`.
+    seed_of : callable
+        Seed of a group by its label.
+    skip : set of int
+        Groups that are done already.
+    announce : callable
+        Called with a line of text before each compilation.
+
+    Yields
+    ------
+    GroupDraws
+        One for each group, in bucket order.
+    """
+    import nutpie
+
+    for bucket in shape_buckets(cells):
+        todo = [int(group) for group in bucket.groups if int(group) not in skip]
+        if not todo:
+            continue
+        announce(f"compiling for groups of up to {bucket.cells} cells")
+        compiled: Any = None
+        for group in todo:
+            members = subset(cells, np.array([group]))
+            padded = _pad(members, bucket)
+            if compiled is None:
+                model = migration.build(
+                    padded["y_data"],
+                    padded["origin_index"],
+                    padded["destination_index"],
+                    upper=cells.upper,
+                    origins=[str(i) for i in range(bucket.origins)],
+                    destinations=[str(j) for j in range(bucket.destinations)],
+                    prior=prior,
+                    offset=padded["offset"],
+                )
+                compiled = nutpie.compile_pymc_model(model, var_names=VARIABLES)
+            large = len(members.y) >= LOW_RANK_FROM
+            background = nutpie.sample(
+                compiled.with_data(**padded),
+                draws=draws,
+                tune=tune,
+                chains=chains,
+                cores=cores,
+                seed=seed_of(cells.groups[group]),
+                adaptation="low_rank" if large else "diag",
+                target_accept=0.8 if large else 0.9,
+                progress_bar=False,
+                save_warmup=False,
+                blocking=False,
+            )
+            try:
+                trace = background.wait()
+            except BaseException:
+                # nutpie's own handling of Ctrl-C returns the draws so far: never half a group
+                background.cancel()
+                raise
+            posterior = {
+                name: np.asarray(trace["posterior"][name].to_numpy()) for name in VARIABLES
+            }
+            posterior["beta"] = posterior["beta"][..., : len(members.origin_effects)]
+            posterior["gamma"] = posterior["gamma"][..., : len(members.destination_effects)]
+            statistics = {
+                name: np.asarray(trace["sample_stats"][name].to_numpy()) for name in STATISTICS
+            }
+            yield GroupDraws(group, posterior, statistics)
+
+
+def _pad(members: Layout, bucket: Bucket) -> dict[str, np.ndarray]:
+    """Data of one group in the shape of its bucket."""
+    missing = bucket.cells - len(members.y)
+
+    def longer(values: np.ndarray, fill: float = 0) -> np.ndarray:
+        return np.concatenate([values, np.full(missing, fill, values.dtype)])
+
+    counts_origin = np.bincount(members.origin, minlength=bucket.origins)
+    counts_destination = np.bincount(members.destination, minlength=bucket.destinations)
+    return {
+        "y_data": longer(members.y),
+        "origin_index": longer(members.origin),
+        "destination_index": longer(members.destination),
+        "offset": longer(np.zeros(len(members.y)), EMPTY),
+        "origin_centering": migration.centering(counts_origin),
+        "destination_centering": migration.centering(counts_destination),
+    }

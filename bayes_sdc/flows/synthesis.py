@@ -1,0 +1,131 @@
+"""Releasable tables: each data set from one joint posterior draw of all rates."""
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.flows import counts
+from bayes_sdc.flows.layout import Layout, layout
+from bayes_sdc.flows.table import FlowTable
+
+
+def synthesize(
+    table: FlowTable, posterior: xr.DataTree, *, datasets: int = 1, seed: int
+) -> pd.DataFrame:
+    """Replace the small counts by draws from the posterior predictive distribution.
+
+    Each data set takes one joint draw of all log rates, never their mean, and the draws of several
+    data sets lie as far apart in the chains as they can. Counts come from the table of
+    probabilities of each cell.
+
+    Parameters
+    ----------
+    table : FlowTable
+        The table that was fitted.
+    posterior : xarray.DataTree
+        From :func:`bayes_sdc.flows.fit.fit_flows`. Not needed for a table without small cells.
+    datasets : int
+        Number m of synthetic data sets.
+    seed : int
+        Confidential: who knows it, the posterior and the code can undo the draw.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The input's rows, order, columns and types; in small cells the count is a synthetic one
+        from ``table.low`` to ``table.high``. With more than one data set they stand below each
+        other, numbered from 1 in a first column ``dataset``.
+
+    Raises
+    ------
+    InputError
+        If the posterior belongs to another table, or has fewer draws than data sets.
+
+    Notes
+    -----
+    Zeros are not protected when ``table.low`` is 1 or more: an empty pair stays empty.
+
+    References
+    ----------
+    Hawala, Reiter and Wang, section 2.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayes_sdc import fit_flows, read_flows, synthesize
+    >>> frame = pd.DataFrame({"o": ["a", "a", "b"], "d": ["x", "y", "x"], "n": [1, 40, 2]})
+    >>> table = read_flows(frame, origin="o", destination="d", count="n")
+    >>> posterior = fit_flows(table, sampler="gibbs", draws=10, tune=10, chains=2, seed=1)
+    >>> release = synthesize(table, posterior, seed=2)
+    >>> int(release["n"][1]), bool(release["n"][[0, 2]].between(1, 9).all())
+    (40, True)
+    """
+    if datasets < 1:
+        raise InputError(f"datasets must be at least 1; it is {datasets}")
+    frames = []
+    if table.n_small == 0:
+        frames = [table.frame.copy() for _ in range(datasets)]
+    else:
+        check_posterior(table, posterior)
+        rng = np.random.default_rng(seed)
+        cells = layout(table)
+        beta, gamma = effects_by_draw(posterior)
+        for draw in spread_draws(rng, beta.shape[1], datasets):
+            y = draw_counts(cells, beta, gamma, int(draw), rng)
+            frame = table.frame.copy()
+            column = frame[table.count].to_numpy(copy=True)
+            column[table.cells["row"].to_numpy()] = y + table.low
+            frame[table.count] = pd.array(column, dtype=table.frame[table.count].dtype)
+            frames.append(frame)
+    if datasets == 1:
+        return frames[0]
+    for number, frame in enumerate(frames, start=1):
+        frame.insert(0, "dataset", number)
+    return pd.concat(frames, ignore_index=True)
+
+
+def draw_counts(
+    cells: Layout, beta: np.ndarray, gamma: np.ndarray, draw: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Draw the counts of all cells, from 0, given one joint posterior draw of the effects."""
+    log_rate = beta[cells.origin, draw] + gamma[cells.destination, draw]
+    return counts.draw(log_rate, rng.random(len(log_rate)), cells.upper)
+
+
+def spread_draws(rng: np.random.Generator, available: int, wanted: int) -> np.ndarray:
+    """Choose equally spaced draws of all chains laid end to end, from a random start."""
+    if wanted > available:
+        raise InputError(
+            f"{wanted} data sets need as many posterior draws, and there are {available}; "
+            "raise draws or ask for fewer"
+        )
+    start = rng.integers(available)
+    return (start + np.arange(wanted) * available // wanted) % available
+
+
+def effects_by_draw(posterior: xr.DataTree) -> tuple[np.ndarray, np.ndarray]:
+    """Beta and gamma with all chains laid end to end: (effect, draw), contiguous by effect."""
+    beta, gamma = (
+        np.ascontiguousarray(values.reshape(-1, values.shape[-1]).T)
+        for values in (posterior["posterior"]["beta"].values, posterior["posterior"]["gamma"].values)
+    )
+    return beta, gamma
+
+
+def check_posterior(table: FlowTable, posterior: xr.DataTree) -> None:
+    """Refuse a posterior that was fitted to another table."""
+    attributes = posterior.attrs
+    expected = {"input_sha256": table.sha256, "low": table.low, "high": table.high}
+    for name, value in expected.items():
+        if attributes.get(name) != value:
+            raise InputError(
+                f"the posterior was fitted to another table: its {name} is "
+                f"{attributes.get(name)!r}, the table's is {value!r}; fit this table first"
+            )
+    fitted = posterior["observed_data"]["cell"].values
+    if len(fitted) != len(table.cells) or (fitted != table.cells.index.to_numpy()).any():
+        raise InputError(
+            "the posterior was fitted to other groups or cells of this table; "
+            "read the table with the same columns as for the fit"
+        )

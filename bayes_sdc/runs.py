@@ -1,0 +1,103 @@
+"""The run folder: what may leave, what must not, and files that are whole or absent."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bayes_sdc.errors import InputError
+
+
+class RunFolder(NamedTuple):
+    """Folders of one run. Only the content of ``release`` may leave the agency."""
+
+    root: Path
+    release: Path
+    confidential: Path  # readable by its owner alone
+
+    @property
+    def resume(self) -> Path:
+        """Finished groups of a run that has not ended; confidential."""
+        return self.confidential / "resume"
+
+
+def open_run(out: Path) -> RunFolder:
+    """Create the folders of a run, or open them if they exist.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be written.
+    """
+    run = RunFolder(out, out / "release", out / "confidential")
+    try:
+        run.release.mkdir(parents=True, exist_ok=True)
+        run.confidential.mkdir(mode=0o700, exist_ok=True)
+        run.confidential.chmod(0o700)
+        probe = run.confidential / ".probe"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise InputError(
+            f"{out}: cannot write there ({error.strerror}); choose another folder with --out"
+        ) from None
+    return run
+
+
+def clear_results(run: RunFolder) -> bool:
+    """Delete the files of an earlier run, so that none is left beside those of the next."""
+    old = [
+        path
+        for folder in (run.release, run.confidential)
+        for path in folder.iterdir()
+        if path.is_file()
+    ]
+    for path in old:
+        path.unlink()
+    return bool(old)
+
+
+def discard_resume(folder: Path) -> None:
+    """Delete the finished groups of a run that has ended or is not wanted."""
+    if folder.exists():
+        shutil.rmtree(folder)
+
+
+def write_atomically(path: Path, write: Callable[[Path], None], *, private: bool = False) -> None:
+    """Let ``write`` fill a file of another name, then rename: the file is whole or absent.
+
+    Parameters
+    ----------
+    path : Path
+        The file to make or replace.
+    write : callable
+        Takes the path to write to.
+    private : bool
+        Readable by its owner alone, from its first byte.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        temporary.touch(mode=0o600 if private else 0o644)
+        write(temporary)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str, *, private: bool = False) -> None:
+    """Write UTF-8 text, whole or not at all."""
+    write_atomically(path, lambda p: _write_bytes(p, text.encode()), private=private)
+
+
+def write_json(path: Path, content: dict[str, Any], *, private: bool = False) -> None:
+    """Write JSON, whole or not at all; NaN and infinities are refused."""
+    text = json.dumps(content, indent=2, sort_keys=True, allow_nan=False)
+    write_text(path, text + "\n", private=private)
+
+
+def _write_bytes(path: Path, content: bytes) -> None:
+    path.write_bytes(content)

@@ -1,0 +1,21 @@
+"""Fixtures and hypothesis profiles that all tests share."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("fast", max_examples=25, deadline=None)
+settings.register_profile("deep", max_examples=500, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Folder of the public files that are not in the repository; mark the test shared_data."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("BAYES_SDC_SHARED_DATA", beside))
+    if not folder.is_dir():
+        pytest.skip("the shared data are not here; BAYES_SDC_SHARED_DATA can name the folder")
+    return folder

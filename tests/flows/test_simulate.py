@@ -1,0 +1,76 @@
+"""The simulated country: reproducible, shaped like a register, usable by the reader."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayes_sdc.flows.files import Dialect, encode
+from bayes_sdc.flows.simulate import EXAMPLE_SEED, example_flows_path, simulate_flows
+from bayes_sdc.flows.table import read_flows
+
+NAMES = {
+    "origin": "origin",
+    "destination": "destination",
+    "count": "count",
+    "groups": ("origin_state", "destination_state"),
+}
+
+
+def test_example_file_is_what_the_generator_writes():
+    # else the file was edited by hand, or the generator changed without the file
+    assert example_flows_path().read_bytes() == encode(simulate_flows(seed=EXAMPLE_SEED), Dialect())
+
+
+def test_example_has_the_size_and_shape_the_documentation_promises():
+    table = read_flows(example_flows_path(), **NAMES)
+    per_group = table.cells.groupby("group").size()
+    assert 2000 <= table.n_read <= 4500
+    assert table.n_small > table.n_read / 2
+    assert len(per_group) == 16
+    assert per_group.min() >= 50
+    assert per_group.max() <= 400
+    assert table.n_set_aside == 80
+    assert table.notes == ()
+
+
+def test_small_counts_fall_steeply_as_in_a_register():
+    # a flat shape, as of weighted estimates, would not test the model
+    table = read_flows(example_flows_path(), **NAMES)
+    sizes = table.cells["y"].value_counts().sort_index().to_numpy()
+    assert len(sizes) == 9
+    assert np.all(np.diff(sizes) <= 0)
+    assert sizes[0] > 6 * sizes[-1]
+
+
+def test_same_seed_same_frame_and_another_seed_another():
+    pd.testing.assert_frame_equal(simulate_flows(seed=5), simulate_flows(seed=5))
+    assert not simulate_flows(seed=5).equals(simulate_flows(seed=6))
+
+
+def test_pairs_are_unique_codes_are_text_and_zeros_are_no_rows():
+    flows = simulate_flows(areas=120, states=7, seed=3)
+    assert not flows.duplicated(["origin", "destination"]).any()
+    assert flows["count"].min() >= 1
+    assert flows["origin"].str.fullmatch(r"0[1-7][0-9]{3}").all()
+    assert (flows["origin"].str[:2] == flows["origin_state"]).all()
+    assert (flows["destination"].str[:2] == flows["destination_state"]).all()
+    assert flows["origin"].nunique() == 120
+
+
+def test_near_areas_exchange_more_than_far_ones():
+    # without the geography the groups would differ by size only
+    flows = simulate_flows(seed=EXAMPLE_SEED)
+    pairs = flows[flows["origin"] != flows["destination"]]
+    same = pairs["origin_state"] == pairs["destination_state"]
+    assert pairs.loc[same, "count"].mean() > pairs.loc[~same, "count"].mean()
+
+
+@pytest.mark.parametrize(("areas", "states"), [(3, 4), (10, 0), (200, 100), (1000, 2)], ids=str)
+def test_sizes_without_codes_are_refused(areas, states):
+    with pytest.raises(ValueError, match=r"states|state gets"):
+        simulate_flows(areas=areas, states=states, seed=1)
+
+
+def test_one_area_for_each_state_is_enough():
+    flows = simulate_flows(areas=4, states=4, seed=1)
+    assert sorted(set(flows["origin"])) == ["01001", "02001", "03001", "04001"]
