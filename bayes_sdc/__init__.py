@@ -3,6 +3,7 @@
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.fit import fit_flows
 from bayes_sdc.flows.intruder import IntruderRisk, intruder_risk, repeat_risk
+from bayes_sdc.flows.job import Protection, protect_flows
 from bayes_sdc.flows.synthesis import synthesize
 from bayes_sdc.flows.table import FlowTable, read_flows
 
@@ -10,8 +11,10 @@ __all__ = [
     "FlowTable",
     "InputError",
     "IntruderRisk",
+    "Protection",
     "fit_flows",
     "intruder_risk",
+    "protect_flows",
     "read_flows",
     "repeat_risk",
     "synthesize",

@@ -88,16 +88,21 @@ def write_atomically(path: Path, write: Callable[[Path], None], *, private: bool
         temporary.unlink(missing_ok=True)
 
 
+def write_bytes(path: Path, content: bytes, *, private: bool = False) -> None:
+    """Write a file, whole or not at all."""
+
+    def write(temporary: Path) -> None:
+        temporary.write_bytes(content)
+
+    write_atomically(path, write, private=private)
+
+
 def write_text(path: Path, text: str, *, private: bool = False) -> None:
     """Write UTF-8 text, whole or not at all."""
-    write_atomically(path, lambda p: _write_bytes(p, text.encode()), private=private)
+    write_bytes(path, text.encode(), private=private)
 
 
 def write_json(path: Path, content: dict[str, Any], *, private: bool = False) -> None:
     """Write JSON, whole or not at all; NaN and infinities are refused."""
     text = json.dumps(content, indent=2, sort_keys=True, allow_nan=False)
     write_text(path, text + "\n", private=private)
-
-
-def _write_bytes(path: Path, content: bytes) -> None:
-    path.write_bytes(content)

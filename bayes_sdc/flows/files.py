@@ -216,13 +216,3 @@ def encode(frame: pd.DataFrame, dialect: Dialect) -> bytes:
         text = frame.to_csv(index=False, sep=dialect.separator, lineterminator=dialect.line_end)
         data = text.encode(dialect.encoding)
     return gzip.compress(data, mtime=0) if dialect.gzipped else data
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Write ``data`` so that ``path`` holds the old content or the new, never a part."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_bytes(data)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)

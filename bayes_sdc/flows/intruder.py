@@ -113,6 +113,8 @@ class IntruderRisk:
         What was assumed.
     datasets : int
         Number of released data sets.
+    unique : str
+        Which cells R_unq is about.
     """
 
     rho: xr.DataArray = field(repr=False)
@@ -128,6 +130,7 @@ class IntruderRisk:
     knowledge: str
     estimator: str
     datasets: int
+    unique: str
 
     @property
     def unreliable_cells(self) -> int:
@@ -271,6 +274,7 @@ def intruder_risk(
         knowledge=knowledge,
         estimator=estimator,
         datasets=len(released),
+        unique=unique,
     )
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bayes_sdc.flows.files import Dialect, encode, replace_file
+from bayes_sdc.flows.files import Dialect, encode
+from bayes_sdc.runs import write_bytes
 
 EXAMPLE_SEED = 2011
 
@@ -114,7 +115,7 @@ def main() -> None:
     """Rewrite the example file and say where it is."""
     path = example_flows_path()
     path.parent.mkdir(exist_ok=True)
-    replace_file(path, encode(simulate_flows(seed=EXAMPLE_SEED), Dialect()))
+    write_bytes(path, encode(simulate_flows(seed=EXAMPLE_SEED), Dialect()))
     sys.stdout.write(f"{path}\n")
 
 

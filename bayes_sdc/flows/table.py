@@ -30,7 +30,8 @@ from bayes_sdc.flows.checking import (
     read_codes,
     read_counts,
 )
-from bayes_sdc.flows.files import Dialect, Loaded, encode, load, replace_file
+from bayes_sdc.flows.files import Dialect, Loaded, encode, load
+from bayes_sdc.runs import write_bytes
 
 WIDEST_RANGE = 150  # the truncated likelihood sums over every count in the range
 
@@ -124,7 +125,7 @@ class FlowTable:
         path
             Where to; an existing file is replaced. ``dialect.suffix`` is the usual ending.
         """
-        replace_file(Path(path), encode(frame, self.dialect))
+        write_bytes(Path(path), encode(frame, self.dialect))
 
 
 def read_flows(

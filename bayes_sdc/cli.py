@@ -1,0 +1,161 @@
+"""The command ``bayes-sdc``."""
+
+import os
+import secrets
+import shlex
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bayes_sdc.errors import InputError
+
+app = typer.Typer(
+    help="Bayesian statistical disclosure control.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+EXIT_FAILED, EXIT_INPUT, EXIT_INTERRUPTED = 1, 2, 130
+
+Out = Annotated[Path, typer.Option(help="Folder for release/ and confidential/.")]
+Sampler = Annotated[str, typer.Option(help="nuts, or gibbs: Metropolis within Gibbs.")]
+Cores = Annotated[int | None, typer.Option(help="Threads; by default all. Draws do not depend on it.")]
+
+
+@app.command()
+def flows(
+    file: Annotated[Path, typer.Argument(help="CSV (also .gz) or Parquet, one row a pair of areas.")],
+    origin: Annotated[str, typer.Option(help="Column of the origin's code.")],
+    destination: Annotated[str, typer.Option(help="Column of the destination's code.")],
+    count: Annotated[str, typer.Option(help="Column of the count.")],
+    out: Out,
+    groups: Annotated[
+        str | None, typer.Option(help="Columns, comma between: one model for each combination.")
+    ] = None,
+    low: Annotated[int, typer.Option(help="Smallest count to protect.")] = 1,
+    high: Annotated[int, typer.Option(help="Largest count to protect.")] = 9,
+    prior: Annotated[str, typer.Option(help="default, weak or paper.")] = "default",
+    sampler: Sampler = "nuts",
+    draws: Annotated[int, typer.Option(help="Draws kept of each chain.")] = 1000,
+    tune: Annotated[int, typer.Option(help="Warm-up draws of each chain.")] = 1000,
+    chains: Annotated[int, typer.Option(help="Chains.")] = 4,
+    datasets: Annotated[int, typer.Option(help="Synthetic data sets in the release.")] = 1,
+    releases: Annotated[int, typer.Option(help="Releases over which risk is repeated.")] = 20,
+    unique: Annotated[str, typer.Option(help="R_unq is about: single-mover or isolated.")] = "single-mover",
+    seed: Annotated[
+        int | None, typer.Option(help="Repeats a run; confidential. By default a fresh one.")
+    ] = None,
+    cores: Cores = None,
+    resume: Annotated[bool, typer.Option(help="Go on with an interrupted run in --out.")] = False,
+) -> None:
+    """Replace the small counts of an origin-destination table and measure what is left to learn."""
+    _flows(
+        file,
+        columns={"origin": origin, "destination": destination, "count": count},
+        groups=[name for name in (groups or "").split(",") if name] or None,
+        bounds={"low": low, "high": high},
+        out=out,
+        seed=seed,
+        resume=resume,
+        arguments={
+            "prior": prior,
+            "sampler": sampler,
+            "draws": draws,
+            "tune": tune,
+            "chains": chains,
+            "datasets": datasets,
+            "releases": releases,
+            "unique": unique,
+            "cores": cores,
+        },
+    )
+
+
+@app.command()
+def demo(
+    out: Out = Path("bayes-sdc-demo"), sampler: Sampler = "nuts", cores: Cores = None
+) -> None:
+    """Run the main job on the bundled table of an invented country."""
+    from bayes_sdc.flows.simulate import example_flows_path
+
+    _flows(
+        example_flows_path(),
+        columns={"origin": "origin", "destination": "destination", "count": "count"},
+        groups=["origin_state", "destination_state"],
+        bounds={"low": 1, "high": 9},
+        out=out,
+        seed=1,  # the data are invented, so nobody is protected by a secret seed
+        resume=False,
+        arguments={"sampler": sampler, "cores": cores},
+    )
+
+
+def _flows(
+    file: Path,
+    *,
+    columns: dict[str, str],
+    groups: list[str] | None,
+    bounds: dict[str, int],
+    out: Path,
+    seed: int | None,
+    resume: bool,
+    arguments: dict[str, Any],
+) -> None:
+    # imported here: PyMC takes seconds, and --help should not
+    from bayes_sdc.flows.job import protect_flows
+    from bayes_sdc.flows.table import read_flows
+    from bayes_sdc.report.folder import read_seed, summary, write_flows
+    from bayes_sdc.runs import discard_resume, open_run
+
+    table = read_flows(file, **columns, groups=groups, **bounds)
+    _say(table.summary())
+    run = open_run(out)
+    if resume:
+        seed = read_seed(run) if seed is None else seed
+    else:
+        discard_resume(run.resume)
+    seed = secrets.randbits(32) if seed is None else seed
+    result = protect_flows(table, **arguments, seed=seed, resume=run.resume)
+    call = {
+        "command": shlex.join(["bayes-sdc", *sys.argv[1:]]),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seed": seed,
+        "arguments": {**columns, "groups": groups, **bounds, **arguments},
+        "versions": {name: version(name) for name in ("bayes-sdc", "pymc", "nutpie", "arviz", "numpy")},
+    }
+    written = write_flows(run, result, call)
+    _say("\n".join(summary(result)))
+    for path in written[:3]:
+        _say(f"written: {path}")
+    if any(check.verdict == "fail" for check in result.checks):
+        _say("done, but a check failed: read the report before anything is released")
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _say(text: str) -> None:
+    """Print text as it is: codes from the data may look like markup."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """Run the command; bad input ends with one clear line and exit code 2."""
+    try:
+        app()
+    except InputError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(EXIT_INPUT)
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted; the same command with --resume goes on from here\n")
+        # numba and nutpie threads may still be busy: nothing of theirs is worth waiting for
+        os._exit(EXIT_INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,292 @@
+"""Verdicts on a posterior and on what was made of it, as data for console, report and tests."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import arviz_stats
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from bayes_sdc.flows import counts
+from bayes_sdc.flows.intruder import IntruderRisk
+from bayes_sdc.flows.layout import layout
+from bayes_sdc.flows.synthesis import draw_counts, effects_by_draw, spread_draws
+from bayes_sdc.flows.table import FlowTable
+from bayes_sdc.progress import Progress
+
+Verdict = Literal["pass", "look", "fail"]
+
+RHAT_LIMIT = 1.01  # Vehtari, Gelman, Simpson, Carpenter and Buerkner 2021
+ESS_LIMIT = 400.0  # 100 a chain for four chains, same source
+RHAT_FAIL, ESS_FAIL = 1.05, 100.0
+SMALL_GROUP = 10  # cells; with fewer, or with one area on a side, the prior decides
+MISFIT_LIMIT = 0.15  # relative error of the share of a count
+PREDICTIVE_DRAWS = 200
+EFFECTS_AT_A_TIME = 500  # between two updates of the progress
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question, its answer and the reason.
+
+    Parameters
+    ----------
+    name : str
+        What was checked.
+    verdict : {"pass", "look", "fail"}
+        ``look``: somebody should read the reason before a release; ``fail``: do not rely on it.
+    reason : str
+        In words with numbers, without any count of the table.
+    """
+
+    name: str
+    verdict: Verdict
+    reason: str
+
+
+def group_diagnostics(posterior: xr.DataTree) -> pd.DataFrame:
+    """Convergence of each group, worst first.
+
+    Parameters
+    ----------
+    posterior : xarray.DataTree
+        From :func:`bayes_sdc.flows.fit.fit_flows`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        By group: ``cells``, ``origins``, ``destinations``, ``parameters`` (that were recorded),
+        ``rhat`` (largest, rank-normalised split R-hat), ``ess`` (smallest of bulk and tail ESS),
+        ``worst`` (the parameter with the largest R-hat), ``rhat_above`` and ``ess_below``
+        (numbers of parameters beyond 1.01 and 400), ``divergences``, ``by_prior`` (fewer than ten
+        cells, or one area on a side: the prior decides) and ``verdict``.
+
+    References
+    ----------
+    Vehtari, Gelman, Simpson, Carpenter and Buerkner 2021, doi:10.1214/20-BA1221.
+    """
+    data = posterior["constant_data"].to_dataset()
+    groups = data["group"].to_numpy()
+    parameters = _parameters(posterior)
+    by_group = parameters.groupby("group")
+    worst = parameters.loc[by_group["rhat"].idxmax()].set_index("group")["name"]
+    frame = pd.DataFrame(
+        {
+            "cells": np.bincount(data["group_index"], minlength=len(groups)),
+            "origins": np.bincount(data["group_of_origin"], minlength=len(groups)),
+            "destinations": np.bincount(data["group_of_destination"], minlength=len(groups)),
+            "parameters": by_group.size(),
+            "rhat": by_group["rhat"].max(),
+            "ess": by_group["ess"].min(),
+            "worst": worst,
+            "rhat_above": by_group["rhat"].agg(lambda r: int((r > RHAT_LIMIT).sum())),
+            "ess_below": by_group["ess"].agg(lambda e: int((e < ESS_LIMIT).sum())),
+        }
+    )
+    statistics = posterior["sample_stats"].to_dataset()
+    if "diverging" in statistics:
+        frame["divergences"] = statistics["diverging"].sum(["chain", "draw"]).to_numpy()
+    else:
+        frame["divergences"] = 0
+    frame["by_prior"] = (
+        (frame["cells"] < SMALL_GROUP) | (frame["origins"] == 1) | (frame["destinations"] == 1)
+    )
+    fail = (frame["rhat"] > RHAT_FAIL) | (frame["ess"] < ESS_FAIL)
+    look = (
+        (frame["rhat_above"] > 0)
+        | (frame["ess_below"] > 0)
+        | (frame["divergences"] > 0)
+        | frame["by_prior"]
+    )
+    frame["verdict"] = np.select([fail, look], ["fail", "look"], "pass")
+    frame.index = pd.Index(groups, name="group")
+    return frame.sort_values(["rhat", "ess"], ascending=[False, True])
+
+
+def _parameters(posterior: xr.DataTree) -> pd.DataFrame:
+    """R-hat and ESS of every recorded parameter: position of its group, name, rhat, ess."""
+    draws = posterior["posterior"].to_dataset()
+    data = posterior["constant_data"].to_dataset()
+    group_of = {
+        "group": np.arange(draws.sizes["group"]),
+        "origin_effect": data["group_of_origin"].to_numpy(),
+        "destination_effect": data["group_of_destination"].to_numpy(),
+    }
+    total = sum(int(variable.size) for variable in draws.isel(chain=0, draw=0).data_vars.values())
+    rows = []
+    with Progress(total, f"diagnostics of {total} parameters") as progress:
+        for name, variable in draws.data_vars.items():
+            (dim,) = set(variable.dims) - {"chain", "draw"}
+            for start in range(0, variable.sizes[dim], EFFECTS_AT_A_TIME):
+                part = variable.isel({dim: slice(start, start + EFFECTS_AT_A_TIME)})
+                one = part.to_dataset(name="x")
+                ess = [
+                    arviz_stats.ess(one, method=method)["x"].to_numpy()
+                    for method in ("bulk", "tail")
+                ]
+                labels = part[dim].to_numpy()
+                rows.append(
+                    pd.DataFrame(
+                        {
+                            "group": group_of[str(dim)][start : start + len(labels)],
+                            "name": [
+                                f"{name}" if dim == "group" else f"{name}[{label}]"
+                                for label in labels
+                            ],
+                            # a parameter that never moved has no R-hat: the worst there is
+                            "rhat": np.nan_to_num(
+                                arviz_stats.rhat(one)["x"].to_numpy(), nan=np.inf
+                            ),
+                            "ess": np.nan_to_num(np.minimum(*ess), nan=0.0),
+                        }
+                    )
+                )
+                progress.advance(len(labels))
+    return pd.concat(rows, ignore_index=True)
+
+
+def predictive_counts(table: FlowTable, posterior: xr.DataTree, *, seed: int) -> pd.DataFrame:
+    """Posterior predictive check: how many small cells have each count, and how many should.
+
+    Parameters
+    ----------
+    table : FlowTable
+        The table that was fitted.
+    posterior : xarray.DataTree
+        Its posterior.
+    seed : int
+        Seed of the replicated tables.
+
+    Returns
+    -------
+    pandas.DataFrame
+        By count from low to high: ``observed`` number of cells, ``expected`` number (mean over
+        200 replicated tables), ``lower`` and ``upper`` ends of the central 95 % of replicated
+        numbers, ``relative_error`` of the expected number (missing where none was observed).
+
+    References
+    ----------
+    Gelman, Meng and Stern 1996, Statistica Sinica 6, 733-807.
+    """
+    cells = layout(table)
+    beta, gamma = effects_by_draw(posterior)
+    rng = np.random.default_rng(seed)
+    width = cells.upper + 1
+    replicated = np.stack(
+        [
+            np.bincount(draw_counts(cells, beta, gamma, int(draw), rng), minlength=width)
+            for draw in spread_draws(rng, beta.shape[1], min(PREDICTIVE_DRAWS, beta.shape[1]))
+        ]
+    )
+    observed = np.bincount(cells.y, minlength=width)
+    lower, upper = np.quantile(replicated, [0.025, 0.975], axis=0)
+    expected = replicated.mean(axis=0)
+    return pd.DataFrame(
+        {
+            "observed": observed,
+            "expected": expected,
+            "lower": lower,
+            "upper": upper,
+            "relative_error": (expected - observed) / np.where(observed > 0, observed, np.nan),
+        },
+        index=pd.RangeIndex(table.low, table.high + 1, name="count"),
+    )
+
+
+def dispersion(table: FlowTable, posterior: xr.DataTree) -> float:
+    """Pearson dispersion of the small counts about the model's means; 1 when the model fits.
+
+    Returns
+    -------
+    float
+        Mean over cells and posterior draws of (y - mean)^2 / variance, at least 0.
+    """
+    cells = layout(table)
+    beta, gamma = effects_by_draw(posterior)
+    values = np.arange(cells.upper + 1.0)
+    total = 0.0
+    draws = np.linspace(0, beta.shape[1] - 1, min(50, beta.shape[1])).astype(int)
+    for draw in draws:
+        log_rate = beta[cells.origin, draw] + gamma[cells.destination, draw]
+        probabilities = counts.probabilities(log_rate, cells.upper)
+        mean = probabilities @ values
+        variance = probabilities @ values**2 - mean**2
+        total += float(np.mean((cells.y - mean) ** 2 / np.maximum(variance, 1e-12)))
+    return total / len(draws)
+
+
+def checks(groups: pd.DataFrame, predictive: pd.DataFrame, risk: IntruderRisk) -> list[Check]:
+    """Turn the numbers into verdicts.
+
+    Parameters
+    ----------
+    groups : DataFrame
+        From :func:`group_diagnostics`.
+    predictive : DataFrame
+        From :func:`predictive_counts`.
+    risk : IntruderRisk
+        From :func:`bayes_sdc.flows.intruder.intruder_risk`.
+
+    Returns
+    -------
+    list of Check
+        Convergence, divergences, small groups, fit to the counts, importance weights.
+    """
+    return [_convergence(groups), _divergences(groups), _small(groups), _fit(predictive), _weights(risk)]
+
+
+def _convergence(groups: pd.DataFrame) -> Check:
+    n, total = len(groups), int(groups["parameters"].sum())
+    above, below = int(groups["rhat_above"].sum()), int(groups["ess_below"].sum())
+    bad = int(((groups["rhat_above"] > 0) | (groups["ess_below"] > 0)).sum())
+    failed = int(((groups["rhat"] > RHAT_FAIL) | (groups["ess"] < ESS_FAIL)).sum())
+    verdict: Verdict = "fail" if failed else "look" if bad else "pass"
+    return Check(
+        "convergence",
+        verdict,
+        f"{bad} of {n} groups and {above} of {total} parameters have R-hat above {RHAT_LIMIT} or "
+        f"(another {below}) ESS below {ESS_LIMIT:.0f}; in {failed} groups R-hat exceeds "
+        f"{RHAT_FAIL} or ESS is below {ESS_FAIL:.0f}",
+    )
+
+
+def _divergences(groups: pd.DataFrame) -> Check:
+    with_any = int((groups["divergences"] > 0).sum())
+    return Check(
+        "divergences",
+        "look" if with_any else "pass",
+        f"{int(groups['divergences'].sum())} divergent transitions in {with_any} groups",
+    )
+
+
+def _small(groups: pd.DataFrame) -> Check:
+    n = int(groups["by_prior"].sum())
+    return Check(
+        "small groups",
+        "look" if n else "pass",
+        f"{n} of {len(groups)} groups have fewer than {SMALL_GROUP} small cells, or one origin or "
+        "one destination: their rates are decided by the prior",
+    )
+
+
+def _fit(predictive: pd.DataFrame) -> Check:
+    error = predictive["relative_error"]
+    worst = error.abs().idxmax()
+    beyond = int((error.abs() > MISFIT_LIMIT).sum())
+    return Check(
+        "fit to the counts",
+        "look" if beyond else "pass",
+        f"{beyond} of {len(predictive)} counts are predicted with a relative error above "
+        f"{MISFIT_LIMIT:.0%}; the largest is {error[worst]:+.0%}, of the count {worst}",
+    )
+
+
+def _weights(risk: IntruderRisk) -> Check:
+    n, bad = risk.rho.sizes["cell"], risk.unreliable_cells
+    return Check(
+        "importance weights",
+        "look" if bad else "pass",
+        f"{bad} of {n} cells have a candidate count with Pareto k-hat above "
+        f"{risk.khat_threshold:.2f}: their probabilities are not reliable",
+    )

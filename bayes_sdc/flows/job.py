@@ -1,0 +1,163 @@
+"""The main job in one call: fit, release, measure, check."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from bayes_sdc import diagnostics
+from bayes_sdc.flows.fit import fit_flows
+from bayes_sdc.flows.intruder import IntruderRisk, intruder_risk, repeat_risk
+from bayes_sdc.flows.synthesis import synthesize
+from bayes_sdc.flows.table import FlowTable
+from bayes_sdc.flows.utility import margins
+
+
+@dataclass(frozen=True, eq=False)
+class Protection:
+    """A release with all that was measured about it. Only ``release`` may leave the agency.
+
+    Parameters
+    ----------
+    table : FlowTable
+        The input.
+    release : DataFrame
+        The synthetic table; columns and order of the input.
+    posterior : DataTree or None
+        None when the table has no small cells; then so is all that follows.
+    groups : DataFrame or None
+        :func:`bayes_sdc.diagnostics.group_diagnostics`.
+    predictive : DataFrame or None
+        :func:`bayes_sdc.diagnostics.predictive_counts`.
+    dispersion : float or None
+        :func:`bayes_sdc.diagnostics.dispersion`.
+    margins : DataFrame or None
+        :func:`bayes_sdc.flows.utility.margins`.
+    risk : IntruderRisk or None
+        Of this release.
+    repeats : DataFrame or None
+        :func:`bayes_sdc.flows.intruder.repeat_risk`: the spread over independent releases.
+    checks : list of Check
+        Verdicts.
+    seconds : dict
+        Wall time of each stage.
+    """
+
+    table: FlowTable
+    release: pd.DataFrame
+    posterior: xr.DataTree | None
+    groups: pd.DataFrame | None
+    predictive: pd.DataFrame | None
+    dispersion: float | None
+    margins: pd.DataFrame | None
+    risk: IntruderRisk | None
+    repeats: pd.DataFrame | None
+    checks: list[diagnostics.Check]
+    seconds: dict[str, float]
+
+
+def protect_flows(
+    table: FlowTable,
+    *,
+    prior: str = "default",
+    sampler: str = "nuts",
+    draws: int = 1000,
+    tune: int = 1000,
+    chains: int = 4,
+    datasets: int = 1,
+    releases: int = 20,
+    unique: str = "single-mover",
+    seed: int,
+    cores: int | None = None,
+    resume: Path | None = None,
+) -> Protection:
+    """Fit the model, release a synthetic table, measure the intruder's risk and check it all.
+
+    Parameters
+    ----------
+    table : FlowTable
+        From :func:`bayes_sdc.flows.table.read_flows`.
+    prior, sampler, draws, tune, chains, cores, resume
+        As for :func:`bayes_sdc.flows.fit.fit_flows`.
+    datasets : int
+        Synthetic data sets in the release.
+    releases : int
+        Independent releases over which the spread of the risk is measured.
+    unique : {"single-mover", "isolated"}
+        As for :func:`bayes_sdc.flows.intruder.intruder_risk`.
+    seed : int
+        Everything random follows from it. Confidential.
+
+    Returns
+    -------
+    Protection
+        The release and what was measured.
+
+    Raises
+    ------
+    InputError
+        If an argument cannot be used.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayes_sdc import protect_flows, read_flows
+    >>> frame = pd.DataFrame({"o": ["a", "a", "b"], "d": ["x", "y", "x"], "n": [1, 4, 2]})
+    >>> table = read_flows(frame, origin="o", destination="d", count="n")
+    >>> result = protect_flows(table, sampler="gibbs", draws=50, tune=50, chains=2, seed=1)
+    >>> [check.name for check in result.checks][:2]
+    ['convergence', 'divergences']
+    """
+    if table.n_small == 0:
+        release = synthesize(table, xr.DataTree(), datasets=datasets, seed=seed)
+        return Protection(table, release, *[None] * 7, checks=[], seconds={})
+    seconds: dict[str, float] = {}
+    clock = monotonic()
+
+    def lap(stage: str) -> None:
+        nonlocal clock
+        seconds[stage] = monotonic() - clock
+        clock = monotonic()
+
+    synthesis_seed, repeat_seed, predictive_seed = (
+        int(s) for s in np.random.SeedSequence(seed).generate_state(3)
+    )
+    posterior = fit_flows(
+        table,
+        prior=prior,
+        sampler=sampler,
+        draws=draws,
+        tune=tune,
+        chains=chains,
+        seed=seed,
+        cores=cores,
+        resume=resume,
+    )
+    lap("fit")
+    groups = diagnostics.group_diagnostics(posterior)
+    predictive = diagnostics.predictive_counts(table, posterior, seed=predictive_seed)
+    dispersion = diagnostics.dispersion(table, posterior)
+    lap("diagnostics")
+    release = synthesize(table, posterior, datasets=datasets, seed=synthesis_seed)
+    lap("synthesis")
+    risk = intruder_risk(table, posterior, release, unique=unique)
+    repeats = repeat_risk(
+        table, posterior, releases=releases, datasets=datasets, unique=unique, seed=repeat_seed
+    )
+    lap("intruder risk")
+    return Protection(
+        table=table,
+        release=release,
+        posterior=posterior,
+        groups=groups,
+        predictive=predictive,
+        dispersion=dispersion,
+        margins=margins(table, release),
+        risk=risk,
+        repeats=repeats,
+        checks=diagnostics.checks(groups, predictive, risk),
+        seconds=seconds,
+    )

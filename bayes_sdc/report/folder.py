@@ -1,0 +1,170 @@
+"""What a run leaves behind: files that may be released, and files that must not."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayes_sdc.diagnostics import Check
+from bayes_sdc.flows.intruder import Share, released_counts
+from bayes_sdc.flows.job import Protection
+from bayes_sdc.report.flows import render_flows
+from bayes_sdc.runs import (
+    RunFolder,
+    clear_results,
+    discard_resume,
+    write_atomically,
+    write_bytes,
+    write_json,
+    write_text,
+)
+
+
+def write_flows(run: RunFolder, result: Protection, call: Mapping[str, Any]) -> list[Path]:
+    """Write release/ and confidential/ of a run; files of an earlier run are deleted first.
+
+    Parameters
+    ----------
+    run : RunFolder
+        Where to.
+    result : Protection
+        The release and what was measured.
+    call : mapping
+        Command, arguments, seed, date and versions, for the record.
+
+    Returns
+    -------
+    list of Path
+        The files written.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be written; no file is left half-written.
+    """
+    table = result.table
+    stem = Path(table.source).name.partition(".")[0] or "table"
+    # rendered before the first file is touched: a picture that fails stops the run here
+    reports = {
+        audience: render_flows(result, audience=audience, call=call)
+        for audience in ("internal", "external")
+    }
+    clear_results(run)
+    release = run.release / f"{stem}_synthetic{table.dialect.suffix}"
+    table.write(result.release, release)
+    written = [release, run.release / "report.html", run.confidential / "report.html"]
+    write_text(written[1], reports["external"])
+    write_text(written[2], reports["internal"], private=True)
+    if result.posterior is not None:
+        posterior = result.posterior
+        path = run.confidential / "posterior.nc"
+        write_atomically(
+            path, lambda p: posterior.to_netcdf(p, engine="h5netcdf"), private=True
+        )
+        written.append(path)
+        for name, frame in _tables(result).items():
+            path = run.confidential / f"{name}.csv"
+            write_bytes(path, frame.to_csv(lineterminator="\n").encode(), private=True)
+            written.append(path)
+    path = run.confidential / "run.json"
+    write_json(path, _record(result, call), private=True)
+    discard_resume(run.resume)
+    return [*written, path]
+
+
+def _tables(result: Protection) -> dict[str, pd.DataFrame]:
+    """The confidential tables: per cell, per group, per area, per release."""
+    risk, table = result.risk, result.table
+    if risk is None or result.groups is None or result.margins is None or result.repeats is None:
+        return {}
+    cells = table.cells.drop(columns=["row", "y"]).assign(true=table.cells["y"] + table.low)
+    released = released_counts(table, result.release) + table.low
+    for number, values in enumerate(released, start=1):
+        cells[f"released_{number}" if len(released) > 1 else "released"] = values
+    rho = risk.rho.to_numpy()
+    cells["most_probable"] = np.argmax(rho, axis=1) + table.low
+    cells["probability_of_true"] = risk.true_count_probability.to_numpy()
+    cells["distance"] = risk.distance.to_numpy()
+    cells["worst_khat"] = risk.khat.max("count").to_numpy()
+    for position, count in enumerate(risk.rho["count"].to_numpy()):
+        cells[f"probability_of_{count}"] = rho[:, position]
+    tables = {
+        "risk_by_cell": cells,
+        "groups": result.groups,
+        "margins": result.margins.set_index("side"),
+        "risk_by_release": result.repeats,
+    }
+    if result.predictive is not None:
+        tables["predictive_counts"] = result.predictive
+    return tables
+
+
+def _record(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
+    """What repeats the run, and its main numbers."""
+    table, risk = result.table, result.risk
+    record: dict[str, Any] = {
+        **call,
+        "input": {
+            "source": table.source,
+            "sha256": table.sha256,
+            "rows": table.n_read,
+            "safe": table.n_safe,
+            "small": table.n_small,
+            "set_aside": table.n_set_aside,
+            "below": table.n_below,
+            "notes": list(table.notes),
+        },
+        "checks": [vars(check) for check in result.checks],
+        "seconds": result.seconds,
+    }
+    if risk is not None:
+        record["risk"] = {
+            "r_all": vars(risk.r_all),
+            "r_unq": vars(risk.r_unq),
+            "mean_probability_of_true": float(risk.true_count_probability.mean()),
+            "believes_release": risk.believes_release,
+            "cells_beyond_khat": risk.unreliable_cells,
+        }
+    return record
+
+
+def summary(result: Protection) -> list[str]:
+    """The last lines of a run, for the console."""
+    table, risk, repeats = result.table, result.risk, result.repeats
+    if risk is None or repeats is None or result.groups is None:
+        return [f"{table.source}: no small cells, the table is released unchanged"]
+    marks = {"pass": "pass", "look": "LOOK", "fail": "FAIL"}
+
+    def line(check: Check) -> str:
+        return f"{marks[check.verdict]}  {check.name}: {check.reason}"
+
+    def spread(name: str) -> str:
+        values = repeats[name].dropna()
+        if values.empty:
+            return "undefined"
+        return f"{values.min():.1%} to {values.max():.1%}"
+
+    def risk_line(name: str, share: Share, column: str) -> str:
+        return f"{name}: {share}; {len(repeats)} other releases: {spread(column)}"
+
+    return [
+        f"{table.n_small} small cells in {len(result.groups)} groups are synthetic; "
+        f"{table.n_read - table.n_small} rows are as they were",
+        *[line(check) for check in result.checks],
+        risk_line("R_all", risk.r_all, "r_all"),
+        risk_line(f"R_unq ({risk.unique})", risk.r_unq, "r_unq"),
+        f"an intruder who believes the released count is right in {risk.believes_release:.1%} of "
+        f"the cells; mean probability of the true count {float(risk.true_count_probability.mean()):.1%}",
+        "time: " + ", ".join(f"{stage} {s:.0f} s" for stage, s in result.seconds.items()),
+    ]
+
+
+def read_seed(run: RunFolder) -> int | None:
+    """Seed of an interrupted run in this folder, if there is one."""
+    stamp = run.resume / "call.json"
+    if not stamp.exists():
+        return None
+    return int(json.loads(stamp.read_text(encoding="utf-8"))["seed"])

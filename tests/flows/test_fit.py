@@ -1,0 +1,274 @@
+"""Fitting: labels, reproducibility, resuming, and agreement of the two samplers."""
+
+from pathlib import Path
+
+import arviz_stats
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy.stats import norm
+
+from bayes_sdc import FlowTable, InputError, fit_flows, read_flows
+from bayes_sdc.flows import fit, nuts
+from bayes_sdc.flows.layout import layout
+from bayes_sdc.flows.simulate import simulate_flows
+from bayes_sdc.models import migration
+
+COLUMNS = {"origin": "origin", "destination": "destination", "count": "count"}
+STATES = ["origin_state", "destination_state"]
+SHORT = {"draws": 40, "tune": 60, "chains": 2}
+
+
+def small_table(seed: int = 3, areas: int = 12, states: int = 2) -> FlowTable:
+    """A country of a few areas, four groups."""
+    return read_flows(simulate_flows(areas=areas, states=states, seed=seed), **COLUMNS, groups=STATES)
+
+
+@pytest.fixture(scope="module")
+def table() -> FlowTable:
+    return small_table()
+
+
+@pytest.fixture(scope="module")
+def by_nuts(table: FlowTable) -> xr.DataTree:
+    return fit_flows(table, **SHORT, seed=5, cores=2)
+
+
+@pytest.fixture(scope="module")
+def by_gibbs(table: FlowTable) -> xr.DataTree:
+    return fit_flows(table, **SHORT, sampler="gibbs", seed=5, cores=2)
+
+
+def same_draws(one: xr.DataTree, two: xr.DataTree) -> bool:
+    return one["posterior"].to_dataset().equals(two["posterior"].to_dataset())
+
+
+@pytest.mark.parametrize("which", ["by_nuts", "by_gibbs"])
+def test_tree_is_labelled_and_complete(
+    which: str, table: FlowTable, request: pytest.FixtureRequest
+) -> None:
+    """Every group and every area has its draws, under labels that the paper's names lead to."""
+    tree = request.getfixturevalue(which)
+    cells = table.cells
+    posterior = tree["posterior"].to_dataset()
+    assert set(posterior["group"].values) == set(cells["group"])
+    assert set(posterior["origin_effect"].values) == set(cells["group"] + "|" + cells["origin"])
+    assert set(posterior["destination_effect"].values) == set(
+        cells["group"] + "|" + cells["destination"]
+    )
+    for name in ("mu_beta", "mu_gamma", "phi_beta", "phi_gamma", "alpha", "delta"):
+        assert posterior[name].dims == ("chain", "draw", "group")
+    assert all(np.isfinite(values).all() for values in posterior.data_vars.values())
+    np.testing.assert_allclose(posterior["alpha"], posterior["mu_beta"] + posterior["mu_gamma"])
+    np.testing.assert_array_equal(tree["observed_data"]["y"], cells["y"])
+    labels = tree["constant_data"]["origin_effect"].values[tree["constant_data"]["origin_index"]]
+    assert list(labels) == list(cells["group"] + "|" + cells["origin"])
+    for name in ("model", "prior", "sampler", "seed", "low", "high", "input_sha256", "versions"):
+        assert name in tree.attrs
+
+
+@pytest.mark.parametrize("which", ["by_nuts", "by_gibbs"])
+def test_draws_do_not_depend_on_cores_or_row_order(
+    which: str, table: FlowTable, request: pytest.FixtureRequest
+) -> None:
+    """One seed is one posterior, whatever the machine and however the file is sorted."""
+    shuffled = read_flows(table.frame.sample(frac=1.0, random_state=1), **COLUMNS, groups=STATES)
+    sampler = which.removeprefix("by_")
+    again = fit_flows(shuffled, **SHORT, sampler=sampler, seed=5, cores=1)
+    assert same_draws(request.getfixturevalue(which), again)
+
+
+def test_another_seed_gives_other_draws(table: FlowTable, by_gibbs: xr.DataTree) -> None:
+    assert not same_draws(by_gibbs, fit_flows(table, **SHORT, sampler="gibbs", seed=6))
+
+
+@pytest.mark.parametrize("which", ["by_nuts", "by_gibbs"])
+def test_netcdf_loses_nothing(
+    which: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    tree = request.getfixturevalue(which)
+    tree.to_netcdf(tmp_path / "posterior.nc", engine="h5netcdf")
+    with xr.open_datatree(tmp_path / "posterior.nc", engine="h5netcdf") as loaded:
+        for group in ("posterior", "sample_stats", "observed_data", "constant_data"):
+            assert loaded[group].to_dataset().equals(tree[group].to_dataset())
+        assert dict(loaded.attrs) == dict(tree.attrs)
+
+
+@pytest.mark.parametrize(("which", "unit"), [("by_nuts", "_nuts_parts"), ("by_gibbs", "_gibbs_parts")])
+def test_interrupted_fit_resumes_with_the_same_draws(
+    which: str,
+    unit: str,
+    table: FlowTable,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:
+    """Finished groups are kept, not fitted again, and the result is that of a run in one go."""
+    monkeypatch.setattr(fit, "GIBBS_BATCH", 20)
+    call = {**SHORT, "sampler": which.removeprefix("by_"), "seed": 5, "cores": 2}
+    whole = (
+        request.getfixturevalue(which) if which == "by_nuts" else fit_flows(table, **call)
+    )
+    original = getattr(fit, unit)
+
+    def interrupted(*args: object, **kwargs: object) -> object:
+        parts = original(*args, **kwargs)
+        yield next(parts)
+        yield next(parts)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fit, unit, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            fit_flows(table, **call, resume=tmp_path)
+    kept = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("part-*.npz")}
+    assert len(kept) == 2
+    assert same_draws(whole, fit_flows(table, **call, resume=tmp_path))
+    assert all((tmp_path / name).stat().st_mtime_ns == then for name, then in kept.items())
+
+
+def test_resuming_another_call_is_refused(table: FlowTable, tmp_path: Path) -> None:
+    fit_flows(table, **SHORT, sampler="gibbs", seed=5, resume=tmp_path)
+    with pytest.raises(InputError, match=r"differs in seed"):
+        fit_flows(table, **SHORT, sampler="gibbs", seed=6, resume=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("argument", "words"),
+    [
+        ({"sampler": "hmc"}, "sampler 'hmc' is unknown"),
+        ({"prior": "flat"}, "prior 'flat' is unknown"),
+        ({"draws": 0}, "draws must be at least 1"),
+        ({"chains": 0}, "chains must be at least 1"),
+    ],
+)
+def test_bad_arguments_are_named(
+    table: FlowTable, argument: dict[str, object], words: str
+) -> None:
+    with pytest.raises(InputError, match=words):
+        fit_flows(table, **{**SHORT, **argument}, seed=1)
+
+
+def test_table_without_small_cells_is_refused() -> None:
+    frame = pd.DataFrame({"origin": ["a"], "destination": ["b"], "count": [50]})
+    with pytest.raises(InputError, match="no small cells"):
+        fit_flows(read_flows(frame, **COLUMNS), seed=1)
+
+
+def test_every_group_is_in_one_bucket_that_is_large_enough() -> None:
+    cells = layout(small_table(areas=40, states=5))
+    buckets = nuts.shape_buckets(cells)
+    n_cells = np.bincount(cells.group)
+    assert sorted(np.concatenate([b.groups for b in buckets])) == list(range(len(cells.groups)))
+    for bucket in buckets:
+        assert n_cells[bucket.groups].max() == bucket.cells
+        assert np.bincount(cells.group_of_origin)[bucket.groups].max() == bucket.origins
+        assert np.bincount(cells.group_of_destination)[bucket.groups].max() == bucket.destinations
+
+
+def test_buckets_cost_no_more_than_any_other_cuts() -> None:
+    """The dynamic programme beats one bucket for all, one for each size, and cuts at random."""
+    cells = layout(small_table(areas=60, states=6))
+    n_cells = np.sort(np.bincount(cells.group))
+    sizes = np.unique(n_cells)
+
+    def cost(cuts: np.ndarray) -> float:
+        upper = np.append(cuts, sizes[-1])
+        return nuts.COMPILATION * len(upper) + upper[np.searchsorted(upper, n_cells)].sum()
+
+    best = cost(np.array([b.cells for b in nuts.shape_buckets(cells)][:-1], dtype=int))
+    rng = np.random.default_rng(1)
+    others = [cost(np.array([], dtype=int)), cost(sizes[:-1])] + [
+        cost(np.sort(rng.choice(sizes[:-1], rng.integers(1, 5), replace=False))) for _ in range(200)
+    ]
+    assert best <= min(others)
+
+
+def test_padding_adds_nothing_but_standard_normals() -> None:
+    """The padded model's density is the plain one times that of the idle effects, to rounding."""
+    rng = np.random.default_rng(4)
+    y = np.array([0, 3, 8, 1])
+    origin, destination = np.array([0, 0, 1, 2]), np.array([0, 1, 1, 0])
+    plain = migration.build(
+        y, origin, destination, upper=8, origins=["a", "b", "c"], destinations=["x", "y"]
+    )
+    idle = np.zeros(3, np.int64)
+    padded = migration.build(
+        np.concatenate([y, idle]),
+        np.concatenate([origin, idle]),
+        np.concatenate([destination, idle]),
+        upper=8,
+        origins=[str(i) for i in range(5)],
+        destinations=[str(j) for j in range(4)],
+        offset=np.concatenate([np.zeros(4), np.full(3, nuts.EMPTY)]),
+    )
+    # the pads sit on the first areas, whose own centering must stay that of their real cells
+    padded["origin_centering"].set_value(migration.centering(np.array([2, 1, 1, 0, 0])))
+    padded["destination_centering"].set_value(migration.centering(np.array([2, 2, 0, 0])))
+    density, density_padded = plain.compile_logp(), padded.compile_logp()
+    for _ in range(5):
+        point = {
+            "alpha": rng.normal(),
+            "delta": rng.normal(),
+            "sd_beta_log__": rng.normal(),
+            "sd_gamma_log__": rng.normal(),
+            "beta_raw": rng.normal(size=3),
+            "gamma_raw": rng.normal(size=2),
+        }
+        extra_b, extra_g = rng.normal(size=2), rng.normal(size=2)
+        longer = {
+            **point,
+            "beta_raw": np.append(point["beta_raw"], extra_b),
+            "gamma_raw": np.append(point["gamma_raw"], extra_g),
+        }
+        idle_density = norm.logpdf(extra_b).sum() + norm.logpdf(extra_g).sum()
+        assert density_padded(longer) == pytest.approx(density(point) + idle_density, abs=1e-10)
+
+
+def disagreement(one: xr.DataTree, two: xr.DataTree) -> tuple[float, int]:
+    """Largest |z| between two posteriors over means and quantiles of every parameter."""
+    largest, comparisons = 0.0, 0
+    for name in ("alpha", "delta", "mu_beta", "mu_gamma", "phi_beta", "phi_gamma", "beta", "gamma"):
+        pair = [tree["posterior"].to_dataset()[[name]] for tree in (one, two)]
+        if name.startswith("phi"):
+            pair = [np.log(draws) for draws in pair]  # a precision has no mean to compare
+        summaries = [
+            (lambda d: d.mean(["chain", "draw"]), {"method": "mean"}),
+            *[
+                (
+                    lambda d, q=q: d.quantile(q, ["chain", "draw"]).drop_vars("quantile"),
+                    {"method": "quantile", "prob": q},
+                )
+                for q in (0.1, 0.5, 0.9)
+            ],
+        ]
+        for value, error in summaries:
+            difference = (value(pair[0]) - value(pair[1]))[name].to_numpy()
+            variance = sum(arviz_stats.mcse(d, **error)[name].to_numpy() ** 2 for d in pair)
+            largest = max(largest, float(np.max(np.abs(difference) / np.sqrt(variance))))
+            comparisons += difference.size
+    return largest, comparisons
+
+
+def check_agreement(table: FlowTable, seed: int, prior: str = "default") -> None:
+    long = {"draws": 2000, "tune": 1000, "chains": 4, "prior": prior}
+    one = fit_flows(table, **long, seed=seed)
+    two = fit_flows(table, **long, sampler="gibbs", seed=seed + 100)
+    largest, comparisons = disagreement(one, two)
+    # Bonferroni: one false alarm in a thousand runs of this check
+    assert largest < norm.isf(0.0005 / comparisons)
+
+
+def test_samplers_agree() -> None:
+    """NUTS and Metropolis within Gibbs draw from one posterior, whatever the coordinates."""
+    check_agreement(small_table(seed=11, areas=14), seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("areas", "states", "prior"), [(16, 2, "weak"), (40, 2, "weak"), (40, 2, "paper")]
+)
+def test_samplers_agree_on_three_tables(areas: int, states: int, prior: str, seed: int) -> None:
+    check_agreement(small_table(seed=areas, areas=areas, states=states), seed=seed, prior=prior)
