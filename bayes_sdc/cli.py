@@ -25,12 +25,16 @@ EXIT_FAILED, EXIT_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 
 Out = Annotated[Path, typer.Option(help="Folder for release/ and confidential/.")]
 Sampler = Annotated[str, typer.Option(help="nuts, or gibbs: Metropolis within Gibbs.")]
-Cores = Annotated[int | None, typer.Option(help="Threads; by default all. Draws do not depend on it.")]
+Cores = Annotated[
+    int | None, typer.Option(help="Threads; by default all. Draws do not depend on it.")
+]
 
 
 @app.command()
 def flows(
-    file: Annotated[Path, typer.Argument(help="CSV (also .gz) or Parquet, one row a pair of areas.")],
+    file: Annotated[
+        Path, typer.Argument(help="CSV (also .gz) or Parquet, one row a pair of areas.")
+    ],
     origin: Annotated[str, typer.Option(help="Column of the origin's code.")],
     destination: Annotated[str, typer.Option(help="Column of the destination's code.")],
     count: Annotated[str, typer.Option(help="Column of the count.")],
@@ -47,7 +51,9 @@ def flows(
     chains: Annotated[int, typer.Option(help="Chains.")] = 4,
     datasets: Annotated[int, typer.Option(help="Synthetic data sets in the release.")] = 1,
     releases: Annotated[int, typer.Option(help="Releases over which risk is repeated.")] = 20,
-    unique: Annotated[str, typer.Option(help="R_unq is about: single-mover or isolated.")] = "single-mover",
+    unique: Annotated[
+        str, typer.Option(help="R_unq is about: single-mover or isolated.")
+    ] = "single-mover",
     seed: Annotated[
         int | None, typer.Option(help="Repeats a run; confidential. By default a fresh one.")
     ] = None,
@@ -57,9 +63,14 @@ def flows(
     """Replace the small counts of an origin-destination table and measure what is left to learn."""
     _flows(
         file,
-        columns={"origin": origin, "destination": destination, "count": count},
-        groups=[name for name in (groups or "").split(",") if name] or None,
-        bounds={"low": low, "high": high},
+        reading={
+            "origin": origin,
+            "destination": destination,
+            "count": count,
+            "groups": [name for name in (groups or "").split(",") if name] or None,
+            "low": low,
+            "high": high,
+        },
         out=out,
         seed=seed,
         resume=resume,
@@ -78,17 +89,18 @@ def flows(
 
 
 @app.command()
-def demo(
-    out: Out = Path("bayes-sdc-demo"), sampler: Sampler = "nuts", cores: Cores = None
-) -> None:
+def demo(out: Out = Path("bayes-sdc-demo"), sampler: Sampler = "nuts", cores: Cores = None) -> None:
     """Run the main job on the bundled table of an invented country."""
     from bayes_sdc.flows.simulate import example_flows_path
 
     _flows(
         example_flows_path(),
-        columns={"origin": "origin", "destination": "destination", "count": "count"},
-        groups=["origin_state", "destination_state"],
-        bounds={"low": 1, "high": 9},
+        reading={
+            "origin": "origin",
+            "destination": "destination",
+            "count": "count",
+            "groups": ["origin_state", "destination_state"],
+        },
         out=out,
         seed=1,  # the data are invented, so nobody is protected by a secret seed
         resume=False,
@@ -99,9 +111,7 @@ def demo(
 def _flows(
     file: Path,
     *,
-    columns: dict[str, str],
-    groups: list[str] | None,
-    bounds: dict[str, int],
+    reading: dict[str, Any],
     out: Path,
     seed: int | None,
     resume: bool,
@@ -113,7 +123,7 @@ def _flows(
     from bayes_sdc.report.folder import read_seed, summary, write_flows
     from bayes_sdc.runs import discard_resume, open_run
 
-    table = read_flows(file, **columns, groups=groups, **bounds)
+    table = read_flows(file, **reading)
     _say(table.summary())
     run = open_run(out)
     if resume:
@@ -126,8 +136,10 @@ def _flows(
         "command": shlex.join(["bayes-sdc", *sys.argv[1:]]),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "seed": seed,
-        "arguments": {**columns, "groups": groups, **bounds, **arguments},
-        "versions": {name: version(name) for name in ("bayes-sdc", "pymc", "nutpie", "arviz", "numpy")},
+        "arguments": {**reading, **arguments},
+        "versions": {
+            name: version(name) for name in ("bayes-sdc", "pymc", "nutpie", "arviz", "numpy")
+        },
     }
     written = write_flows(run, result, call)
     _say("\n".join(summary(result)))

@@ -233,7 +233,13 @@ def checks(groups: pd.DataFrame, predictive: pd.DataFrame, risk: IntruderRisk) -
     list of Check
         Convergence, divergences, small groups, fit to the counts, importance weights.
     """
-    return [_convergence(groups), _divergences(groups), _small(groups), _fit(predictive), _weights(risk)]
+    return [
+        _convergence(groups),
+        _divergences(groups),
+        _small(groups),
+        _fit(predictive),
+        _weights(risk),
+    ]
 
 
 def _convergence(groups: pd.DataFrame) -> Check:
@@ -272,13 +278,14 @@ def _small(groups: pd.DataFrame) -> Check:
 
 def _fit(predictive: pd.DataFrame) -> Check:
     error = predictive["relative_error"]
-    worst = error.abs().idxmax()
+    worst = int(error.abs().argmax())
     beyond = int((error.abs() > MISFIT_LIMIT).sum())
     return Check(
         "fit to the counts",
         "look" if beyond else "pass",
         f"{beyond} of {len(predictive)} counts are predicted with a relative error above "
-        f"{MISFIT_LIMIT:.0%}; the largest is {error[worst]:+.0%}, of the count {worst}",
+        f"{MISFIT_LIMIT:.0%}; the largest is {error.iloc[worst]:+.0%}, of the count "
+        f"{error.index[worst]}",
     )
 
 

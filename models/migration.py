@@ -33,7 +33,8 @@ Printed formulas that are wrong, and corrected here and in the reference sampler
 
 References
 ----------
-S. Hawala, J. Reiter, Q. Wang, "Synthesizing Truncated Count Data for Confidentiality", eq. (1), (2).
+S. Hawala, J. Reiter, Q. Wang, "Synthesizing Truncated Count Data for Confidentiality",
+eq. (1) and (2).
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,6 +61,11 @@ DEFAULT_PRIOR = "weak"
 
 def _log_factorials(upper: Any) -> Any:
     return np.vectorize(lgamma)(np.asarray(upper) + 1.0)
+
+
+def _as_double(number: Any) -> Any:
+    # a plain 0.0 or 3 becomes a tensor of the shortest type, and the rest is then single precision
+    return pt.as_tensor(number).astype("float64")
 
 
 def truncated_poisson_logp(value: Any, log_rate: Any, upper: Any) -> Any:
@@ -89,7 +95,7 @@ def truncated_poisson_logp(value: Any, log_rate: Any, upper: Any) -> Any:
     9.124004
     """
     upper = np.asarray(upper)
-    value, log_rate = pt.as_tensor(value), pt.as_tensor(log_rate)
+    value, log_rate = _as_double(value), _as_double(log_rate)
     low = pt.lt(log_rate, 0.0)
     # not abs(): its derivative at 0, where samplers start, would be 0
     step = pt.exp(pt.switch(low, log_rate, -log_rate))
@@ -111,7 +117,7 @@ def truncated_poisson_table(log_rate: Any, upper: Any) -> Any:
     """Unnormalised log-probabilities of the values ``0..max(upper)``, on a new last axis."""
     upper = np.asarray(upper)
     values = np.arange(int(upper.max()) + 1)
-    logits = values * pt.as_tensor(log_rate)[..., None] - _log_factorials(values)
+    logits = values * _as_double(log_rate)[..., None] - _log_factorials(values)
     return pt.switch(values <= upper[..., None], logits, -np.inf)
 
 
@@ -158,12 +164,13 @@ class TruncatedPoisson:
     """
 
     def __new__(cls, name: str, *, log_rate: Any, upper: Any, **kwargs: Any) -> Any:
-        return pm.CustomDist(name, log_rate, **cls._pieces(upper), **kwargs)
+        """Add the variable to the model on the context stack."""
+        return pm.CustomDist(name, _as_double(log_rate), **cls._pieces(upper), **kwargs)
 
     @classmethod
     def dist(cls, *, log_rate: Any, upper: Any, **kwargs: Any) -> Any:
         """Create the distribution outside a model, for ``pm.logp`` and ``pm.draw``."""
-        return pm.CustomDist.dist(log_rate, **cls._pieces(upper), **kwargs)
+        return pm.CustomDist.dist(_as_double(log_rate), **cls._pieces(upper), **kwargs)
 
     @staticmethod
     def _pieces(upper: Any) -> dict[str, Any]:
@@ -172,9 +179,7 @@ class TruncatedPoisson:
             raise ValueError(f"upper must be whole numbers from 1 to {UPPER_LIMIT}; it is {upper}")
 
         def draw(log_rate: Any, size: Any) -> Any:
-            return pm.Categorical.dist(
-                logit_p=truncated_poisson_table(log_rate, bound), size=size
-            )
+            return pm.Categorical.dist(logit_p=truncated_poisson_table(log_rate, bound), size=size)
 
         return {
             "dist": draw,
@@ -199,8 +204,7 @@ def _log_precision(name: str, prior: Mapping[str, float]) -> Any:
         shape,
         rate,
         dist=lambda a, b, size: (
-            pt.log(pm.Gamma.dist(a + 1.0, b, size=size))
-            - pm.Exponential.dist(1.0, size=size) / a
+            pt.log(pm.Gamma.dist(a + 1.0, b, size=size)) - pm.Exponential.dist(1.0, size=size) / a
         ),
         logp=lambda x, a, b: a * (x + pt.log(b)) - b * pt.exp(x) - pt.gammaln(a),
         support_point=lambda rv, size, a, b: pt.zeros_like(rv),

@@ -69,8 +69,6 @@ class Checkpoint:
 
         def write(path: Path) -> None:
             with path.open("wb") as file:
-                np.savez(file, **arrays)
+                np.savez(file, allow_pickle=False, **arrays)
 
-        write_atomically(
-            self._folder / f"part-{int(part.groups[0]):06d}.npz", write, private=True
-        )
+        write_atomically(self._folder / f"part-{int(part.groups[0]):06d}.npz", write, private=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -89,7 +89,7 @@ def fit_flows(
     {'chain': 2, 'draw': 10, 'origin_effect': 2}
     """
     # PyMC takes seconds to import; a plain import of the package does not pay for it
-    from bayes_sdc.models import migration
+    import bayes_sdc.models.migration as migration
 
     if sampler not in SAMPLERS:
         raise InputError(f"sampler {sampler!r} is unknown; choose from {list(SAMPLERS)}")
@@ -215,7 +215,7 @@ def _gibbs_parts(
                 draws=draws,
                 tune_draws=tune,
                 seed=np.random.SeedSequence([batch_seed, chain]),  # noqa: B023
-                after_draw=after_draw,  # noqa: B023
+                after_draw=after_draw,
             )
 
         with ThreadPoolExecutor(min(cores, chains)) as pool:

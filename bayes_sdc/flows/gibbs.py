@@ -266,7 +266,8 @@ def draw_mean(
     phi = np.exp(log_phi)
     precision = side.size * phi + prior["mu_sd"] ** -2.0
     total = np.bincount(side.group, effect, len(side.size))
-    return phi * total / precision + rng.standard_normal(len(phi)) / np.sqrt(precision)
+    noise = rng.standard_normal(len(phi)) / np.sqrt(precision)
+    return np.asarray(phi * total / precision + noise)
 
 
 def sum_of_squares(effect: np.ndarray, mu: np.ndarray, side: Side) -> np.ndarray:
@@ -284,16 +285,14 @@ def draw_log_precision(
     """Steps 5 and 6: gamma draw under the gamma prior, random walk under the half-normal."""
     if "phi_shape" in prior:
         shape = prior["phi_shape"] + size / 2.0
-        return np.log(rng.standard_gamma(shape)) - np.log(prior["phi_rate"] + squares / 2.0)
+        log_gamma = np.log(rng.standard_gamma(shape))
+        return np.asarray(log_gamma - np.log(prior["phi_rate"] + squares / 2.0))
 
     def log_density(log_sd: np.ndarray) -> np.ndarray:
         # of log sd: likelihood of the effects, half-normal prior, and the change of variable
         variance = np.exp(2.0 * log_sd)
-        return (
-            (1.0 - size) * log_sd
-            - squares / variance / 2.0
-            - variance / prior["sd_scale"] ** 2 / 2.0
-        )
+        half_normal = variance / (2.0 * prior["sd_scale"] ** 2)
+        return np.asarray((1.0 - size) * log_sd - squares / (2.0 * variance) - half_normal)
 
     log_sd = -log_phi / 2.0
     scale = 2.4 / np.sqrt(1.0 + 2.0 * size)  # the curvature at the mode is about 2 n

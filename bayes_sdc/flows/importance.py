@@ -135,9 +135,7 @@ def _cells(
 
 
 @numba.njit(cache=True)
-def log_power_sums(
-    log_rate: np.ndarray, y_true: int, log_h: np.ndarray, log_g: np.ndarray
-) -> None:
+def log_power_sums(log_rate: np.ndarray, y_true: int, log_h: np.ndarray, log_g: np.ndarray) -> None:
     """Fill log h_r, r = 0..2K, and log g_y, y = 0..K, from sorted log rates.
 
     Within a stretch the log rates differ by at most 300 / K, so that no power overflows.
@@ -229,7 +227,8 @@ def pareto_khat(log_weights: np.ndarray) -> float:
             total += weight
             mean += weight * b[j]
     shape = _mean_log1p(-mean / total, excess)
-    return (n * shape + 10.0 * 0.5) / (n + 10.0)
+    khat: float = (n * shape + 10.0 * 0.5) / (n + 10.0)
+    return khat
 
 
 @numba.njit(cache=True)

@@ -78,7 +78,9 @@ class Share:
         low, high = self.interval
         trust = "" if self.trusted else "; NOT TRUSTED: importance weights are unreliable"
         error = (
-            "" if self.monte_carlo_error is None else f", Monte Carlo error {self.monte_carlo_error:.2%}"
+            ""
+            if self.monte_carlo_error is None
+            else f", Monte Carlo error {self.monte_carlo_error:.2%}"
         )
         return (
             f"{self.value:.1%} (95 % interval {low:.1%} to {high:.1%}{error}; without the "
@@ -227,9 +229,7 @@ def intruder_risk(
         log_m, by_chain, khat = importance.release_log_probabilities(
             beta, gamma, cells, chains, released, advance=progress.advance
         )
-    rho = importance.posterior_of_counts(
-        importance.likelihood_of_release(log_m, released), weights
-    )
+    rho = importance.posterior_of_counts(importance.likelihood_of_release(log_m, released), weights)
     right = importance.best_guess(rho) == cells.y
     right_by_chain = [
         importance.best_guess(importance.posterior_of_counts(chain, weights)) == cells.y
@@ -266,9 +266,7 @@ def intruder_risk(
         r_all=share("small cells", np.ones(len(right), dtype=bool)),
         r_unq=share(UNIQUE[unique], _unique_cells(table, unique)),
         distance=xr.DataArray(np.abs(guess - cells.y), labels, ("cell",), "distance"),
-        true_count_probability=xr.DataArray(
-            at_true, labels, ("cell",), "true_count_probability"
-        ),
+        true_count_probability=xr.DataArray(at_true, labels, ("cell",), "true_count_probability"),
         believes_release=float((released[0] == cells.y).mean()),
         prior=prior if isinstance(prior, str) else "given",
         knowledge=knowledge,
@@ -371,11 +369,13 @@ def released_counts(table: FlowTable, release: pd.DataFrame) -> np.ndarray:
     for frame in frames:
         missing = [name for name in [*keys, table.count] if name not in frame.columns]
         if missing:
-            raise InputError(f"the release has no column {missing[0]!r}; it needs those of the input")
+            raise InputError(
+                f"the release has no column {missing[0]!r}; it needs those of the input"
+            )
         values = _in_order(table, frame, keys)[rows]
         outside = (values < table.low) | (values > table.high)
         if outside.any():
-            cell = table.cells.index[np.argmax(outside)]
+            cell = table.cells.index[int(np.argmax(outside))]
             raise InputError(
                 f"the release has a count outside {table.low}..{table.high} in small cell {cell}: "
                 f"{values[np.argmax(outside)]}; it was not made from this table"

@@ -113,7 +113,10 @@ def protect_flows(
     """
     if table.n_small == 0:
         release = synthesize(table, xr.DataTree(), datasets=datasets, seed=seed)
-        return Protection(table, release, *[None] * 7, checks=[], seconds={})
+        nothing = dict.fromkeys(
+            ["posterior", "groups", "predictive", "dispersion", "margins", "risk", "repeats"]
+        )
+        return Protection(table=table, release=release, checks=[], seconds={}, **nothing)
     seconds: dict[str, float] = {}
     clock = monotonic()
 

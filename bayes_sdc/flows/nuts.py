@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import bayes_sdc.models.migration as migration
 from bayes_sdc.flows.layout import Indices, Layout, subset
-from bayes_sdc.models import migration
 
 EMPTY = -800.0  # exp(-800) is 0 in double precision
 COMPILATION = 2_500  # what a compilation costs, in cells that could be sampled meanwhile (measured)

@@ -74,9 +74,9 @@ def synthesize(
         for draw in spread_draws(rng, beta.shape[1], datasets):
             y = draw_counts(cells, beta, gamma, int(draw), rng)
             frame = table.frame.copy()
-            column = frame[table.count].to_numpy(copy=True)
-            column[table.cells["row"].to_numpy()] = y + table.low
-            frame[table.count] = pd.array(column, dtype=table.frame[table.count].dtype)
+            column = frame[table.count].copy()
+            column.iloc[table.cells["row"].to_numpy()] = y + table.low
+            frame[table.count] = column
             frames.append(frame)
     if datasets == 1:
         return frames[0]
@@ -90,7 +90,7 @@ def draw_counts(
 ) -> np.ndarray:
     """Draw the counts of all cells, from 0, given one joint posterior draw of the effects."""
     log_rate = beta[cells.origin, draw] + gamma[cells.destination, draw]
-    return counts.draw(log_rate, rng.random(len(log_rate)), cells.upper)
+    return np.asarray(counts.draw(log_rate, rng.random(len(log_rate)), cells.upper))
 
 
 def spread_draws(rng: np.random.Generator, available: int, wanted: int) -> np.ndarray:
@@ -106,9 +106,10 @@ def spread_draws(rng: np.random.Generator, available: int, wanted: int) -> np.nd
 
 def effects_by_draw(posterior: xr.DataTree) -> tuple[np.ndarray, np.ndarray]:
     """Beta and gamma with all chains laid end to end: (effect, draw), contiguous by effect."""
+    draws = posterior["posterior"].to_dataset()
     beta, gamma = (
         np.ascontiguousarray(values.reshape(-1, values.shape[-1]).T)
-        for values in (posterior["posterior"]["beta"].values, posterior["posterior"]["gamma"].values)
+        for values in (draws["beta"].to_numpy(), draws["gamma"].to_numpy())
     )
     return beta, gamma
 
@@ -123,8 +124,8 @@ def check_posterior(table: FlowTable, posterior: xr.DataTree) -> None:
                 f"the posterior was fitted to another table: its {name} is "
                 f"{attributes.get(name)!r}, the table's is {value!r}; fit this table first"
             )
-    fitted = posterior["observed_data"]["cell"].values
-    if len(fitted) != len(table.cells) or (fitted != table.cells.index.to_numpy()).any():
+    fitted = posterior["observed_data"].to_dataset()["cell"].to_numpy()
+    if list(fitted) != list(table.cells.index):
         raise InputError(
             "the posterior was fitted to other groups or cells of this table; "
             "read the table with the same columns as for the fit"

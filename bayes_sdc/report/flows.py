@@ -7,8 +7,7 @@ count can slip from one report into the other.
 
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -27,17 +26,14 @@ from bayes_sdc.report import plots
 ROWS_SHOWN = 50
 PUBLIC_CELLS = 500  # a share of fewer cells, rounded to a per cent, would still tell single cells
 PUBLIC_AREAS = 100  # the median over fewer areas may be the error of one that can be recognised
-PUBLIC_ARGUMENTS = (
-    "prior",
-    "sampler",
-    "draws",
-    "tune",
-    "chains",
-    "datasets",
-    "releases",
-    "unique",
-)
+PUBLIC_OPTIONS = ("prior", "sampler", "draws", "tune", "chains", "datasets", "releases", "unique")
 VERDICTS = ("pass", "look", "fail")  # from good to bad
+MEASURES = {
+    "r_all": ("R_all", "{:.1%}"),
+    "r_unq": ("R_unq", "{:.1%}"),
+    "mean_distance": ("mean distance", "{:.2f}"),
+    "true_count_probability": ("mean probability of the true count", "{:.1%}"),
+}
 
 SECTIONS = {  # id: title, names of its checks
     "input": ("Input and rules", ()),
@@ -61,26 +57,14 @@ PUBLIC_REASONS = {
     ("small groups", "look"): "Some groups are so small that the prior decides their rates.",
     ("fit to the counts", "pass"): "The model reproduces how common each small count is.",
     ("fit to the counts", "look"): "The model misses how common some small counts are.",
-    ("importance weights", "pass"): "The weights behind the intruder's probabilities are reliable.",
-    ("importance weights", "look"): "Some weights behind the intruder's probabilities are not "
-    "reliable.",
+    ("importance weights", "pass"): "The weights behind the probabilities are reliable.",
+    ("importance weights", "look"): "Some weights behind these probabilities are not reliable.",
 }
 PUBLIC_REASON = {
     "pass": "Nothing to report.",
     "look": "The agency should read the reason in its own report.",
     "fail": "Do not rely on the results.",
 }
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A table of texts; the first ``words`` columns are text, the others numbers."""
-
-    caption: str
-    columns: tuple[str, ...]
-    rows: list[list[str]]
-    words: int = 0
-    shown: str = ""
 
 
 class Entry(NamedTuple):
@@ -149,6 +133,7 @@ def render_flows(
 def _internal(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     table = result.table
     context = {
+        "shown": ROWS_SHOWN,
         "contents": _contents(result, {check.name: check.reason for check in result.checks}),
         "checks": result.checks,
         "protected": result.posterior is not None,
@@ -156,12 +141,7 @@ def _internal(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
         "source": table.source,
         "rows": _row_classes(table, lambda n: f"{n:,}"),
         "call": call,
-        "stages": Grid(
-            "Time of each stage",
-            ("stage", "seconds"),
-            [[stage, f"{seconds:,.1f}"] for stage, seconds in result.seconds.items()],
-            1,
-        ),
+        "stages": [[stage, f"{s:,.1f}"] for stage, s in result.seconds.items()],
         "settings": {} if result.posterior is None else result.posterior.attrs,
     }
     if (
@@ -179,9 +159,7 @@ def _internal(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
         "predictive": _predictive(result.predictive),
         "predictive_plot": plots.predictive(result.predictive),
         "dispersion": result.dispersion,
-        "errors": _margin_errors(result.margins),
-        "margins": _margins(result.margins),
-        "margins_plot": plots.margins(result.margins),
+        **_margins(result.margins),
         **_risk(table, result.risk, result.repeats),
     }
 
@@ -193,11 +171,12 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
         for check in result.checks
     }
     arguments = {
-        name: _base_name(str(call["arguments"][name]))
-        for name in PUBLIC_ARGUMENTS
-        if name in call["arguments"]
+        name: _base_name(str(value))
+        for name, value in call["arguments"].items()
+        if name in PUBLIC_OPTIONS
     }
     context = {
+        "shown": ROWS_SHOWN,
         "contents": _contents(result, reasons),
         "checks": [Check(c.name, c.verdict, reasons[c.name]) for c in result.checks],
         "protected": result.posterior is not None,
@@ -212,13 +191,15 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     if result.groups is None or result.margins is None or result.risk is None:
         return context
     risk, worst = result.risk, float(result.groups["rhat"].max())
-    errors = _margin_errors(result.margins)["relative"]
+    errors = _relative_errors(result.margins).abs().dropna()
     many = table.n_small >= PUBLIC_CELLS and len(errors) >= PUBLIC_AREAS
     return context | {
         "worst_rhat": f"{worst:.2f}" if math.isfinite(worst) else "",
-        "margin_error": f"{np.median(errors):.0%}" if many else "",
-        "r_all": _public_share(risk.r_all),
-        "r_unq": _public_share(risk.r_unq),
+        "margin_error": f"{errors.median():.0%}" if many else "",
+        "shares": [
+            [f"{name}: {share.definition}", _public_share(share) or "not shown"]
+            for name, share in (("R_all", risk.r_all), ("R_unq", risk.r_unq))
+        ],
         "trusted": risk.r_all.trusted and risk.r_unq.trusted,
         "flagged": _in_words(risk.unreliable_cells / risk.rho.sizes["cell"]),
         "datasets": risk.datasets,
@@ -230,15 +211,12 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
 def _contents(result: Protection, reasons: Mapping[str, str]) -> list[Entry]:
     """Sections of the report, each with the worst verdict of its checks and their reasons."""
     claimed = {name for _, names in SECTIONS.values() for name in names}
+    empty = ("convergence", "fit", "margins", "intruder") if result.posterior is None else ()
     entries = []
     for section, (title, names) in SECTIONS.items():
-        if section == "other":
-            checks = [check for check in result.checks if check.name not in claimed]
-        else:
-            checks = [check for check in result.checks if check.name in names]
-        if result.posterior is None and section not in ("input", "run", "glossary"):
-            continue
-        if section == "other" and not checks:
+        mine = set(reasons) - claimed if section == "other" else names
+        checks = [check for check in result.checks if check.name in mine]
+        if section in empty or (section == "other" and not checks):
             continue
         verdict = max((check.verdict for check in checks), key=VERDICTS.index, default="")
         told = [check for check in checks if check.verdict == verdict]
@@ -247,68 +225,39 @@ def _contents(result: Protection, reasons: Mapping[str, str]) -> list[Entry]:
     return entries
 
 
-def _row_classes(table: FlowTable, number: Any) -> Grid:
-    rows = [
-        ["rows read", table.n_read],
-        [f"small ({table.low} <= count <= {table.high}): protected", table.n_small],
-        [f"safe (count above {table.high}): unchanged", table.n_safe],
-        ["own area (origin is destination): set aside, unchanged", table.n_set_aside],
-        [f"below {table.low}: unchanged", table.n_below],
-        ["groups with small cells", table.cells["group"].nunique()],
-    ]
-    return Grid(
-        "Rows of the table by class", ("class", "rows"), [[w, number(n)] for w, n in rows], 1
-    )
+def _row_classes(table: FlowTable, number: Callable[[int], str]) -> list[list[str]]:
+    classes = {
+        "rows read": table.n_read,
+        f"small ({table.low} <= count <= {table.high}): protected": table.n_small,
+        f"safe (count above {table.high}): unchanged": table.n_safe,
+        "own area (origin is destination): set aside, unchanged": table.n_set_aside,
+        f"below {table.low}: unchanged": table.n_below,
+        "groups with small cells": int(table.cells["group"].nunique()),
+    }
+    return [[name, number(n)] for name, n in classes.items()]
 
 
-def _groups(groups: pd.DataFrame) -> Grid:
-    rows = [
+def _groups(groups: pd.DataFrame) -> list[list[str]]:
+    counted = ("rhat_above", "ess_below", "divergences", "parameters")
+    sizes = ("cells", "origins", "destinations")
+    return [
         [
             str(label),
             str(g["verdict"]),
-            _decimals(g["rhat"], 3),
-            f"{g['ess']:,.0f}",
             str(g["worst"]),
-            *(
-                f"{g[name]:,}"
-                for name in (
-                    "rhat_above",
-                    "ess_below",
-                    "divergences",
-                    "parameters",
-                    "cells",
-                    "origins",
-                    "destinations",
-                )
-            ),
+            f"{g['rhat']:.3f}" if math.isfinite(g["rhat"]) else "none (never moved)",
+            f"{g['ess']:,.0f}",
+            *(f"{g[name]:,}" for name in (*counted, *sizes)),
             "yes" if g["by_prior"] else "no",
         ]
-        for label, g in groups.head(ROWS_SHOWN).iterrows()
+        for label, g in groups.iterrows()
     ]
-    columns = (
-        "group",
-        "verdict",
-        "R-hat",
-        "ESS",
-        "worst parameter",
-        "R-hat > 1.01",
-        "ESS < 400",
-        "divergences",
-        "parameters",
-        "small cells",
-        "origins",
-        "destinations",
-        "decided by the prior",
-    )
-    return Grid(
-        "Convergence by group, worst first", columns, rows, 1, _shown(len(groups), "groups")
-    )
 
 
-def _predictive(counts: pd.DataFrame) -> Grid:
-    worst = counts["relative_error"].abs().sort_values(ascending=False, kind="stable")
-    chosen = counts.loc[worst.index[:ROWS_SHOWN].sort_values()]
-    rows = [
+def _predictive(counts: pd.DataFrame) -> list[list[str]]:
+    if len(counts) > ROWS_SHOWN:
+        counts = counts.sort_values("relative_error", key=abs, ascending=False)
+    return [
         [
             f"{count}",
             f"{c['observed']:,.0f}",
@@ -316,36 +265,26 @@ def _predictive(counts: pd.DataFrame) -> Grid:
             f"{c['lower']:,.0f} to {c['upper']:,.0f}",
             "none observed" if pd.isna(c["relative_error"]) else f"{c['relative_error']:+.1%}",
         ]
-        for count, c in chosen.iterrows()
+        for count, c in counts.iterrows()
     ]
-    columns = ("count", "observed", "expected", "95 % interval", "relative error")
-    caption = "Small cells by count, observed and expected"
-    return Grid(caption, columns, rows, 0, _shown(len(counts), "counts"))
 
 
-def _margin_errors(margins: pd.DataFrame) -> dict[str, Any]:
-    """Relative errors of the totals, and how many areas have a total of 0 and so none."""
-    positive = margins[margins["true"] > 0]
-    relative = (positive["synthetic"] - positive["true"]).abs() / positive["true"]
-    sides = []
+def _relative_errors(margins: pd.DataFrame) -> pd.Series:
+    """Relative errors of the totals; missing where the true total is 0."""
+    return (margins["synthetic"] - margins["true"]) / margins["true"].where(margins["true"] > 0)
+
+
+def _margins(margins: pd.DataFrame) -> dict[str, Any]:
+    relative = _relative_errors(margins)
+    summary = []
     for side in ("origin", "destination"):
-        errors = relative[positive["side"] == side].to_numpy(float)
+        errors = relative[margins["side"] == side].abs().dropna()
         if len(errors):
-            middle, high = np.quantile(errors, [0.5, 0.95])
-            sides.append([f"by {side}", f"{len(errors):,}", f"{middle:.1%}", f"{high:.1%}"])
-    columns = ("totals", "areas", "median", "95 % quantile")
-    return {
-        "relative": relative.to_numpy(float),
-        "grid": Grid("Relative errors of the totals, without sign", columns, sides, 1),
-        "without": len(margins) - len(positive),
-    }
-
-
-def _margins(margins: pd.DataFrame) -> Grid:
-    difference = margins["synthetic"] - margins["true"]
-    relative = (difference / margins["true"]).where(margins["true"] > 0)
-    frame = margins.assign(difference=difference, relative=relative)
-    order = relative.abs().sort_values(ascending=False, kind="stable").index[:ROWS_SHOWN]
+            parts = [f"{errors.quantile(q):.1%}" for q in (0.5, 0.95)]
+            summary.append([f"by {side}", f"{len(errors):,}", *parts])
+    worst = margins.assign(relative=relative).sort_values(
+        "relative", key=abs, ascending=False, kind="stable"
+    )
     rows = [
         [
             str(m["area"]),
@@ -353,130 +292,83 @@ def _margins(margins: pd.DataFrame) -> Grid:
             f"{m['cells']:,}",
             f"{m['true']:,}",
             f"{m['synthetic']:,.1f}",
-            f"{m['difference']:+,.1f}",
+            f"{m['synthetic'] - m['true']:+,.1f}",
             "undefined" if pd.isna(m["relative"]) else f"{m['relative']:+.1%}",
         ]
-        for _, m in frame.loc[order].iterrows()
+        for _, m in worst.iterrows()
     ]
-    columns = ("area", "side", "small cells", "true", "synthetic", "difference", "relative error")
-    caption = "Totals of the small cells, largest relative error first"
-    return Grid(caption, columns, rows, 2, _shown(len(margins), "areas and sides"))
+    return {
+        "margins": rows,
+        "margin_errors": summary,
+        "without_error": int(relative.isna().sum()),
+        "margins_plot": plots.margins(margins),
+    }
 
 
 def _risk(table: FlowTable, risk: IntruderRisk, repeats: pd.DataFrame) -> dict[str, Any]:
-    true = table.cells["y"].to_numpy()
-    found = best_guess(risk.rho.to_numpy()) == true
-    frame = pd.DataFrame(
-        {"found": found, "probability": risk.true_count_probability.to_numpy(), "true": true}
-    )
-    by_count = frame.groupby("true").agg(
-        cells=("found", "size"), found=("found", "mean"), probability=("probability", "mean")
-    )
-    by_count.index = by_count.index + table.low
-
-    away = np.abs(np.arange(table.k + 1) - true[:, None])
-    above = risk.khat.to_numpy() > risk.khat_threshold
-    pairs = pd.DataFrame({"distance": away.ravel(), "above": above.ravel()})
-    pairs = pairs[pairs["distance"] > 0]  # the weights of the true count are all equal
-    by_distance = pairs.groupby("distance")["above"].agg(pairs="size", above="sum", share="mean")
-
     distances = risk.distance_distribution()
-    baseline = risk.r_all.baseline
+    by_count = _by_count(table, risk)
+    by_distance = _weights_by_distance(table, risk)
     return {
         "risk": risk,
         "trusted": risk.r_all.trusted and risk.r_unq.trusted,
-        "shares": Grid(
-            "Share of cells found",
-            ("measure", "cells", "share", "95 % interval", "Monte Carlo error", "without release"),
-            [_share_row("R_all", risk.r_all), _share_row("R_unq", risk.r_unq)],
-            1,
-        ),
         "true_probability": float(risk.true_count_probability.mean()),
         "mean_distance": float(risk.distance.mean()),
-        "distances": _by_whole_number(
-            "Distance d_t between the true count and the most probable one",
-            ("distance", "squared", "share of cells"),
-            [[f"{d}", f"{d * d:,}", f"{share:.1%}"] for d, share in distances.items()],
-        ),
+        "distances": [[f"{d}", f"{d * d:,}", f"{s:.1%}"] for d, s in enumerate(distances)],
         "distances_plot": plots.distances(distances),
-        "cells_flagged": risk.unreliable_cells,
-        "pairs": len(pairs),
-        "pairs_flagged": int(pairs["above"].sum()),
-        "weights": _by_whole_number(
-            "Pairs of cell and candidate count by distance of the candidate from the true count",
-            ("distance", "pairs", "k-hat too high", "share"),
-            [
-                [f"{d}", f"{int(p['pairs']):,}", f"{int(p['above']):,}", f"{p['share']:.1%}"]
-                for d, p in by_distance.iterrows()
-            ],
-        ),
+        "by_count": [
+            [f"{c}", f"{r['cells']:,.0f}", f"{r['found']:.1%}", f"{r['probability']:.1%}"]
+            for c, r in by_count.iterrows()
+        ],
+        "by_count_plot": plots.by_count(by_count, risk.r_all.baseline),
+        "pairs": int(by_distance["pairs"].sum()),
+        "pairs_flagged": int(by_distance["above"].sum()),
+        "weights": [
+            [f"{d}", f"{p['pairs']:,.0f}", f"{p['above']:,.0f}", f"{p['share']:.1%}"]
+            for d, p in by_distance.iterrows()
+        ],
         "weights_plot": plots.weights(by_distance),
-        "by_count": _by_whole_number(
-            "Risk by true count",
-            ("true count", "cells", "share found", "mean probability of the true count"),
-            [
-                [f"{c}", f"{int(r['cells']):,}", f"{r['found']:.1%}", f"{r['probability']:.1%}"]
-                for c, r in by_count.iterrows()
-            ],
-        ),
-        "by_count_plot": plots.by_count(by_count, 0.0 if baseline is None else baseline),
         "repeats": _repeats(repeats),
         "releases": len(repeats),
     }
 
 
-def _by_whole_number(caption: str, columns: tuple[str, ...], rows: list[list[str]]) -> Grid:
-    """A table in rising order, of which the first rows are shown."""
-    return Grid(caption, columns, rows[:ROWS_SHOWN], 0, _shown(len(rows), "rows", "the lowest"))
+def _by_count(table: FlowTable, risk: IntruderRisk) -> pd.DataFrame:
+    """Risk by true count: cells, share found (a tie is not found) and mean probability."""
+    true = table.cells["y"].to_numpy()
+    frame = pd.DataFrame(
+        {
+            "true": true + table.low,
+            "found": best_guess(risk.rho.to_numpy()) == true,
+            "probability": risk.true_count_probability.to_numpy(),
+        }
+    )
+    return frame.groupby("true").agg(
+        cells=("found", "size"), found=("found", "mean"), probability=("probability", "mean")
+    )
 
 
-def _share_row(name: str, share: Share) -> list[str]:
-    if share.value is None or share.interval is None or share.baseline is None:
-        return [
-            name,
-            f"{share.cells:,}",
-            "undefined: there is no such cell",
-            "none",
-            "none",
-            "none",
-        ]
-    error = share.monte_carlo_error
-    return [
-        name,
-        f"{share.cells:,}",
-        f"{share.value:.1%}",
-        f"{share.interval[0]:.1%} to {share.interval[1]:.1%}",
-        "unknown (one chain)" if error is None else f"{error:.2%}",
-        f"{share.baseline:.1%}",
-    ]
+def _weights_by_distance(table: FlowTable, risk: IntruderRisk) -> pd.DataFrame:
+    """Pairs of cell and candidate count, and those with too high a k-hat, by distance."""
+    away = np.abs(np.arange(table.k + 1) - table.cells["y"].to_numpy()[:, None])
+    above = risk.khat.to_numpy() > risk.khat_threshold
+    pairs = pd.DataFrame({"distance": away.ravel(), "above": above.ravel()})
+    # at distance 0 all weights are equal
+    grouped = pairs[pairs["distance"] > 0].groupby("distance")["above"]
+    return grouped.agg(["size", "sum", "mean"]).set_axis(["pairs", "above", "share"], axis=1)
 
 
-def _repeats(repeats: pd.DataFrame) -> Grid:
-    names = {
-        "r_all": ("R_all", "{:.1%}"),
-        "r_unq": ("R_unq", "{:.1%}"),
-        "mean_distance": ("mean distance", "{:.2f}"),
-        "true_count_probability": ("mean probability of the true count", "{:.1%}"),
-    }
+def _repeats(repeats: pd.DataFrame) -> list[list[str]]:
     rows = []
-    for column, (name, form) in names.items():
+    for column, (name, form) in MEASURES.items():
         values = repeats[column].dropna()
         if values.empty:
             rows.append([name, "undefined: there is no such cell", "none", "none", "none"])
             continue
+        parts = [form.format(part) for part in (values.mean(), values.min(), values.max())]
         spread = form.format(values.std()) if len(values) > 1 else "none (one release)"
-        parts = (values.mean(), values.min(), values.max())
-        rows.append([name, *(form.format(part) for part in parts), spread])
-    columns = ("measure", "mean", "smallest", "largest", "standard deviation")
-    return Grid("Spread over independent releases", columns, rows, 1)
-
-
-def _shown(total: int, what: str, which: str = "the worst") -> str:
-    return f"{ROWS_SHOWN} of {total:,} {what} shown, {which}." if total > ROWS_SHOWN else ""
-
-
-def _decimals(value: float, digits: int) -> str:
-    return f"{value:.{digits}f}" if math.isfinite(value) else "none (never moved)"
+        rows.append([name, *parts, spread])
+    return rows
 
 
 def _base_name(path: str) -> str:

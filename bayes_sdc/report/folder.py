@@ -61,9 +61,7 @@ def write_flows(run: RunFolder, result: Protection, call: Mapping[str, Any]) -> 
     if result.posterior is not None:
         posterior = result.posterior
         path = run.confidential / "posterior.nc"
-        write_atomically(
-            path, lambda p: posterior.to_netcdf(p, engine="h5netcdf"), private=True
-        )
+        write_atomically(path, lambda p: posterior.to_netcdf(p, engine="h5netcdf"), private=True)
         written.append(path)
         for name, frame in _tables(result).items():
             path = run.confidential / f"{name}.csv"
@@ -150,6 +148,7 @@ def summary(result: Protection) -> list[str]:
     def risk_line(name: str, share: Share, column: str) -> str:
         return f"{name}: {share}; {len(repeats)} other releases: {spread(column)}"
 
+    at_true = float(risk.true_count_probability.mean())
     return [
         f"{table.n_small} small cells in {len(result.groups)} groups are synthetic; "
         f"{table.n_read - table.n_small} rows are as they were",
@@ -157,7 +156,7 @@ def summary(result: Protection) -> list[str]:
         risk_line("R_all", risk.r_all, "r_all"),
         risk_line(f"R_unq ({risk.unique})", risk.r_unq, "r_unq"),
         f"an intruder who believes the released count is right in {risk.believes_release:.1%} of "
-        f"the cells; mean probability of the true count {float(risk.true_count_probability.mean()):.1%}",
+        f"the cells; mean probability of the true count {at_true:.1%}",
         "time: " + ", ".join(f"{stage} {s:.0f} s" for stage, s in result.seconds.items()),
     ]
 

@@ -6,13 +6,13 @@ They hold no text of the data: names of areas, groups and columns stay in the ta
 import io
 import re
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import numpy as np
 import pandas as pd
 from markupsafe import Markup, escape
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import (
     LogFormatterMathtext,
@@ -21,12 +21,15 @@ from matplotlib.ticker import (
     StrMethodFormatter,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.typing import RcKeyType
+
 BLUE, ORANGE, RED = "#3f87c9", "#d9772b", "#d0455a"  # legible on white and on black
 INK, GRID = "#010203", "#030201"  # stand-ins that the style sheet replaces, by light and by dark
 VECTOR_LIMIT = 2000  # points; more are drawn as pixels, which keeps the file small
 PERCENT = PercentFormatter(xmax=1, decimals=0)
 
-STYLE = {
+STYLE: "dict[RcKeyType, Any]" = {
     "axes.edgecolor": INK,
     "axes.grid": True,
     "axes.axisbelow": True,
@@ -204,14 +207,14 @@ def weights(by_distance: pd.DataFrame) -> Markup:
     )
 
 
-def by_count(frame: pd.DataFrame, baseline: float) -> Markup:
+def by_count(frame: pd.DataFrame, baseline: float | None) -> Markup:
     """Share of cells found and mean probability of the true count, by true count.
 
     Parameters
     ----------
     frame : DataFrame
         Indexed by true count, with columns ``found`` and ``probability``.
-    baseline : float
+    baseline : float, optional
         Share found without the release.
     """
 
@@ -225,7 +228,10 @@ def by_count(frame: pd.DataFrame, baseline: float) -> Markup:
             markersize=4.5,
             label="mean probability",
         )
-        axes.axhline(baseline, color=INK, linewidth=0.9, linestyle="--", label="without release")
+        if baseline is not None:
+            axes.axhline(
+                baseline, color=INK, linewidth=0.9, linestyle="--", label="without release"
+            )
         axes.set(xlabel="true count", ylabel="share of cells")
         _whole_numbers(axes)
         axes.yaxis.set_major_formatter(PERCENT)
@@ -249,12 +255,9 @@ def _svg(name: str, label: str, draw: Callable[[Axes], None]) -> Markup:
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
         figure = Figure(figsize=(5.4, 3.3), layout="constrained")
         draw(figure.add_subplot())
-        figure.patch.set_alpha(0.0)
-        for axes in figure.axes:
-            axes.patch.set_alpha(0.0)
         text = io.StringIO()
-        no_metadata = dict.fromkeys(["Creator", "Date", "Format", "Type"])
-        FigureCanvasSVG(figure).print_svg(text, metadata=no_metadata)
+        no_metadata: dict[str, None] = dict.fromkeys(["Creator", "Date", "Format", "Type"])
+        figure.savefig(text, format="svg", transparent=True, metadata=no_metadata)
     drawn = text.getvalue()
     view = re.search(r'viewBox="[^"]*"', drawn)
     if view is None:

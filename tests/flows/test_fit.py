@@ -22,7 +22,9 @@ SHORT = {"draws": 40, "tune": 60, "chains": 2}
 
 def small_table(seed: int = 3, areas: int = 12, states: int = 2) -> FlowTable:
     """A country of a few areas, four groups."""
-    return read_flows(simulate_flows(areas=areas, states=states, seed=seed), **COLUMNS, groups=STATES)
+    return read_flows(
+        simulate_flows(areas=areas, states=states, seed=seed), **COLUMNS, groups=STATES
+    )
 
 
 @pytest.fixture(scope="module")
@@ -84,9 +86,7 @@ def test_another_seed_gives_other_draws(table: FlowTable, by_gibbs: xr.DataTree)
 
 
 @pytest.mark.parametrize("which", ["by_nuts", "by_gibbs"])
-def test_netcdf_loses_nothing(
-    which: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_netcdf_loses_nothing(which: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     tree = request.getfixturevalue(which)
     tree.to_netcdf(tmp_path / "posterior.nc", engine="h5netcdf")
     with xr.open_datatree(tmp_path / "posterior.nc", engine="h5netcdf") as loaded:
@@ -95,7 +95,9 @@ def test_netcdf_loses_nothing(
         assert dict(loaded.attrs) == dict(tree.attrs)
 
 
-@pytest.mark.parametrize(("which", "unit"), [("by_nuts", "_nuts_parts"), ("by_gibbs", "_gibbs_parts")])
+@pytest.mark.parametrize(
+    ("which", "unit"), [("by_nuts", "_nuts_parts"), ("by_gibbs", "_gibbs_parts")]
+)
 def test_interrupted_fit_resumes_with_the_same_draws(
     which: str,
     unit: str,
@@ -107,9 +109,7 @@ def test_interrupted_fit_resumes_with_the_same_draws(
     """Finished groups are kept, not fitted again, and the result is that of a run in one go."""
     monkeypatch.setattr(fit, "GIBBS_BATCH", 20)
     call = {**SHORT, "sampler": which.removeprefix("by_"), "seed": 5, "cores": 2}
-    whole = (
-        request.getfixturevalue(which) if which == "by_nuts" else fit_flows(table, **call)
-    )
+    whole = request.getfixturevalue(which) if which == "by_nuts" else fit_flows(table, **call)
     original = getattr(fit, unit)
 
     def interrupted(*args: object, **kwargs: object) -> object:
@@ -143,9 +143,7 @@ def test_resuming_another_call_is_refused(table: FlowTable, tmp_path: Path) -> N
         ({"chains": 0}, "chains must be at least 1"),
     ],
 )
-def test_bad_arguments_are_named(
-    table: FlowTable, argument: dict[str, object], words: str
-) -> None:
+def test_bad_arguments_are_named(table: FlowTable, argument: dict[str, object], words: str) -> None:
     with pytest.raises(InputError, match=words):
         fit_flows(table, **{**SHORT, **argument}, seed=1)
 

@@ -52,9 +52,7 @@ def draw_prior(rng: np.random.Generator, data: gibbs.Data, prior: dict[str, floa
     return gibbs.State(beta, gamma, mu[0], mu[1], log_phi[0], log_phi[1], log_z)
 
 
-def draw_counts(
-    rng: np.random.Generator, data: gibbs.Data, state: gibbs.State
-) -> gibbs.Data:
+def draw_counts(rng: np.random.Generator, data: gibbs.Data, state: gibbs.State) -> gibbs.Data:
     log_rate = state.beta[data.origin] + state.gamma[data.destination]
     y = counts.draw(log_rate, rng.random(len(log_rate)), data.upper)
     return data._replace(y=y.astype(np.float64))
@@ -75,11 +73,16 @@ def geweke_p_values(prior: dict[str, float], n_groups: int = 4000, sweeps: int =
     mu = norm(0.0, prior["mu_sd"]).cdf
     alpha = norm(0.0, np.sqrt(2.0) * prior["mu_sd"]).cdf
     if "sd_scale" in prior:
+
         def log_phi(x: np.ndarray) -> np.ndarray:
             return halfnorm(scale=prior["sd_scale"]).sf(np.exp(-x / 2.0))
     else:
+
         def log_phi(x: np.ndarray) -> np.ndarray:
-            return gamma_distribution(prior["phi_shape"], scale=1 / prior["phi_rate"]).cdf(np.exp(x))
+            return gamma_distribution(prior["phi_shape"], scale=1 / prior["phi_rate"]).cdf(
+                np.exp(x)
+            )
+
     residual = (state.beta - state.mu_beta[data.origins.group])[::3] * np.exp(
         state.log_phi_beta / 2.0
     )

@@ -1,0 +1,371 @@
+"""The report equals the result, needs no other file, and its external form tells no true count."""
+
+import dataclasses
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayes_sdc import InputError, Protection, protect_flows, read_flows
+from bayes_sdc.diagnostics import Check
+from bayes_sdc.flows.intruder import Share
+from bayes_sdc.report import flows, plots
+from bayes_sdc.report.flows import render_flows
+
+NASTY = ['<script>alert("x")</script>', "Größe", "=1+1", "a;b", "Unit #7", "{{ 7 * 7 }}", "a & b"]
+SEED = 987654321
+CALL = {
+    "command": "bayes-sdc flows /secret/place/moves.csv --seed 987654321 --out run",
+    "created": "2026-11-27",
+    "seed": SEED,
+    "arguments": {"sampler": "gibbs", "draws": 31, "seed": SEED, "prior": "/secret/place/own.py"},
+    "versions": {"bayes-sdc": "0.1.0"},
+}
+
+
+def nasty_frame() -> pd.DataFrame:
+    """Seven areas with unpleasant names, every pair, in two groups."""
+    rng = np.random.default_rng(5)
+    pairs = [(o, d) for o in NASTY for d in NASTY]
+    counts = np.where([o == d for o, d in pairs], 5000, 1 + rng.poisson(4, len(pairs)))
+    counts[3] = 40
+    return pd.DataFrame(
+        {
+            "from <b>": [o for o, _ in pairs],
+            "to": [d for _, d in pairs],
+            "n": counts,
+            "state": ["<i>east</i>" if o < "B" else "west's" for o, _ in pairs],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def result() -> Protection:
+    table = read_flows(
+        nasty_frame(), origin="from <b>", destination="to", count="n", groups="state"
+    )
+    table = dataclasses.replace(
+        table, source="/secret/place/moves.csv", notes=("code '00017' seen",)
+    )
+    return protect_flows(table, sampler="gibbs", draws=30, tune=30, chains=2, releases=3, seed=SEED)
+
+
+@pytest.fixture(scope="module")
+def internal(result: Protection) -> str:
+    return render_flows(result, audience="internal", call=CALL)
+
+
+@pytest.fixture(scope="module")
+def external(result: Protection) -> str:
+    return render_flows(result, audience="external", call=CALL)
+
+
+class Page(HTMLParser):
+    """Rows of the tables by caption, ids, addresses and tags of a document."""
+
+    VOID = ("meta", "br", "link", "img", "path", "use", "rect", "image")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tables: dict[str, list[list[str]]] = {}
+        self.ids: list[str] = []
+        self.targets: list[str] = []
+        self.tags: list[str] = []
+        self.text = ""
+        self.open: list[str] = []
+        self.rows: list[list[str]] = []
+        self.caption = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value or "")
+            if name in ("href", "src", "xlink:href"):
+                self.targets.append(value or "")
+            self.targets += re.findall(r"url\(([^)]*)\)", value or "")
+        if tag not in self.VOID:
+            self.open.append(tag)
+        if tag == "table":
+            self.rows, self.caption = [], ""
+        elif tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th") and self.rows:
+            self.rows[-1].append("")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in self.VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self.VOID:
+            return
+        assert self.open.pop() == tag, f"</{tag}> closes another element"
+        if tag == "table":
+            self.tables[self.caption] = self.rows
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open and "defs" not in self.open:
+            self.text += data
+        if self.open and self.open[-1] == "caption":
+            self.caption += data
+        elif self.rows and ("td" in self.open or "th" in self.open):
+            self.rows[-1][-1] += data
+
+
+def row(page: Page, caption: str, first: str) -> list[str]:
+    return next(cells for cells in page.tables[caption] if cells[0].strip() == first)
+
+
+def test_numbers_equal_the_result(result: Protection, internal: str) -> None:
+    page = Page(internal)
+    risk, table = result.risk, result.table
+    assert risk is not None
+    assert result.groups is not None
+    assert result.predictive is not None
+    assert result.repeats is not None
+    assert risk.r_all.value is not None
+    assert risk.r_all.interval is not None
+    rows = page.tables["Rows of the table by class"]
+    assert [cells[1] for cells in rows[1:]] == [
+        str(n) for n in (table.n_read, table.n_small, table.n_safe, table.n_set_aside, 0, 2)
+    ], "row classes differ from the table"
+    low, high = risk.r_all.interval
+    assert row(page, "Share of cells found", "R_all")[1:4] == [
+        str(table.n_small),
+        f"{risk.r_all.value:.1%}",
+        f"{low:.1%} to {high:.1%}",
+    ], "R_all differs from the result"
+    assert [cells[0] for cells in page.tables["Convergence by group, worst first"][1:]] == list(
+        result.groups.index
+    ), "groups are missing or in another order"
+    observed = [cells[1] for cells in page.tables["Small cells by count, observed and expected"]]
+    assert observed[1:] == [str(n) for n in result.predictive["observed"]]
+    spread = row(page, "Spread over independent releases", "R_all")
+    assert spread[1:4] == [f"{result.repeats['r_all'].agg(f):.1%}" for f in ("mean", "min", "max")]
+    assert f"{risk.believes_release:.1%}" in page.text
+    assert f"{result.dispersion:.2f}" in page.text
+    for part in (table.sha256, str(SEED), CALL["command"], "00017"):
+        assert part in page.text, f"{part} is not in the internal report"
+
+
+def test_risk_by_count_adds_up_to_r_all(result: Protection, internal: str) -> None:
+    assert result.risk is not None
+    assert result.risk.r_all.value is not None
+    rows = Page(internal).tables["Risk by true count"][1:]
+    cells = np.array([int(r[1]) for r in rows])
+    found = np.array([float(r[2].rstrip("%")) for r in rows]) / 100
+    assert cells.sum() == result.table.n_small
+    assert (cells * found).sum() / cells.sum() == pytest.approx(result.risk.r_all.value, abs=5e-4)
+
+
+def test_every_check_has_its_verdict_and_reason(result: Protection, internal: str) -> None:
+    page = Page(internal)
+    for check in result.checks:
+        assert check.reason in page.text, f"the reason of {check.name} is missing"
+    contents = next(rows for name, rows in page.tables.items() if name.startswith("Contents"))
+    verdicts = {cells[0].partition(". ")[2]: cells[1].split()[-1] for cells in contents[1:]}
+    by_name = {check.name: check.verdict for check in result.checks}
+    assert verdicts["Fit to the counts"] == by_name["fit to the counts"]
+    assert verdicts["Intruder risk"] == by_name["importance weights"]
+    assert verdicts["Input and rules"] == "facts"
+
+
+def test_a_new_check_is_not_lost(result: Protection) -> None:
+    secret = "exactly 17 of 23 cells"
+    more = dataclasses.replace(result, checks=[*result.checks, Check("new", "fail", secret)])
+    assert secret in Page(render_flows(more, audience="internal", call=CALL)).text
+    text = Page(render_flows(more, audience="external", call=CALL)).text
+    assert "Other checks" in text
+    assert secret not in text, "a reason with exact numbers reached the public"
+
+
+@pytest.mark.parametrize("audience", ["internal", "external"])
+def test_one_offline_file(audience: str, request: pytest.FixtureRequest) -> None:
+    text = request.getfixturevalue(audience)
+    page = Page(text)
+    assert not page.open, f"elements are left open: {page.open}"
+    assert len(page.ids) == len(set(page.ids)), "an id occurs twice"
+    for target in page.targets:
+        assert target.startswith(("#", "data:image/png;base64,")), f"{target} is outside the file"
+        if target.startswith("#"):
+            assert target[1:] in page.ids, f"{target} leads nowhere"
+    assert "://" not in text, "there is an address in the file"
+    assert not {"script", "link", "iframe", "i", "b"} & set(page.tags), "data became markup"
+    assert page.tags.count("h1") == 1
+    assert page.tags.count("caption") == page.tags.count("table"), "a table has no caption"
+    assert page.tags.count("figcaption") == page.tags.count("figure") == page.tags.count("svg")
+    assert len(text) < 1_000_000
+
+
+def test_nasty_names_are_shown_as_text(internal: str) -> None:
+    page = Page(internal)
+    areas = {cells[0] for cells in page.tables[TOTALS]}
+    assert set(NASTY) <= areas, "an area is missing, or its name was changed"
+    assert "from <b>" in page.text
+
+
+TOTALS = "Totals of the small cells, largest relative error first"
+
+
+def test_same_result_same_bytes(result: Protection, internal: str) -> None:
+    assert render_flows(result, audience="internal", call=CALL) == internal
+
+
+def test_external_tells_no_true_count(result: Protection, external: str, internal: str) -> None:
+    page = Page(external)
+    table, risk = result.table, result.risk
+    assert risk is not None
+    assert risk.r_all.value is not None
+    for secret in (*NASTY, "<i>east</i>", "west's", str(SEED), table.sha256, "/secret", "00017"):
+        assert secret not in page.text, f"{secret} is in the external report"
+    assert "svg" not in page.tags, "a picture of confidential numbers is in the external report"
+    for caption in (TOTALS, "Risk by true count", "Small cells by count, observed and expected"):
+        assert caption in Page(internal).tables
+        assert caption not in page.tables
+    exact: list[Any] = [table.n_read, table.n_small, f"{risk.believes_release:.1%}"]
+    exact += [f"{risk.r_all.value:.1%}", f"{risk.r_all.value:.0%}", f"{result.dispersion:.2f}"]
+    exact += [f"{float(risk.true_count_probability.mean()):.1%}"]
+    for number in exact:
+        assert not re.search(rf"(?<![\d.]){re.escape(str(number))}(?!\d)", page.text), (
+            f"the exact number {number} is in the external report"
+        )
+    for check in result.checks:
+        assert check.reason not in page.text
+        assert check.name in page.text
+
+
+def test_external_does_not_depend_on_the_true_counts(result: Protection, external: str) -> None:
+    # what is confidential may be anything: the page of so small a table stays the same
+    assert result.risk is not None
+    assert result.margins is not None
+    assert result.predictive is not None
+    none = Share("cells", 0, None, None, None, None, trusted=result.risk.r_unq.trusted)
+    unique = dataclasses.replace(none, definition=result.risk.r_unq.definition)
+    other = dataclasses.replace(
+        result,
+        risk=dataclasses.replace(result.risk, r_unq=unique, believes_release=0.123),
+        margins=result.margins.assign(true=1),
+        predictive=result.predictive.assign(observed=1),
+        repeats=None,
+        dispersion=77.0,
+        seconds={"fit": 1234.5},
+    )
+    assert render_flows(other, audience="external", call={**CALL, "seed": 1}) == external
+
+
+def test_external_shares_of_a_large_table_are_rounded(result: Protection) -> None:
+    assert result.risk is not None
+    share = Share("cells found", 2731, 0.25123, (0.23, 0.27), 0.001, 1 / 9, trusted=True)
+    few = dataclasses.replace(share, definition="few cells found", cells=499)
+    risk = dataclasses.replace(result.risk, r_all=share, r_unq=few)
+    large = dataclasses.replace(result, risk=risk)
+    page = Page(render_flows(large, audience="external", call=CALL))
+    assert row(page, "Risk, rounded", "R_all: cells found")[1] == "25%"
+    assert row(page, "Risk, rounded", "R_unq: few cells found")[1] == "not shown"
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (0, "none"),
+        (9, "fewer than 10"),
+        (16, "about 20"),
+        (137, "about 140"),
+        (2731, "about 2,700"),
+        (73535, "about 74,000"),
+        (99950, "about 100,000"),
+    ],
+)
+def test_public_numbers_keep_two_figures_at_most(number: int, words: str) -> None:
+    assert flows._rounded(number) == words
+
+
+def test_undefined_risk_is_said_in_words(result: Protection) -> None:
+    assert result.risk is not None
+    assert result.repeats is not None
+    nobody = Share("nobody", 0, None, None, None, None, trusted=True)
+    none = dataclasses.replace(
+        result,
+        risk=dataclasses.replace(result.risk, r_unq=nobody),
+        repeats=result.repeats.assign(r_unq=np.nan),
+    )
+    page = Page(render_flows(none, audience="internal", call=CALL))
+    assert row(page, "Share of cells found", "R_unq")[2].startswith("undefined")
+    assert row(page, "Spread over independent releases", "R_unq")[1].startswith("undefined")
+    assert "nan" not in page.text.lower().split()
+
+
+@pytest.mark.parametrize("audience", ["internal", "external"])
+@pytest.mark.parametrize("trusted", [True, False])
+def test_mistrust_is_visible(result: Protection, audience: Any, trusted: bool) -> None:
+    assert result.risk is not None
+    share = dataclasses.replace(result.risk.r_all, trusted=trusted)
+    unique = dataclasses.replace(result.risk.r_unq, trusted=trusted)
+    risk = dataclasses.replace(result.risk, r_all=share, r_unq=unique)
+    text = render_flows(dataclasses.replace(result, risk=risk), audience=audience, call=CALL)
+    assert ("not to be trusted" in text) is not trusted
+
+
+@pytest.mark.parametrize("audience", ["internal", "external"])
+def test_table_without_small_cells(audience: Any) -> None:
+    frame = pd.DataFrame({"o": ["a", "a"], "d": ["x", "y"], "n": [12, 40]})
+    table = read_flows(frame, origin="o", destination="d", count="n")
+    page = Page(render_flows(protect_flows(table, seed=1), audience=audience, call=CALL))
+    assert "Nothing needed protection" in page.text
+    assert "Intruder risk" not in page.text
+
+
+def test_long_tables_are_cut_and_say_so(result: Protection) -> None:
+    assert result.margins is not None
+    assert result.groups is not None
+    many = pd.concat([result.margins] * 30, ignore_index=True)
+    groups = pd.concat([result.groups] * 1100)
+    long = dataclasses.replace(result, margins=many, groups=groups)
+    text = render_flows(long, audience="internal", call=CALL)
+    page = Page(text)
+    (caption,) = [name for name in page.tables if name.startswith(TOTALS)]
+    assert caption.endswith(f"50 of {len(many)} totals shown, the worst.")
+    assert len(page.tables[caption]) == 51
+    assert len(text) < 1_000_000, "more than 2,000 marks should be drawn as pixels"
+
+
+def test_values_that_do_not_exist(result: Protection) -> None:
+    # a parameter that never moved, a count never observed, an area whose true total is 0
+    assert result.groups is not None
+    assert result.margins is not None
+    assert result.predictive is not None
+    odd = dataclasses.replace(
+        result,
+        groups=result.groups.assign(rhat=np.inf, ess=0.0, verdict="fail"),
+        margins=result.margins.assign(true=0),
+        predictive=result.predictive.assign(relative_error=np.nan, observed=0),
+    )
+    page = Page(render_flows(odd, audience="internal", call=CALL))
+    assert "none (never moved)" in page.text
+    assert "none observed" in page.text
+    assert not {"nan", "inf", "+nan%", "nan%"} & set(page.text.lower().split())
+    text = Page(render_flows(odd, audience="external", call=CALL)).text
+    assert "could not be computed" in text
+
+
+def test_a_failed_picture_fails_the_report(
+    result: Protection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("no picture")
+
+    monkeypatch.setattr(plots, "margins", broken)
+    with pytest.raises(RuntimeError, match="no picture"):
+        render_flows(result, audience="internal", call=CALL)
+
+
+def test_unknown_audience(result: Protection) -> None:
+    with pytest.raises(InputError, match="internal or external"):
+        render_flows(result, audience="public", call=CALL)  # type: ignore[arg-type]
