@@ -37,7 +37,7 @@ class Check:
     verdict : {"pass", "look", "fail"}
         ``look``: somebody should read the reason before a release; ``fail``: do not rely on it.
     reason : str
-        In words with numbers, without any count of the table.
+        In words with numbers; confidential like the rest.
     """
 
     name: str
@@ -251,9 +251,9 @@ def _convergence(groups: pd.DataFrame) -> Check:
     return Check(
         "convergence",
         verdict,
-        f"{bad} of {n} groups and {above} of {total} parameters have R-hat above {RHAT_LIMIT} or "
-        f"(another {below}) ESS below {ESS_LIMIT:.0f}; in {failed} groups R-hat exceeds "
-        f"{RHAT_FAIL} or ESS is below {ESS_FAIL:.0f}",
+        f"R-hat exceeds {RHAT_LIMIT} for {above} and ESS is below {ESS_LIMIT:.0f} for {below} of "
+        f"{total} parameters, in {bad} of {n} groups; R-hat exceeds {RHAT_FAIL} or ESS is below "
+        f"{ESS_FAIL:.0f} in {failed} groups",
     )
 
 

@@ -160,7 +160,7 @@ class TruncatedPoisson:
     --------
     >>> dist = TruncatedPoisson.dist(log_rate=np.log(5.0), upper=8)
     >>> round(float(np.exp(pm.logp(dist, 3).eval())), 10)
-    0.1506308714
+    0.1506309014
     """
 
     def __new__(cls, name: str, *, log_rate: Any, upper: Any, **kwargs: Any) -> Any:

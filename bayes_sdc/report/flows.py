@@ -27,7 +27,6 @@ ROWS_SHOWN = 50
 PUBLIC_CELLS = 500  # a share of fewer cells, rounded to a per cent, would still tell single cells
 PUBLIC_AREAS = 100  # the median over fewer areas may be the error of one that can be recognised
 PUBLIC_OPTIONS = ("prior", "sampler", "draws", "tune", "chains", "datasets", "releases", "unique")
-VERDICTS = ("pass", "look", "fail")  # from good to bad
 MEASURES = {
     "r_all": ("R_all", "{:.1%}"),
     "r_unq": ("R_unq", "{:.1%}"),
@@ -51,8 +50,8 @@ PUBLIC_REASONS = {
     ("convergence", "pass"): "The chains of every group agree.",
     ("convergence", "look"): "The chains of some groups do not agree as well as they should.",
     ("convergence", "fail"): "The chains of some groups disagree: do not rely on the results.",
-    ("divergences", "pass"): "The sampler met no difficulty.",
-    ("divergences", "look"): "The sampler met difficult spots in some groups.",
+    ("divergences", "pass"): "No step of the sampler went astray.",
+    ("divergences", "look"): "Steps of the sampler went astray in some groups.",
     ("small groups", "pass"): "Every group has enough cells for its rates to be learnt from them.",
     ("small groups", "look"): "Some groups are so small that the prior decides their rates.",
     ("fit to the counts", "pass"): "The model reproduces how common each small count is.",
@@ -60,7 +59,7 @@ PUBLIC_REASONS = {
     ("importance weights", "pass"): "The weights behind the probabilities are reliable.",
     ("importance weights", "look"): "Some weights behind these probabilities are not reliable.",
 }
-PUBLIC_REASON = {
+PUBLIC_REASON = {  # of any other check; from good to bad
     "pass": "Nothing to report.",
     "look": "The agency should read the reason in its own report.",
     "fail": "Do not rely on the results.",
@@ -127,13 +126,12 @@ def render_flows(
     )
     style, _, _ = PackageLoader("bayes_sdc", "report").get_source(environment, "style.css")
     page = environment.get_template("flows.html")
-    return page.render(audience=audience, style=Markup(style), **context) + "\n"  # noqa: S704
+    return page.render(context, audience=audience, shown=ROWS_SHOWN, style=Markup(style)) + "\n"  # noqa: S704
 
 
 def _internal(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     table = result.table
     context = {
-        "shown": ROWS_SHOWN,
         "contents": _contents(result, {check.name: check.reason for check in result.checks}),
         "checks": result.checks,
         "protected": result.posterior is not None,
@@ -176,7 +174,6 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
         if name in PUBLIC_OPTIONS
     }
     context = {
-        "shown": ROWS_SHOWN,
         "contents": _contents(result, reasons),
         "checks": [Check(c.name, c.verdict, reasons[c.name]) for c in result.checks],
         "protected": result.posterior is not None,
@@ -203,6 +200,7 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
         "trusted": risk.r_all.trusted and risk.r_unq.trusted,
         "flagged": _in_words(risk.unreliable_cells / risk.rho.sizes["cell"]),
         "datasets": risk.datasets,
+        "guess": f"{1 / (table.k + 1):.0%}" if risk.prior == "uniform" else "not shown",
         "public_cells": PUBLIC_CELLS,
         "public_areas": PUBLIC_AREAS,
     }
@@ -218,10 +216,11 @@ def _contents(result: Protection, reasons: Mapping[str, str]) -> list[Entry]:
         checks = [check for check in result.checks if check.name in mine]
         if section in empty or (section == "other" and not checks):
             continue
-        verdict = max((check.verdict for check in checks), key=VERDICTS.index, default="")
-        told = [check for check in checks if check.verdict == verdict]
-        text = "; ".join(f"{check.name}: {reasons[check.name]}" for check in told)
-        entries.append(Entry(section, title, verdict, text))
+        verdict = max(
+            (check.verdict for check in checks), key=list(PUBLIC_REASON).index, default=""
+        )
+        told = [f"{c.name}: {reasons[c.name]}" for c in checks if c.verdict == verdict]
+        entries.append(Entry(section, title, verdict, "; ".join(told)))
     return entries
 
 
@@ -396,7 +395,6 @@ def _public_share(share: Share) -> str:
 
 
 def _in_words(share: float) -> str:
-    if share == 0.0:
-        return "none"
-    bounds = ((0.01, "fewer than 1 in 100"), (0.1, "fewer than 1 in 10"), (0.5, "fewer than half"))
-    return next((words for bound, words in bounds if share < bound), "half or more")
+    bounds = {0.01: "fewer than 1 in 100", 0.1: "fewer than 1 in 10", 0.5: "fewer than half"}
+    words = next((words for bound, words in bounds.items() if share < bound), "half or more")
+    return words if share > 0 else "none"

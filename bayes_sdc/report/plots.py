@@ -13,10 +13,12 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup, escape
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import (
-    LogFormatterMathtext,
+    LogLocator,
     MaxNLocator,
+    NullLocator,
     PercentFormatter,
     StrMethodFormatter,
 )
@@ -85,8 +87,7 @@ def convergence(groups: pd.DataFrame) -> Markup:
         axes.axhline(1.01, color=INK, linewidth=0.9, linestyle="--")
         axes.axvline(400, color=INK, linewidth=0.9, linestyle="--")
         axes.set(xscale="log", xlabel="smallest effective sample size", ylabel="largest R-hat")
-        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-        axes.xaxis.set_minor_formatter("")
+        _plain_powers(axes.xaxis, ess.max() / ess.min())
         axes.legend(loc="best")
 
     return _svg(
@@ -158,11 +159,7 @@ def margins(frame: pd.DataFrame) -> Markup:
         if ends[0] > 0:
             axes.set(xscale="log", yscale="log")
             for axis in (axes.xaxis, axes.yaxis):
-                # over many powers of ten the marks between them would run into each other
-                wide = ends[1] > 1000 * ends[0]
-                plain = StrMethodFormatter("{x:,.0f}")
-                axis.set_major_formatter(LogFormatterMathtext() if wide else plain)
-                axis.set_minor_formatter("")
+                _plain_powers(axis, ends[1] / ends[0])
         axes.legend(loc="upper left")
 
     return _svg("margins", "Synthetic against true totals of the small cells by area", draw)
@@ -244,6 +241,13 @@ def _whole_numbers(axes: Axes) -> None:
     """Put horizontal marks at whole numbers only, and no grid between bars."""
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     axes.grid(visible=False, axis="x")
+
+
+def _plain_powers(axis: Axis, width: float) -> None:
+    """Label a logarithmic axis with plain numbers, more of them when it covers little."""
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if width < 1000 else (1.0,)))
+    axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axis.set_minor_locator(NullLocator())
 
 
 def _svg(name: str, label: str, draw: Callable[[Axes], None]) -> Markup:

@@ -75,7 +75,7 @@ def value_and_gradient():
     """Compiled log-probability and gradient by upper bound; the first three bounds in one array."""
     value, log_rate = pt.lmatrix("value"), pt.dmatrix("log_rate")
     functions = {}
-    for upper in (UPPER[:3, None], UPPER[3:, None]):
+    for upper in (UPPER[:3, None], UPPER[3]):
         logp = migration.truncated_poisson_logp(value, log_rate, upper)
         compiled = pytensor.function([value, log_rate], [logp, pytensor.grad(logp.sum(), log_rate)])
         functions[compiled] = upper
@@ -134,7 +134,7 @@ def test_mean_equals_the_sum_over_the_support():
     # else starting points and dispersion are computed about another centre
     upper = np.array([1, 8, 18])
     log_rate = np.tile([-5.0, 0.0, 1.5, 9.0], (3, 1))
-    ours = migration.truncated_poisson_mean(log_rate, upper[:, None]).eval()
+    ours = migration.truncated_poisson_mean(log_rate, upper[:, None]).eval(mode="FAST_COMPILE")
     brute = [[np.arange(k + 1) @ table_of(x, k) for x in log_rate[0]] for k in upper.tolist()]
     np.testing.assert_allclose(ours, brute, rtol=1e-12)
 
@@ -214,7 +214,7 @@ def log_density_of_the_paper(x: dict[str, np.ndarray], prior: str) -> float:
 def test_identified_form_has_the_density_of_the_paper(prior):
     # else the change of coordinates changed the prior, and the posterior is not the paper's
     model = model_with(prior)
-    logp = model.compile_logp()
+    logp = model.compile_logp(mode="FAST_COMPILE")
     scale = "log_phi_{}" if prior == "paper" else "sd_{}_log__"
     assert {v.name for v in model.value_vars} == {
         "alpha", "delta", "beta_raw", "gamma_raw", *(scale.format(s) for s in ("beta", "gamma")),
@@ -223,6 +223,7 @@ def test_identified_form_has_the_density_of_the_paper(prior):
         model.value_vars,
         model.replace_rvs_by_values([model[name] for name in NAMES]),
         on_unused_input="ignore",
+        mode="FAST_COMPILE",
     )
     weight = {  # of the centred form: cells / (cells + 5)
         "beta": np.bincount(ORIGIN) / (np.bincount(ORIGIN) + 5),
@@ -250,7 +251,10 @@ def test_offset_is_added_to_the_log_rate():
     offset = np.array([0.5, -1.0, 0.0, 2.0, 0.3])
     with_offset, without = model_with("weak", offset=offset), model_with("weak")
     point = with_offset.initial_point()
-    shift = [float(m.compile_logp(vars=[m["y"]])(point)) for m in (with_offset, without)]
+    shift = [
+        float(m.compile_logp(vars=[m["y"]], mode="FAST_COMPILE")(point))
+        for m in (with_offset, without)
+    ]
     rates = [offset, np.zeros(5)]  # all effects are 0 at the initial point
     expected = [sum(np.log(table_of(x, 3)[y]) for x, y in zip(r, Y, strict=True)) for r in rates]
     np.testing.assert_allclose(shift, expected, rtol=1e-10)
@@ -291,7 +295,8 @@ def test_prior_predictive_draws_are_in_the_support(model):
         trace = pm.sample_prior_predictive(draws=50, random_seed=1)
     y = trace["prior_predictive"]["y"]
     assert y.sizes == {"chain": 1, "draw": 50, "cell": 5}
-    assert set(np.unique(y)) == {0, 1, 2, 3}
+    # the paper's prior leaves little between the ends
+    assert {0, 3} <= set(np.unique(y)) <= {0, 1, 2, 3}
     prior = trace["prior"]
     np.testing.assert_allclose(prior["mu_beta"] + prior["mu_gamma"], prior["alpha"], atol=1e-12)
 

@@ -1,0 +1,206 @@
+"""The command: what it writes, where, with which permissions, and how it ends."""
+
+import json
+import re
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from bayes_sdc import cli
+from bayes_sdc.flows.simulate import simulate_flows
+
+SHORT = ["--sampler", "gibbs", "--draws", "60", "--tune", "60", "--chains", "2", "--releases", "3"]
+COLUMNS = ["--origin", "origin", "--destination", "destination", "--count", "count"]
+GROUPS = ["--groups", "origin_state,destination_state"]
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("input") / "moves.csv"
+    simulate_flows(areas=12, states=2, seed=3).to_csv(path, index=False, lineterminator="\n")
+    return path
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    """Run the command in this process and return its exit code."""
+    monkeypatch.setattr(sys, "argv", ["bayes-sdc", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    return int(ended.value.code or 0)
+
+
+def flows(monkeypatch: pytest.MonkeyPatch, file: Path, out: Path, *more: object) -> int:
+    return run(monkeypatch, "flows", file, *COLUMNS, *GROUPS, *SHORT, "--out", out, *more)
+
+
+def test_run_writes_both_folders_and_ends_with_a_summary(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Everything promised is there, and what must not leave is readable by its owner alone."""
+    out = tmp_path / "out"
+    code = flows(monkeypatch, file, out, "--seed", 4)
+    said = capsys.readouterr().out
+    assert code in (0, 1)
+    assert (code == 1) == ("FAIL" in said)
+    assert sorted(path.name for path in (out / "release").iterdir()) == [
+        "moves_synthetic.csv",
+        "report.html",
+    ]
+    confidential = {path.name for path in (out / "confidential").iterdir()}
+    assert confidential == {
+        "groups.csv",
+        "margins.csv",
+        "posterior.nc",
+        "predictive_counts.csv",
+        "report.html",
+        "risk_by_cell.csv",
+        "risk_by_release.csv",
+        "run.json",
+    }
+    assert stat.S_IMODE((out / "confidential").stat().st_mode) == 0o700
+    for path in (out / "confidential").iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path.name
+    record = json.loads((out / "confidential" / "run.json").read_text(encoding="utf-8"))
+    assert record["seed"] == 4
+    assert record["input"]["small"] == len(pd.read_csv(out / "confidential" / "risk_by_cell.csv"))
+    share = re.search(r"R_all: ([\d.]+)%", said)
+    assert share is not None
+    assert float(share[1]) == pytest.approx(100 * record["risk"]["r_all"]["value"], abs=0.05)
+    assert len(said.strip().splitlines()) < 30
+
+
+def test_release_differs_only_in_small_cells(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Safe counts, own-area rows, names and the order of rows are those of the input."""
+    flows(monkeypatch, file, tmp_path, "--seed", 4)
+    before = pd.read_csv(file, dtype=str)
+    after = pd.read_csv(tmp_path / "release" / "moves_synthetic.csv", dtype=str)
+    small = before["count"].astype(int).between(1, 9) & (before["origin"] != before["destination"])
+    pd.testing.assert_frame_equal(before.drop(columns="count"), after.drop(columns="count"))
+    assert (before["count"] == after["count"])[~small].all()
+    assert after.loc[small, "count"].astype(int).between(1, 9).all()
+    assert (before["count"] != after["count"])[small].any()
+
+
+def test_same_seed_same_bytes_other_seed_other_bytes(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, seed, cores in [("a", 4, 1), ("b", 4, 2), ("c", 5, 2)]:
+        flows(monkeypatch, file, tmp_path / name, "--seed", seed, "--cores", cores)
+    a, b, c = (
+        (tmp_path / name / "release" / "moves_synthetic.csv").read_bytes() for name in "abc"
+    )
+    assert a == b
+    assert a != c
+
+
+def test_without_a_seed_two_runs_differ(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A seed that anybody can guess would undo the protection."""
+    for name in "ab":
+        flows(monkeypatch, file, tmp_path / name)
+    seeds = {
+        json.loads((tmp_path / name / "confidential" / "run.json").read_text())["seed"]
+        for name in "ab"
+    }
+    assert len(seeds) == 2
+
+
+def test_nothing_releasable_names_the_seed_or_the_hash(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the hash of the table, who knows all other cells finds the last one by trying nine."""
+    flows(monkeypatch, file, tmp_path, "--seed", 987654321)
+    record = json.loads((tmp_path / "confidential" / "run.json").read_text())
+    for path in (tmp_path / "release").iterdir():
+        text = path.read_text(encoding="utf-8")
+        assert "987654321" not in text
+        assert record["input"]["sha256"] not in text
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"--count": "n"}, "'n'"),
+        ({"--sampler": "hmc"}, "sampler 'hmc' is unknown"),
+        ({"--prior": "flat"}, "prior 'flat' is unknown"),
+        ({"--unique": "twice"}, "unique 'twice' is unknown"),
+        ({"--low": "9", "--high": "3"}, "low"),
+    ],
+)
+def test_bad_input_ends_with_two_and_one_line(
+    change: dict[str, str],
+    words: str,
+    file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Exit code 2, a message that names the value, and no results left behind."""
+    more = [part for pair in change.items() for part in pair]
+    assert flows(monkeypatch, file, tmp_path / "out", *more) == 2
+    message = capsys.readouterr().err
+    assert words in message
+    assert "Traceback" not in message
+    assert not list((tmp_path / "out").rglob("*.csv"))
+
+
+def test_table_without_small_cells_comes_back_unchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "large.csv"
+    path.write_text("origin,destination,count\n01,02,50\n02,01,60\n")
+    assert run(monkeypatch, "flows", path, *COLUMNS, "--out", tmp_path / "out", *SHORT) == 0
+    assert (tmp_path / "out" / "release" / "large_synthetic.csv").read_text() == path.read_text()
+    assert "no small cells" in capsys.readouterr().out
+
+
+def test_unwritable_folder_is_one_clear_error(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "taken").write_text("a file, not a folder")
+    assert flows(monkeypatch, file, tmp_path / "taken") == 2
+    assert "cannot write there" in capsys.readouterr().err
+
+
+def test_killed_run_resumes_to_the_same_bytes(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kill -9 after the first finished group; --resume takes the seed along and ends the same."""
+    command = [sys.executable, "-m", "bayes_sdc.cli", "flows", str(file), *COLUMNS, *GROUPS]
+    # NUTS, since its unit of work is a group
+    command += ["--draws", "60", "--tune", "100", "--chains", "2", "--releases", "3"]
+    out = tmp_path / "killed"
+    process = subprocess.Popen(
+        [*command, "--out", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    resume = out / "confidential" / "resume"
+    deadline = time.monotonic() + 240
+    while not list(resume.glob("part-*.npz")):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (out / "release" / "moves_synthetic.csv").exists()
+    seed = json.loads((resume / "call.json").read_text())["seed"]
+    rest = [*SHORT, "--sampler", "nuts", "--tune", "100"]
+    resumed = run(
+        monkeypatch, "flows", file, *COLUMNS, *GROUPS, *rest, "--out", out, "--resume"
+    )
+    whole = run(
+        monkeypatch,
+        "flows", file, *COLUMNS, *GROUPS, *rest, "--out", tmp_path / "whole", "--seed", seed,
+    )  # fmt: skip
+    assert resumed == whole
+    name = Path("release") / "moves_synthetic.csv"
+    assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert not resume.exists()

@@ -1,0 +1,138 @@
+"""The run folder: what is private, and files that are whole or absent."""
+
+import json
+import os
+import stat
+
+import pytest
+
+from bayes_sdc import runs
+from bayes_sdc.errors import InputError
+
+
+def mode(path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture(autouse=True)
+def usual_umask():
+    """Give the tests the mask of a usual shell, whatever the machine has."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+# ---- atomic writes ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, OSError])
+def test_failed_write_leaves_nothing_and_keeps_the_old_file(tmp_path, error):
+    # else a release is cut off, or a good earlier result is lost
+    path = tmp_path / "table.csv"
+    path.write_text("old", encoding="utf-8")
+
+    def broken(temporary):
+        temporary.write_text("half", encoding="utf-8")
+        raise error("stop")
+
+    with pytest.raises(InputError if error is OSError else error):
+        runs.write_atomically(path, broken)
+    assert [p.name for p in tmp_path.iterdir()] == ["table.csv"]
+    assert path.read_text(encoding="utf-8") == "old"
+
+
+def test_failure_of_the_disk_is_told_with_the_file_that_was_meant(tmp_path):
+    path = tmp_path / "missing" / "table.csv"
+    with pytest.raises(InputError, match=r"table\.csv: cannot be written \(No such file"):
+        runs.write_text(path, "x")
+
+
+@pytest.mark.parametrize(("private", "expected"), [(True, 0o600), (False, 0o644)])
+def test_private_files_are_private_from_their_first_byte(tmp_path, private, expected):
+    # else another user reads the posterior while it is written
+    seen = []
+
+    def write(temporary):
+        seen.append(mode(temporary))
+        temporary.write_bytes(b"x")
+        assert temporary.parent == tmp_path  # same disk: the rename is atomic
+
+    runs.write_atomically(tmp_path / "file", write, private=private)
+    assert seen == [expected]
+    assert mode(tmp_path / "file") == expected
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_private_file_replaces_a_public_one_of_the_same_name(tmp_path):
+    # else it would inherit that everybody may read it
+    path = tmp_path / "file"
+    path.write_text("old", encoding="utf-8")
+    path.chmod(0o644)
+    runs.write_text(path, "new ä", private=True)
+    assert mode(path) == 0o600
+    assert path.read_bytes() == "new ä".encode()
+
+
+def test_private_file_is_private_even_over_a_part_left_by_a_crash(tmp_path):
+    # a part of a killed process with the same number may be readable by everybody
+    path = tmp_path / "file"
+    left = tmp_path / f".file.{os.getpid()}.part"
+    left.write_text("left", encoding="utf-8")
+    left.chmod(0o644)
+    runs.write_text(path, "new", private=True)
+    assert mode(path) == 0o600
+
+
+def test_json_is_sorted_and_refuses_what_json_has_not(tmp_path):
+    path = tmp_path / "run.json"
+    runs.write_json(path, {"b": 1, "a": [0.5, None, "ä"]})
+    text = path.read_text(encoding="utf-8")
+    assert json.loads(text) == {"b": 1, "a": [0.5, None, "ä"]}
+    assert text.index('"a"') < text.index('"b"')
+    assert text.endswith("}\n")
+    with pytest.raises(ValueError, match="Out of range float"):
+        runs.write_json(path, {"a": float("nan")})
+    assert path.read_text(encoding="utf-8") == text
+
+
+# ---- folders ---------------------------------------------------------------------------------
+
+
+def test_confidential_folder_is_closed_to_others(tmp_path):
+    run = runs.open_run(tmp_path / "deep" / "out")
+    assert run.release.is_dir()
+    assert mode(run.confidential) == 0o700
+    assert mode(run.release) & 0o055 == 0o055
+    assert list(run.confidential.iterdir()) == []  # the probe is gone
+    assert run.resume.parent == run.confidential
+
+
+def test_open_confidential_folder_of_an_earlier_run_is_closed(tmp_path):
+    # else results land in a folder that everybody can read
+    (tmp_path / "confidential").mkdir(mode=0o755)
+    assert mode(runs.open_run(tmp_path).confidential) == 0o700
+
+
+def test_folder_that_cannot_be_made_is_an_input_error(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("x", encoding="utf-8")
+    with pytest.raises(InputError, match="choose another folder with --out"):
+        runs.open_run(blocked)
+
+
+def test_results_are_cleared_but_not_what_is_needed_to_resume(tmp_path):
+    # else files of two runs lie side by side, or finished groups are lost
+    run = runs.open_run(tmp_path)
+    assert runs.clear_results(run) is False
+    runs.write_text(run.release / "synthetic.csv", "x")
+    runs.write_text(run.confidential / "run.json", "x", private=True)
+    run.resume.mkdir()
+    runs.write_text(run.resume / "part-000000.npz", "x", private=True)
+    runs.write_text(tmp_path / "notes.txt", "of the user")
+    assert runs.clear_results(run) is True
+    left = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file())
+    assert left == ["confidential/resume/part-000000.npz", "notes.txt"]
+
+    runs.discard_resume(run.resume)
+    assert not run.resume.exists()
+    runs.discard_resume(run.resume)  # nothing left to do is no error
