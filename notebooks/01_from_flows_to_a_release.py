@@ -112,8 +112,7 @@ axes.set(
     ylabel="share of unreliable weights",
     title=f"k-hat above {risk.khat_threshold:.2f}",
 )
-axes.set_ylim(0, 1);
-
+axes.set_ylim(0, 1)
 # %% [markdown]
 # One release is one draw of luck. Over twenty releases:
 

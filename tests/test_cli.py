@@ -94,9 +94,7 @@ def test_same_seed_same_bytes_other_seed_other_bytes(
 ) -> None:
     for name, seed, cores in [("a", 4, 1), ("b", 4, 2), ("c", 5, 2)]:
         flows(monkeypatch, file, tmp_path / name, "--seed", seed, "--cores", cores)
-    a, b, c = (
-        (tmp_path / name / "release" / "moves_synthetic.csv").read_bytes() for name in "abc"
-    )
+    a, b, c = ((tmp_path / name / "release" / "moves_synthetic.csv").read_bytes() for name in "abc")
     assert a == b
     assert a != c
 
@@ -193,9 +191,7 @@ def test_killed_run_resumes_to_the_same_bytes(
     assert not (out / "release" / "moves_synthetic.csv").exists()
     seed = json.loads((resume / "call.json").read_text())["seed"]
     rest = [*SHORT, "--sampler", "nuts", "--tune", "100"]
-    resumed = run(
-        monkeypatch, "flows", file, *COLUMNS, *GROUPS, *rest, "--out", out, "--resume"
-    )
+    resumed = run(monkeypatch, "flows", file, *COLUMNS, *GROUPS, *rest, "--out", out, "--resume")
     whole = run(
         monkeypatch,
         "flows", file, *COLUMNS, *GROUPS, *rest, "--out", tmp_path / "whole", "--seed", seed,
