@@ -44,6 +44,9 @@ def flows(
     ] = None,
     low: Annotated[int, typer.Option(help="Smallest count to protect.")] = 1,
     high: Annotated[int, typer.Option(help="Largest count to protect.")] = 9,
+    family: Annotated[
+        str, typer.Option(help="default, poisson (the paper's) or negative-binomial.")
+    ] = "default",
     prior: Annotated[str, typer.Option(help="default, weak or paper.")] = "default",
     sampler: Sampler = "nuts",
     draws: Annotated[int, typer.Option(help="Draws kept of each chain.")] = 1000,
@@ -75,6 +78,7 @@ def flows(
         seed=seed,
         resume=resume,
         arguments={
+            "family": family,
             "prior": prior,
             "sampler": sampler,
             "draws": draws,

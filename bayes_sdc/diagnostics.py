@@ -11,7 +11,7 @@ import xarray as xr
 from bayes_sdc.flows import counts
 from bayes_sdc.flows.intruder import IntruderRisk
 from bayes_sdc.flows.layout import layout
-from bayes_sdc.flows.synthesis import draw_counts, effects_by_draw, spread_draws
+from bayes_sdc.flows.synthesis import draw_counts, rates_by_draw, spread_draws
 from bayes_sdc.flows.table import FlowTable
 from bayes_sdc.progress import Progress
 
@@ -170,13 +170,13 @@ def predictive_counts(table: FlowTable, posterior: xr.DataTree, *, seed: int) ->
     Gelman, Meng and Stern 1996, Statistica Sinica 6, 733-807.
     """
     cells = layout(table)
-    beta, gamma = effects_by_draw(posterior)
+    rates = rates_by_draw(posterior)
     rng = np.random.default_rng(seed)
     width = cells.upper + 1
     replicated = np.stack(
         [
-            np.bincount(draw_counts(cells, beta, gamma, int(draw), rng), minlength=width)
-            for draw in spread_draws(rng, beta.shape[1], min(PREDICTIVE_DRAWS, beta.shape[1]))
+            np.bincount(draw_counts(cells, rates, int(draw), rng), minlength=width)
+            for draw in spread_draws(rng, rates.n_draws, min(PREDICTIVE_DRAWS, rates.n_draws))
         ]
     )
     observed = np.bincount(cells.y, minlength=width)
@@ -203,13 +203,13 @@ def dispersion(table: FlowTable, posterior: xr.DataTree) -> float:
         Mean over cells and posterior draws of (y - mean)^2 / variance, at least 0.
     """
     cells = layout(table)
-    beta, gamma = effects_by_draw(posterior)
+    rates = rates_by_draw(posterior)
     values = np.arange(cells.upper + 1.0)
     total = 0.0
-    draws = np.linspace(0, beta.shape[1] - 1, min(50, beta.shape[1])).astype(int)
+    draws = np.linspace(0, rates.n_draws - 1, min(50, rates.n_draws)).astype(int)
     for draw in draws:
-        log_rate = beta[cells.origin, draw] + gamma[cells.destination, draw]
-        probabilities = counts.probabilities(log_rate, cells.upper)
+        log_rate, rungs = rates.at(cells, int(draw))
+        probabilities = counts.probabilities(log_rate, cells.group, rungs)
         mean = probabilities @ values
         variance = probabilities @ values**2 - mean**2
         total += float(np.mean((cells.y - mean) ** 2 / np.maximum(variance, 1e-12)))

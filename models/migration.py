@@ -1,4 +1,4 @@
-r"""Truncated-Poisson migration model of Hawala, Reiter and Wang.
+r"""Truncated count models of migration: Hawala, Reiter and Wang, and an over-dispersed extension.
 
 Small counts of an origin-destination table, counted from their lower bound, ``y = n - low``,
 follow a Poisson distribution truncated to ``0..upper``,
@@ -10,6 +10,17 @@ follow a Poisson distribution truncated to ``0..upper``,
 with :math:`\beta_i \sim N(\mu_\beta, 1/\phi_\beta)`, :math:`\gamma_j \sim N(\mu_\gamma,
 1/\phi_\gamma)` and independent :math:`\mu_\beta, \mu_\gamma \sim N(0, \sigma_\mu^2)`.
 One model serves one pair of an origin state and a destination state.
+
+Families. ``poisson`` is the paper's. Real tables are over-dispersed given the effects, so
+``negative-binomial`` puts a gamma-distributed effect of mean 1 on each cell: the negative binomial
+with mean :math:`\lambda` and size :math:`r`, truncated to the same support,
+
+.. math::
+    P(Y_{ij} = y) \propto \frac{\Gamma(y + r)}{y!\, \Gamma(r)}
+    \left( \frac{\lambda_{ij}}{\lambda_{ij} + r} \right)^{y}.
+
+Its free parameter is the coefficient of variation of the cell effects, :math:`cv = r^{-1/2}`,
+one a group, with a half-normal prior: 0 is the Poisson model.
 
 Identified form. The data see only :math:`\beta_i + \gamma_j`, so the model is written with
 :math:`\alpha = \mu_\beta + \mu_\gamma`, :math:`\delta = \mu_\beta - \mu_\gamma`, which are
@@ -38,7 +49,6 @@ eq. (1) and (2).
 """
 
 from collections.abc import Mapping, Sequence
-from math import lgamma
 from typing import Any
 
 import numpy as np
@@ -49,18 +59,18 @@ NAME = "migration"
 VERSION = "1"
 UPPER_LIMIT = 150  # beyond it K! leaves double precision in the descending ladder
 
+FAMILIES = ("poisson", "negative-binomial")
+
 #: Hyperpriors by name. ``mu_sd``: standard deviation of mu_beta and mu_gamma. Then either
 #: ``phi_shape`` and ``phi_rate`` (gamma prior of the precision) or ``sd_scale`` (half-normal
-#: prior of the standard deviation).
+#: prior of the standard deviation). ``cv_scale``: half-normal prior of cv, which the paper's
+#: Poisson model does not have.
 PRIORS: dict[str, dict[str, float]] = {
-    "paper": {"mu_sd": 5.0, "phi_shape": 0.01, "phi_rate": 0.01},
-    "weak": {"mu_sd": 1.5, "sd_scale": 1.0},
+    "paper": {"mu_sd": 5.0, "phi_shape": 0.01, "phi_rate": 0.01, "cv_scale": 1.0},
+    "weak": {"mu_sd": 1.5, "sd_scale": 1.0, "cv_scale": 1.0},
 }
 DEFAULT_PRIOR = "weak"
-
-
-def _log_factorials(upper: Any) -> Any:
-    return np.vectorize(lgamma)(np.asarray(upper) + 1.0)
+DEFAULT_FAMILY = "negative-binomial"
 
 
 def _as_double(number: Any) -> Any:
@@ -68,21 +78,25 @@ def _as_double(number: Any) -> Any:
     return pt.as_tensor(number).astype("float64")
 
 
-def truncated_poisson_logp(value: Any, log_rate: Any, upper: Any) -> Any:
-    """Log-probability of the Poisson distribution truncated to ``0..upper``, as a tensor.
+def truncated_logp(value: Any, log_rate: Any, upper: Any, kappa: Any = None) -> Any:
+    r"""Log-probability of the Poisson or negative binomial truncated to ``0..upper``, as a tensor.
 
-    The log-sum-exp over the support is taken from its lower end when the rate is below one and
-    from its upper end otherwise, so that one exponential of a negative number serves all terms.
-    Value and gradient keep their relative accuracy at both ends.
+    From y to y + 1 the probability changes by the factor :math:`s c_y` with
+    :math:`s = \lambda / (1 + \kappa \lambda)` and :math:`c_y = (1 + \kappa y) / (y + 1)`. The
+    log-sum-exp over the support is taken from its lower end when s is below one and from its upper
+    end otherwise, so that one exponential of a negative number serves all terms. Value and gradient
+    keep their relative accuracy at both ends.
 
     Parameters
     ----------
     value : tensor_like of int
         Count from the lower bound.
     log_rate : tensor_like of float
-        Log of the untruncated rate; any finite value.
+        Log of the untruncated mean; any finite value.
     upper : int or array of int
         Largest value, 1 to 150; constant.
+    kappa : scalar tensor_like of float, optional
+        Inverse size 1 / r of the negative binomial, above 0; Poisson without it.
 
     Returns
     -------
@@ -91,46 +105,61 @@ def truncated_poisson_logp(value: Any, log_rate: Any, upper: Any) -> Any:
 
     Examples
     --------
-    >>> round(float(truncated_poisson_logp(8, 0.0, 8).exp().eval()) * 1e6, 6)
+    >>> round(float(truncated_logp(8, 0.0, 8).exp().eval()) * 1e6, 6)
     9.124004
     """
     upper = np.asarray(upper)
-    value, log_rate = _as_double(value), _as_double(log_rate)
-    low = pt.lt(log_rate, 0.0)
+    highest = int(upper.max())
+    value = _as_double(value)
+    step, factor, log_product = _ladder(log_rate, highest, kappa)
+    low = pt.lt(step, 0.0)
     # not abs(): its derivative at 0, where samplers start, would be 0
-    step = pt.exp(pt.switch(low, log_rate, -log_rate))
-    rest = pt.zeros_like(step)
-    for r in range(int(upper.max()), 0, -1):
-        ascending = np.where(r <= upper, 1.0 / r, 0.0)
-        descending = np.maximum(upper + 1.0 - r, 0.0)
-        rest = pt.switch(low, ascending, descending) * step * (1.0 + rest)
-    dominant = pt.switch(
-        low,
-        value * log_rate - pt.gammaln(value + 1.0),
-        (value - upper) * log_rate + _log_factorials(upper) - pt.gammaln(value + 1.0),
-    )
+    ratio = pt.exp(pt.switch(low, step, -step))
+    rest = pt.zeros_like(ratio)
+    for rung in range(highest):
+        # up from the top of the ladder, or down from its foot; beyond a lower upper end, nothing
+        ascending, descending = factor[highest - 1 - rung], 1.0 / factor[rung]
+        if (upper < highest).any():
+            ascending = ascending * (highest - 1 - rung < upper)
+            descending = descending * (rung < upper)
+        rest = pt.switch(low, ascending, descending) * ratio * (1.0 + rest)
     inside = pt.and_(pt.ge(value, 0), pt.le(value, upper))
-    return pt.switch(inside, dominant - pt.log1p(rest), -np.inf)
+    at = pt.switch(inside, value, 0).astype("int64")
+    dominant = pt.switch(low, value * step, (value - upper) * step - log_product[upper])
+    return pt.switch(inside, dominant + log_product[at] - pt.log1p(rest), -np.inf)
 
 
-def truncated_poisson_table(log_rate: Any, upper: Any) -> Any:
+def _ladder(log_rate: Any, upper: int, kappa: Any) -> tuple[Any, Any, Any]:
+    """Log of s, the factors c_0 .. c_(upper - 1), and the logs of their running products."""
+    log_rate = _as_double(log_rate)
+    y = np.arange(upper, dtype=np.float64)
+    if kappa is None:
+        # constants, so that compilers fold them
+        log_product = np.concatenate([[0.0], -np.cumsum(np.log(y + 1.0))])
+        return log_rate, 1.0 / (y + 1.0), pt.as_tensor(log_product)
+    kappa = _as_double(kappa)
+    factor = (1.0 + kappa * y) / (y + 1.0)
+    log_product = pt.concatenate([pt.zeros(1), pt.cumsum(pt.log(factor))])
+    return log_rate - pt.softplus(log_rate + pt.log(kappa)), factor, log_product
+
+
+def truncated_log_table(log_rate: Any, upper: Any, kappa: Any = None) -> Any:
     """Unnormalised log-probabilities of the values ``0..max(upper)``, on a new last axis."""
     upper = np.asarray(upper)
     values = np.arange(int(upper.max()) + 1)
-    logits = values * _as_double(log_rate)[..., None] - _log_factorials(values)
-    return pt.switch(values <= upper[..., None], logits, -np.inf)
+    step, _, log_product = _ladder(log_rate, int(upper.max()), kappa)
+    return pt.switch(values <= upper[..., None], values * step[..., None] + log_product, -np.inf)
 
 
-def truncated_poisson_mean(log_rate: Any, upper: Any) -> Any:
-    """Mean of the Poisson distribution truncated to ``0..upper``, as a tensor.
+def truncated_mean(log_rate: Any, upper: Any, kappa: Any = None) -> Any:
+    """Mean of the Poisson or negative binomial truncated to ``0..upper``, as a tensor.
 
     Examples
     --------
-    >>> round(float(truncated_poisson_mean(50.0, 8).eval()), 12)
+    >>> round(float(truncated_mean(50.0, 8).eval()), 12)
     8.0
     """
-    logits = truncated_poisson_table(log_rate, upper)
-    probabilities = pm.math.softmax(logits, axis=-1)
+    probabilities = pm.math.softmax(truncated_log_table(log_rate, upper, kappa), axis=-1)
     return (probabilities * np.arange(int(np.max(upper)) + 1)).sum(axis=-1)
 
 
@@ -165,31 +194,70 @@ class TruncatedPoisson:
 
     def __new__(cls, name: str, *, log_rate: Any, upper: Any, **kwargs: Any) -> Any:
         """Add the variable to the model on the context stack."""
-        return pm.CustomDist(name, _as_double(log_rate), **cls._pieces(upper), **kwargs)
+        return pm.CustomDist(name, _as_double(log_rate), **_pieces("Poisson", upper), **kwargs)
 
     @classmethod
     def dist(cls, *, log_rate: Any, upper: Any, **kwargs: Any) -> Any:
         """Create the distribution outside a model, for ``pm.logp`` and ``pm.draw``."""
-        return pm.CustomDist.dist(_as_double(log_rate), **cls._pieces(upper), **kwargs)
+        return pm.CustomDist.dist(_as_double(log_rate), **_pieces("Poisson", upper), **kwargs)
 
-    @staticmethod
-    def _pieces(upper: Any) -> dict[str, Any]:
-        bound = np.asarray(upper)
-        if bound.dtype.kind not in "iu" or bound.min() < 1 or bound.max() > UPPER_LIMIT:
-            raise ValueError(f"upper must be whole numbers from 1 to {UPPER_LIMIT}; it is {upper}")
 
-        def draw(log_rate: Any, size: Any) -> Any:
-            return pm.Categorical.dist(logit_p=truncated_poisson_table(log_rate, bound), size=size)
+class TruncatedNegativeBinomial:
+    """Negative binomial distribution truncated to ``0..upper``, a PyMC distribution.
 
-        return {
-            "dist": draw,
-            "logp": lambda value, log_rate: truncated_poisson_logp(value, log_rate, bound),
-            "support_point": lambda rv, size, log_rate: pt.round(
-                truncated_poisson_mean(pt.broadcast_to(log_rate, rv.shape), bound)
-            ),
-            "class_name": "TruncatedPoisson",
-            "dtype": "int64",
-        }
+    Parameters
+    ----------
+    name : str
+        Name of the variable in the model.
+    log_rate : tensor_like of float
+        Log of the untruncated mean.
+    kappa : scalar tensor_like of float
+        Inverse of the size r, above 0; the variance of a gamma-distributed effect on the rate.
+    upper : int or array of int
+        Largest value of the support, 1 to 150; a constant that broadcasts against ``log_rate``.
+    **kwargs
+        ``observed``, ``dims``, ``shape`` and what every PyMC distribution takes.
+
+    Examples
+    --------
+    >>> dist = TruncatedNegativeBinomial.dist(log_rate=0.0, kappa=1.0, upper=2)
+    >>> np.exp(pm.logp(dist, np.arange(3)).eval()).round(6).tolist()
+    [0.571429, 0.285714, 0.142857]
+    """
+
+    def __new__(cls, name: str, *, log_rate: Any, kappa: Any, upper: Any, **kwargs: Any) -> Any:
+        """Add the variable to the model on the context stack."""
+        pieces = _pieces("NegativeBinomial", upper)
+        return pm.CustomDist(name, _as_double(log_rate), _as_double(kappa), **pieces, **kwargs)
+
+    @classmethod
+    def dist(cls, *, log_rate: Any, kappa: Any, upper: Any, **kwargs: Any) -> Any:
+        """Create the distribution outside a model, for ``pm.logp`` and ``pm.draw``."""
+        pieces = _pieces("NegativeBinomial", upper)
+        return pm.CustomDist.dist(_as_double(log_rate), _as_double(kappa), **pieces, **kwargs)
+
+
+def _pieces(family: str, upper: Any) -> dict[str, Any]:
+    """What CustomDist needs: forward draws, log-probability, a starting point."""
+    bound = np.asarray(upper)
+    if bound.dtype.kind not in "iu" or bound.min() < 1 or bound.max() > UPPER_LIMIT:
+        raise ValueError(f"upper must be whole numbers from 1 to {UPPER_LIMIT}; it is {upper}")
+
+    def draw(log_rate: Any, *kappa_and_size: Any) -> Any:
+        *kappa, size = kappa_and_size
+        logits = truncated_log_table(log_rate, bound, *kappa)
+        return pm.Categorical.dist(logit_p=logits, size=size)
+
+    def start(rv: Any, size: Any, log_rate: Any, *kappa: Any) -> Any:
+        return pt.round(truncated_mean(pt.broadcast_to(log_rate, rv.shape), bound, *kappa))
+
+    return {
+        "dist": draw,
+        "logp": lambda value, log_rate, *kappa: truncated_logp(value, log_rate, bound, *kappa),
+        "support_point": start,
+        "class_name": f"Truncated{family}",
+        "dtype": "int64",
+    }
 
 
 def _log_precision(name: str, prior: Mapping[str, float]) -> Any:
@@ -243,6 +311,7 @@ def build(
     upper: int,
     origins: Sequence[str],
     destinations: Sequence[str],
+    family: str = "default",
     prior: str | Mapping[str, float] = "default",
     offset: np.ndarray | None = None,
 ) -> pm.Model:
@@ -258,6 +327,8 @@ def build(
         Largest value of ``y``.
     origins, destinations : sequence of str
         Codes of the areas.
+    family : {"default", "poisson", "negative-binomial"}
+        Distribution of the counts.
     prior : str or mapping
         ``"paper"``, ``"weak"``, ``"default"`` (weak), or a mapping like those in :data:`PRIORS`.
     offset : array of float, shape (cell,), optional
@@ -266,13 +337,14 @@ def build(
     Returns
     -------
     pymc.Model
-        Free variables alpha, delta, a scale for each side, and the raw deviations; deterministics
-        mu_beta, mu_gamma, phi_beta, phi_gamma, beta, gamma; observed y.
+        Free variables alpha, delta, a scale for each side, the raw deviations, and cv for the
+        negative binomial; deterministics mu_beta, mu_gamma, phi_beta, phi_gamma, beta, gamma, r;
+        observed y.
 
     Raises
     ------
     ValueError
-        If the prior's name is unknown.
+        If the name of the family or of the prior is unknown.
 
     References
     ----------
@@ -285,9 +357,10 @@ def build(
     ...     origins=["01001", "01003"], destinations=["02013", "02016"],
     ... )
     >>> sorted(v.name for v in model.free_RVs)
-    ['alpha', 'beta_raw', 'delta', 'gamma_raw', 'sd_beta', 'sd_gamma']
+    ['alpha', 'beta_raw', 'cv', 'delta', 'gamma_raw', 'sd_beta', 'sd_gamma']
     """
     settings = resolve_prior(prior)
+    family = resolve_family(family)
     y = np.asarray(y, dtype=np.int64)
     coords = {"origin": list(origins), "destination": list(destinations), "cell": range(len(y))}
     with pm.Model(coords=coords) as model:
@@ -315,14 +388,29 @@ def build(
         )
         pm.Deterministic("beta", mu_beta + b, dims="origin")
         pm.Deterministic("gamma", mu_gamma + g, dims="destination")
-        TruncatedPoisson(
-            "y",
-            log_rate=alpha + b[at_origin] + g[at_destination] + shift,
-            upper=upper,
-            observed=counts,
-            dims="cell",
-        )
+        log_rate = alpha + b[at_origin] + g[at_destination] + shift
+        likelihood = {"log_rate": log_rate, "upper": upper, "observed": counts, "dims": "cell"}
+        if family == "poisson":
+            TruncatedPoisson("y", **likelihood)
+        else:
+            cv = pm.HalfNormal("cv", settings["cv_scale"])
+            pm.Deterministic("r", cv**-2.0)
+            TruncatedNegativeBinomial("y", kappa=cv**2.0, **likelihood)
     return model
+
+
+def resolve_family(family: str) -> str:
+    """Return the name of a family, that of the default for "default".
+
+    Examples
+    --------
+    >>> resolve_family("default") == DEFAULT_FAMILY
+    True
+    """
+    name = DEFAULT_FAMILY if family == "default" else family
+    if name not in FAMILIES:
+        raise ValueError(f"family {family!r} is unknown; choose from {['default', *FAMILIES]}")
+    return name
 
 
 def resolve_prior(prior: str | Mapping[str, float]) -> dict[str, float]:

@@ -1,73 +1,164 @@
-"""The truncated Poisson distribution on arrays, compiled with numba.
+r"""Truncated Poisson and negative binomial distributions on arrays, compiled with numba.
 
-The same distribution as :class:`bayes_sdc.models.migration.TruncatedPoisson`, for the loops over
-all cells: normaliser for the sampler and the intruder, table of probabilities for the synthesis.
+Both are ladders: from one count to the next the probability changes by a factor
+
+.. math:: P(y + 1) / P(y) = s \, c_y, \qquad y = 0, \dots, K - 1,
+
+with :math:`s = \lambda / (1 + \kappa \lambda)` and :math:`c_y = (1 + \kappa y) / (y + 1)`, where
+:math:`\kappa = 1 / r` is the inverse of the negative binomial's size; :math:`\kappa = 0` is the
+Poisson distribution. So one set of loops serves sampler, synthesis and intruder for both families.
+The same distributions as :class:`bayes_sdc.models.migration.TruncatedPoisson` and
+:class:`bayes_sdc.models.migration.TruncatedNegativeBinomial`.
 """
 
 import math
+from typing import NamedTuple
 
 import numba
 import numpy as np
 
-_INVERSE = 1.0 / np.maximum(np.arange(151), 1)  # a division costs more than the rest of the step
+
+class Ladder(NamedTuple):
+    """What the distribution of a group needs besides the rate; arrays by group."""
+
+    log_kappa: np.ndarray  # (group,) minus infinity for Poisson
+    factor: np.ndarray  # (group, K) c_y
+    inverse: np.ndarray  # (group, K) 1 / c_y
+    log_product: np.ndarray  # (group, K + 1) log of c_0 ... c_(y - 1)
 
 
-@numba.njit(cache=True)
-def log_normalizer(log_rate: float, upper: int) -> float:
-    """Log of sum over r = 0..upper of exp(r log_rate) / r!, from the dominant end.
+def ladder(kappa: np.ndarray, upper: int) -> Ladder:
+    """Prepare the factors of each group.
+
+    Parameters
+    ----------
+    kappa : array of float, shape (group,)
+        Inverse size of the negative binomial, 0 or more; 0 is Poisson.
+    upper : int
+        Largest count K.
 
     Examples
     --------
-    >>> round(log_normalizer(0.0, 2), 12) == round(math.log(2.5), 12)
-    True
+    >>> ladder(np.array([0.0]), 2).factor
+    array([[1. , 0.5]])
     """
-    if log_rate < 0.0:
-        step = math.exp(log_rate)
-        rest = 0.0
-        for r in range(upper, 0, -1):
-            rest = step * _INVERSE[r] * (1.0 + rest)
-        return math.log1p(rest)
-    step = math.exp(-log_rate)
-    rest = 0.0
-    for r in range(1, upper + 1):
-        rest = r * step * (1.0 + rest)
-    return upper * log_rate - math.lgamma(upper + 1.0) + math.log1p(rest)
+    y = np.arange(upper, dtype=np.float64)
+    factor = (1.0 + kappa[:, None] * y) / (y + 1.0)
+    zero = np.zeros((len(kappa), 1))
+    with np.errstate(divide="ignore"):
+        log_kappa = np.log(kappa)
+    return Ladder(
+        log_kappa=log_kappa,
+        factor=factor,
+        inverse=1.0 / factor,
+        log_product=np.concatenate([zero, np.cumsum(np.log(factor), axis=1)], axis=1),
+    )
 
 
 @numba.njit(cache=True, nogil=True)
-def log_normalizers(log_rate: np.ndarray, upper: int) -> np.ndarray:
-    """Apply :func:`log_normalizer` to each log rate."""
-    result = np.empty(len(log_rate))
-    for cell in range(len(log_rate)):
-        result[cell] = log_normalizer(log_rate[cell], upper)
+def log_step(log_rate: float, log_kappa: float) -> float:
+    """Log of lambda / (1 + kappa lambda).
+
+    Examples
+    --------
+    >>> round(log_step(math.log(2.0), math.log(0.5)), 12)
+    0.0
+    """
+    if log_kappa == -np.inf:
+        return log_rate
+    excess = log_rate + log_kappa
+    if excess < 0.0:
+        return log_rate - math.log1p(math.exp(excess))
+    return -log_kappa - math.log1p(math.exp(-excess))
+
+
+@numba.njit(cache=True, nogil=True)
+def log_normalizer(
+    step: float, factor: np.ndarray, inverse: np.ndarray, log_product: np.ndarray
+) -> float:
+    """Log of the sum of P(y) / P(0), from the end of the ladder that dominates.
+
+    Examples
+    --------
+    >>> poisson = ladder(np.array([0.0]), 2)
+    >>> z = log_normalizer(0.0, poisson.factor[0], poisson.inverse[0], poisson.log_product[0])
+    >>> round(z - math.log(2.5), 12)
+    0.0
+    """
+    upper = len(factor)
+    rest = 0.0
+    if step < 0.0:
+        ratio = math.exp(step)
+        for y in range(upper - 1, -1, -1):
+            rest = ratio * factor[y] * (1.0 + rest)
+        return math.log1p(rest)
+    ratio = math.exp(-step)
+    for y in range(upper):
+        rest = ratio * inverse[y] * (1.0 + rest)
+    return upper * step + log_product[upper] + math.log1p(rest)
+
+
+@numba.njit(cache=True, nogil=True)
+def log_probabilities(
+    y: np.ndarray, log_rate: np.ndarray, group: np.ndarray, rungs: Ladder
+) -> np.ndarray:
+    """Log-probability of each cell's count.
+
+    Parameters
+    ----------
+    y : array of float, shape (cell,)
+        Counts, 0 to K.
+    log_rate : array of float, shape (cell,)
+        Log of the untruncated mean.
+    group : array of int, shape (cell,)
+        Row of each cell in ``rungs``.
+    rungs : Ladder
+        From :func:`ladder`.
+
+    Returns
+    -------
+    array of float, shape (cell,)
+
+    Examples
+    --------
+    >>> zero = np.zeros(1, dtype=np.int64)
+    >>> np.exp(log_probabilities(np.zeros(1), np.zeros(1), zero, ladder(np.zeros(1), 2)))
+    array([0.4])
+    """
+    result = np.empty(len(y))
+    for cell in range(len(y)):
+        g = group[cell]
+        step = log_step(log_rate[cell], rungs.log_kappa[g])
+        log_z = log_normalizer(step, rungs.factor[g], rungs.inverse[g], rungs.log_product[g])
+        result[cell] = y[cell] * step + rungs.log_product[g, int(y[cell])] - log_z
     return result
 
 
-@numba.njit(cache=True)
-def fill_probabilities(log_rate: float, table: np.ndarray) -> None:
-    """Write P(Y = 0), ..., P(Y = upper) into ``table``, of length upper + 1."""
-    upper = len(table) - 1
-    log_z = log_normalizer(log_rate, upper)
-    log_factorial = 0.0
-    for y in range(upper + 1):
-        if y > 1:
-            log_factorial += math.log(y)
-        table[y] = math.exp(y * log_rate - log_factorial - log_z)
+@numba.njit(cache=True, nogil=True)
+def fill_log_table(log_rate: float, g: int, rungs: Ladder, table: np.ndarray) -> None:
+    """Write log P(0), ..., log P(K) of group ``g`` into ``table``, of length K + 1."""
+    step = log_step(log_rate, rungs.log_kappa[g])
+    log_z = log_normalizer(step, rungs.factor[g], rungs.inverse[g], rungs.log_product[g])
+    for y in range(len(table)):
+        table[y] = y * step + rungs.log_product[g, y] - log_z
 
 
-@numba.njit(cache=True)
-def probabilities(log_rate: np.ndarray, upper: int) -> np.ndarray:
-    """Table of probabilities for each log rate.
+@numba.njit(cache=True, nogil=True)
+def probabilities(log_rate: np.ndarray, group: np.ndarray, rungs: Ladder) -> np.ndarray:
+    """Table of probabilities for each cell.
 
     Parameters
     ----------
     log_rate : array of float, shape (cell,)
-    upper : int
-        Largest value of the support.
+        Log of the untruncated mean.
+    group : array of int, shape (cell,)
+        Row of each cell in ``rungs``.
+    rungs : Ladder
+        From :func:`ladder`.
 
     Returns
     -------
-    array of float, shape (cell, upper + 1)
+    array of float, shape (cell, K + 1)
         Rows sum to one.
 
     References
@@ -76,31 +167,26 @@ def probabilities(log_rate: np.ndarray, upper: int) -> np.ndarray:
 
     Examples
     --------
-    >>> probabilities(np.array([0.0]), 2)
+    >>> probabilities(np.array([0.0]), np.zeros(1, dtype=np.int64), ladder(np.zeros(1), 2))
     array([[0.4, 0.4, 0.2]])
     """
-    table = np.empty((len(log_rate), upper + 1))
+    table = np.empty((len(log_rate), rungs.log_product.shape[1]))
     for cell in range(len(log_rate)):
-        fill_probabilities(log_rate[cell], table[cell])
-    return table
+        fill_log_table(log_rate[cell], group[cell], rungs, table[cell])
+    return np.exp(table)
 
 
-@numba.njit(cache=True)
-def draw(log_rate: np.ndarray, uniform: np.ndarray, upper: int) -> np.ndarray:
+def draw(
+    log_rate: np.ndarray, group: np.ndarray, rungs: Ladder, uniform: np.ndarray
+) -> np.ndarray:
     """Draw a count for each cell by inverting its table; ``uniform`` in [0, 1).
 
     Examples
     --------
-    >>> draw(np.array([0.0, 0.0]), np.array([0.39, 0.95]), 2)
+    >>> cells = np.zeros(2, dtype=np.int64)
+    >>> draw(np.zeros(2), cells, ladder(np.zeros(1), 2), np.array([0.39, 0.95]))
     array([0, 2])
     """
-    y = np.empty(len(log_rate), np.int64)
-    table = np.empty(upper + 1)
-    for cell in range(len(log_rate)):
-        fill_probabilities(log_rate[cell], table)
-        value, cumulated = 0, table[0]
-        while uniform[cell] >= cumulated and value < upper:
-            value += 1
-            cumulated += table[value]
-        y[cell] = value
-    return y
+    cumulated = np.cumsum(probabilities(log_rate, group, rungs), axis=1)
+    # the last rung is reached by whatever is left, so rounding cannot lead beyond the support
+    return np.asarray((uniform[:, None] >= cumulated[:, :-1]).sum(axis=1))

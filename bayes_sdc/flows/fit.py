@@ -27,6 +27,7 @@ GIBBS_BATCH = 20_000  # cells that advance together: what an interruption can co
 def fit_flows(
     table: FlowTable,
     *,
+    family: str = "default",
     prior: str = "default",
     sampler: str = "nuts",
     draws: int = 1000,
@@ -36,12 +37,14 @@ def fit_flows(
     cores: int | None = None,
     resume: Path | None = None,
 ) -> xr.DataTree:
-    """Draw from the posterior of the truncated-Poisson model, one model a group.
+    """Draw from the posterior of the truncated count model, one model a group.
 
     Parameters
     ----------
     table : FlowTable
         The table with its small cells.
+    family : {"default", "poisson", "negative-binomial"}
+        Distribution of the counts given the effects; see :mod:`bayes_sdc.models.migration`.
     prior : {"default", "weak", "paper"}
         Hyperprior; see :data:`bayes_sdc.models.migration.PRIORS`. The default is the weak one.
     sampler : {"nuts", "gibbs"}
@@ -64,7 +67,7 @@ def fit_flows(
     xarray.DataTree
         ``posterior`` with mu_beta, mu_gamma, alpha, delta, phi_beta, phi_gamma (chain, draw,
         group), beta (chain, draw, origin_effect) and gamma (chain, draw, destination_effect),
-        log rates; ``sample_stats``; ``observed_data`` and ``constant_data`` by cell. Labels of
+        log rates, and r (chain, draw, group) for the negative binomial; ``sample_stats``; ``observed_data`` and ``constant_data`` by cell. Labels of
         effects are ``group|area``. Attributes: model, prior, sampler, seed, bounds, input hash,
         versions.
 
@@ -97,6 +100,7 @@ def fit_flows(
         if value < 1:
             raise InputError(f"{name} must be at least 1; it is {value}")
     try:
+        family = migration.resolve_family(family)
         settings = migration.resolve_prior(prior)
     except ValueError as error:
         raise InputError(str(error)) from None
@@ -106,6 +110,7 @@ def fit_flows(
     attributes = {
         "model": migration.NAME,
         "model_version": migration.VERSION,
+        "family": family,
         "prior": prior,
         "prior_settings": json.dumps(settings, sort_keys=True),
         "sampler": sampler,
@@ -127,7 +132,7 @@ def fit_flows(
         done = {int(group) for part in parts for group in part.groups}
         progress.advance(len(done))
         for part in make(
-            cells, settings, draws, tune, chains, seed, cores, skip=done, progress=progress
+            cells, family, settings, draws, tune, chains, seed, cores, skip=done, progress=progress
         ):
             store.save(part)
             parts.append(part)
@@ -149,6 +154,7 @@ def _seed_of(seed: int) -> Callable[[str], int]:
 
 def _nuts_parts(
     cells: Layout,
+    family: str,
     settings: Mapping[str, float],
     draws: int,
     tune: int,
@@ -164,6 +170,7 @@ def _nuts_parts(
     for result in sample_groups(
         cells,
         dict(settings),
+        family=family,
         draws=draws,
         tune=tune,
         chains=chains,
@@ -183,6 +190,7 @@ def _nuts_parts(
 
 def _gibbs_parts(
     cells: Layout,
+    family: str,
     settings: Mapping[str, float],
     draws: int,
     tune: int,
@@ -212,6 +220,7 @@ def _gibbs_parts(
             return gibbs.sample_chain(
                 data,  # noqa: B023
                 settings,
+                family=family,
                 draws=draws,
                 tune_draws=tune,
                 seed=np.random.SeedSequence([batch_seed, chain]),  # noqa: B023
@@ -238,13 +247,17 @@ def _gibbs_parts(
             "beta": states["beta"],
             "gamma": states["gamma"],
         }
+        acceptance = {
+            "acceptance_beta": np.stack([r.acceptance.accepted_beta for r in results]),
+            "acceptance_gamma": np.stack([r.acceptance.accepted_gamma for r in results]),
+        }
+        if family != "poisson":
+            posterior["r"] = np.exp(-2.0 * states["log_cv"])
+            acceptance["acceptance_r"] = np.stack([r.acceptance.accepted_cv for r in results])
         yield Part(
             groups,
             posterior,
-            {
-                "acceptance_beta": np.stack([r.acceptance_beta for r in results]),
-                "acceptance_gamma": np.stack([r.acceptance_gamma for r in results]),
-            },
+            acceptance,
         )
 
 

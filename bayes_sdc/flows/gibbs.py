@@ -11,6 +11,9 @@ One step is added. The data do not see :math:`\delta = \mu_\beta - \mu_\gamma`, 
 :math:`\alpha = \mu_\beta + \mu_\gamma` and the deviations its full conditional is its prior, so it
 is redrawn exactly.
 
+The negative binomial family adds one step: the coefficient of variation ``cv = r ** -0.5`` of the
+gamma-distributed cell effects that it stands for, by a random walk on its logarithm.
+
 References
 ----------
 S. Hawala, J. Reiter, Q. Wang, "Synthesizing Truncated Count Data for Confidentiality", section 2.1.
@@ -23,7 +26,13 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from bayes_sdc.flows.counts import log_normalizer, log_normalizers
+from bayes_sdc.flows.counts import (
+    Ladder,
+    ladder,
+    log_normalizer,
+    log_probabilities,
+    log_step,
+)
 from bayes_sdc.flows.layout import Layout
 
 TARGET_ACCEPTANCE = 0.44  # of a one-dimensional random walk (Roberts and Rosenthal 2001)
@@ -40,7 +49,8 @@ class State(NamedTuple):
     mu_gamma: np.ndarray  # (group,)
     log_phi_beta: np.ndarray  # (group,)
     log_phi_gamma: np.ndarray  # (group,)
-    log_z: np.ndarray  # (cell,) log-normaliser at beta + gamma, kept to be computed once a step
+    log_cv: np.ndarray  # (group,) cv = sqrt(1 / r) of the negative binomial; -inf for Poisson
+    log_p: np.ndarray  # (cell,) log-probability of the counts, kept to be computed once a step
 
 
 class Info(NamedTuple):
@@ -48,6 +58,7 @@ class Info(NamedTuple):
 
     accepted_beta: np.ndarray  # (origin_effect,) bool
     accepted_gamma: np.ndarray  # (destination_effect,) bool
+    accepted_cv: np.ndarray  # (group,) bool
 
 
 class Side(NamedTuple):
@@ -63,6 +74,7 @@ class Data(NamedTuple):
     """Counts and index arrays of all groups."""
 
     y: np.ndarray  # (cell,)
+    group: np.ndarray  # (cell,)
     origin: np.ndarray  # (cell,)
     destination: np.ndarray  # (cell,)
     origins: Side
@@ -71,16 +83,18 @@ class Data(NamedTuple):
 
 
 class Scales(NamedTuple):
-    """Standard deviations c and d of the random-walk proposals of steps 1 and 2."""
+    """Standard deviations of the random-walk proposals: c and d of steps 1 and 2, and of log cv."""
 
     beta: np.ndarray  # (origin_effect,)
     gamma: np.ndarray  # (destination_effect,)
+    log_cv: np.ndarray  # (group,)
 
 
 def prepare(cells: Layout) -> Data:
     """Sort the cells by origin and by destination once."""
     return Data(
         y=cells.y.astype(np.float64),
+        group=cells.group,
         origin=cells.origin,
         destination=cells.destination,
         origins=_side(cells.origin, cells.group_of_origin, len(cells.groups)),
@@ -99,7 +113,7 @@ def _side(effect_of_cell: np.ndarray, group_of_effect: np.ndarray, n_groups: int
     )
 
 
-def init(rng: np.random.Generator, data: Data) -> State:
+def init(rng: np.random.Generator, data: Data, family: str) -> State:
     """Start near the data, spread out enough for R-hat to mean something."""
     n_groups = len(data.origins.size)
     group = data.origins.group[data.origin]
@@ -108,22 +122,34 @@ def init(rng: np.random.Generator, data: Data) -> State:
     level = np.log((mean + 0.5) / (data.upper - mean + 0.5)) + rng.normal(0.0, 0.5, n_groups)
     beta = level[data.origins.group] / 2 + rng.normal(0.0, 0.5, len(data.origins.group))
     gamma = level[data.destinations.group] / 2 + rng.normal(0.0, 0.5, len(data.destinations.group))
-    return State(
+    poisson = family == "poisson"
+    state = State(
         beta=beta,
         gamma=gamma,
         mu_beta=level / 2,
         mu_gamma=level / 2,
         log_phi_beta=rng.normal(0.0, 0.5, n_groups),
         log_phi_gamma=rng.normal(0.0, 0.5, n_groups),
-        log_z=log_normalizers(beta[data.origin] + gamma[data.destination], data.upper),
+        log_cv=np.full(n_groups, -np.inf) if poisson else rng.normal(-0.5, 0.5, n_groups),
+        log_p=np.empty(0),
     )
+    return refresh(state, data)
+
+
+def refresh(state: State, data: Data) -> State:
+    """Compute the carried log-probabilities anew, as after a change of the counts."""
+    log_rate = state.beta[data.origin] + state.gamma[data.destination]
+    rungs = ladder(np.exp(2.0 * state.log_cv), data.upper)
+    return state._replace(log_p=log_probabilities(data.y, log_rate, data.group, rungs))
 
 
 def first_scales(data: Data) -> Scales:
     """Guess proposal scales from the number of cells, for the warm-up to start from."""
+    cells = np.bincount(data.group, minlength=len(data.origins.size))
     return Scales(
         beta=2.4 / np.sqrt(1.0 + 1.5 * np.diff(data.origins.start)),
         gamma=2.4 / np.sqrt(1.0 + 1.5 * np.diff(data.destinations.start)),
+        log_cv=2.4 / np.sqrt(1.0 + 0.2 * cells),
     )
 
 
@@ -134,7 +160,7 @@ def step(
     scales: Scales,
     prior: Mapping[str, float],
 ) -> tuple[State, Info]:
-    """One sweep: the paper's steps 1 to 6, then the free direction.
+    """One sweep: the paper's steps 1 to 6, the overdispersion, then the free direction.
 
     Parameters
     ----------
@@ -154,105 +180,160 @@ def step(
     State, Info
         The new values and what was accepted.
     """
-    beta, gamma, mu_beta, mu_gamma, log_phi_beta, log_phi_gamma, log_z = state
-
     # 1. beta_i given Y and gamma
-    beta, accepted_beta, log_z = metropolis(
-        rng,
-        beta,
-        gamma[data.destination],
-        log_z,
-        data,
-        data.origins,
-        scales.beta,
-        mu_beta,
-        log_phi_beta,
-    )
+    state, accepted_beta = metropolis_beta(rng, state, data, scales.beta)
     # 2. gamma_j given Y and beta
-    gamma, accepted_gamma, log_z = metropolis(
-        rng,
-        gamma,
-        beta[data.origin],
-        log_z,
-        data,
-        data.destinations,
-        scales.gamma,
-        mu_gamma,
-        log_phi_gamma,
-    )
+    state, accepted_gamma = metropolis_gamma(rng, state, data, scales.gamma)
     # 3. and 4. the means given the effects
-    mu_beta = draw_mean(rng, beta, data.origins, log_phi_beta, prior)
-    mu_gamma = draw_mean(rng, gamma, data.destinations, log_phi_gamma, prior)
+    mu_beta = draw_mean(rng, state.beta, data.origins, state.log_phi_beta, prior)
+    mu_gamma = draw_mean(rng, state.gamma, data.destinations, state.log_phi_gamma, prior)
     # 5. and 6. the precisions given the effects
     log_phi_beta = draw_log_precision(
-        rng, log_phi_beta, sum_of_squares(beta, mu_beta, data.origins), data.origins.size, prior
+        rng,
+        state.log_phi_beta,
+        sum_of_squares(state.beta, mu_beta, data.origins),
+        data.origins.size,
+        prior,
     )
     log_phi_gamma = draw_log_precision(
         rng,
-        log_phi_gamma,
-        sum_of_squares(gamma, mu_gamma, data.destinations),
+        state.log_phi_gamma,
+        sum_of_squares(state.gamma, mu_gamma, data.destinations),
         data.destinations.size,
         prior,
     )
+    # negative binomial only: the size r given Y and the effects
+    state, accepted_cv = metropolis_cv(rng, state, data, scales.log_cv, prior)
     # the direction that the data do not see, exactly
     delta = rng.normal(0.0, math.sqrt(2.0) * prior["mu_sd"], len(mu_beta))
     shift = (delta - (mu_beta - mu_gamma)) / 2.0
     new = State(
-        beta=beta + shift[data.origins.group],
-        gamma=gamma - shift[data.destinations.group],
+        beta=state.beta + shift[data.origins.group],
+        gamma=state.gamma - shift[data.destinations.group],
         mu_beta=mu_beta + shift,
         mu_gamma=mu_gamma - shift,
         log_phi_beta=log_phi_beta,
         log_phi_gamma=log_phi_gamma,
-        log_z=log_z,
+        log_cv=state.log_cv,
+        log_p=state.log_p,
     )
-    return new, Info(accepted_beta, accepted_gamma)
+    return new, Info(accepted_beta, accepted_gamma, accepted_cv)
+
+
+def metropolis_beta(
+    rng: np.random.Generator, state: State, data: Data, scale: np.ndarray
+) -> tuple[State, np.ndarray]:
+    """Step 1: a random-walk step for every beta_i at once; given gamma they are independent."""
+    effect, log_p, accepted = metropolis(
+        rng,
+        state.beta,
+        state.gamma[data.destination],
+        scale,
+        state.mu_beta,
+        state.log_phi_beta,
+        data.origins,
+        state,
+        data,
+    )
+    return state._replace(beta=effect, log_p=log_p), accepted
+
+
+def metropolis_gamma(
+    rng: np.random.Generator, state: State, data: Data, scale: np.ndarray
+) -> tuple[State, np.ndarray]:
+    """Step 2: a random-walk step for every gamma_j at once; given beta they are independent."""
+    effect, log_p, accepted = metropolis(
+        rng,
+        state.gamma,
+        state.beta[data.origin],
+        scale,
+        state.mu_gamma,
+        state.log_phi_gamma,
+        data.destinations,
+        state,
+        data,
+    )
+    return state._replace(gamma=effect, log_p=log_p), accepted
 
 
 def metropolis(
     rng: np.random.Generator,
     effect: np.ndarray,
     other: np.ndarray,
-    log_z: np.ndarray,
-    data: Data,
-    side: Side,
     scale: np.ndarray,
     mu: np.ndarray,
     log_phi: np.ndarray,
+    side: Side,
+    state: State,
+    data: Data,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Random-walk step for every effect of one side; ``other`` is the other side's, per cell."""
+    """Propose and accept the effects of one side; ``other`` is the other side's, per cell."""
     proposal = effect + scale * rng.standard_normal(len(effect))
-    log_ratio, log_z_then = log_likelihood_ratio(
-        effect, proposal, other, log_z, data.y, side.order, side.start, data.upper
+    rungs = ladder(np.exp(2.0 * state.log_cv), data.upper)
+    log_ratio, log_p_then = log_likelihood_ratio(
+        proposal, other, state.log_p, data.y, side.order, side.start, side.group, rungs
     )
     mean, phi = mu[side.group], np.exp(log_phi[side.group])
     log_ratio -= phi * ((proposal - mean) ** 2 - (effect - mean) ** 2) / 2.0
     accepted = -rng.standard_exponential(len(effect)) < log_ratio
-    moved = np.repeat(accepted, np.diff(side.start))
-    log_z = log_z.copy()
-    log_z[side.order[moved]] = log_z_then[side.order[moved]]
-    return np.where(accepted, proposal, effect), accepted, log_z
+    moved = side.order[np.repeat(accepted, np.diff(side.start))]
+    log_p = state.log_p.copy()
+    log_p[moved] = log_p_then[moved]
+    return np.where(accepted, proposal, effect), log_p, accepted
 
 
 @numba.njit(cache=True, nogil=True)
 def log_likelihood_ratio(
-    effect: np.ndarray,
     proposal: np.ndarray,
     other: np.ndarray,
-    log_z: np.ndarray,
+    log_p: np.ndarray,
     y: np.ndarray,
     order: np.ndarray,
     start: np.ndarray,
-    upper: int,
+    group: np.ndarray,
+    rungs: Ladder,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Log-likelihood of each proposal minus that of the present value, over its own cells."""
-    ratio, log_z_then = np.zeros(len(effect)), np.empty(len(log_z))
-    for e in range(len(effect)):
+    ratio, log_p_then = np.zeros(len(proposal)), np.empty(len(log_p))
+    for e in range(len(proposal)):
+        g = group[e]
+        factor, inverse = rungs.factor[g], rungs.inverse[g]
+        log_product, log_kappa = rungs.log_product[g], rungs.log_kappa[g]
         for position in range(start[e], start[e + 1]):
             cell = order[position]
-            log_z_then[cell] = log_normalizer(proposal[e] + other[cell], upper)
-            ratio[e] += y[cell] * (proposal[e] - effect[e]) - (log_z_then[cell] - log_z[cell])
-    return ratio, log_z_then
+            rung = log_step(proposal[e] + other[cell], log_kappa)
+            log_z = log_normalizer(rung, factor, inverse, log_product)
+            log_p_then[cell] = y[cell] * rung + log_product[int(y[cell])] - log_z
+            ratio[e] += log_p_then[cell] - log_p[cell]
+    return ratio, log_p_then
+
+
+def metropolis_cv(
+    rng: np.random.Generator,
+    state: State,
+    data: Data,
+    scale: np.ndarray,
+    prior: Mapping[str, float],
+) -> tuple[State, np.ndarray]:
+    """A random-walk step for the log of cv of every group; half-normal prior on cv."""
+    if np.isneginf(state.log_cv).all():
+        return state, np.zeros(len(state.log_cv), dtype=bool)
+    proposal = state.log_cv + scale * rng.standard_normal(len(scale))
+    then = refresh(state._replace(log_cv=proposal), data)
+
+    def log_prior(log_cv: np.ndarray) -> np.ndarray:
+        return np.asarray(log_cv - np.exp(2.0 * log_cv) / (2.0 * prior["cv_scale"] ** 2))
+
+    log_ratio = np.bincount(data.group, then.log_p - state.log_p, len(scale))
+    log_ratio += log_prior(proposal) - log_prior(state.log_cv)
+    accepted = -rng.standard_exponential(len(scale)) < log_ratio
+    return (
+        state._replace(
+            log_cv=np.where(accepted, proposal, state.log_cv),
+            log_p=np.where(accepted[data.group], then.log_p, state.log_p),
+        ),
+        accepted,
+    )
 
 
 def draw_mean(
@@ -310,21 +391,22 @@ def tune(scales: Scales, info: Info, sweep: int) -> Scales:
     return Scales(
         beta=scales.beta * np.exp(rate * (info.accepted_beta - TARGET_ACCEPTANCE)),
         gamma=scales.gamma * np.exp(rate * (info.accepted_gamma - TARGET_ACCEPTANCE)),
+        log_cv=scales.log_cv * np.exp(rate * (info.accepted_cv - TARGET_ACCEPTANCE)),
     )
 
 
 class Chain(NamedTuple):
     """The kept states of one chain, and the acceptance rates after the warm-up."""
 
-    states: dict[str, np.ndarray]  # the fields of State but log_z, with a leading draw axis
-    acceptance_beta: np.ndarray  # (origin_effect,)
-    acceptance_gamma: np.ndarray  # (destination_effect,)
+    states: dict[str, np.ndarray]  # the fields of State but log_p, with a leading draw axis
+    acceptance: Info  # rates instead of yes or no
 
 
 def sample_chain(
     data: Data,
     prior: Mapping[str, float],
     *,
+    family: str,
     draws: int,
     tune_draws: int,
     seed: np.random.SeedSequence,
@@ -332,7 +414,7 @@ def sample_chain(
 ) -> Chain:
     """Run one chain; each kept draw is the last of :data:`SWEEPS_PER_DRAW` sweeps."""
     rng = np.random.default_rng(seed)
-    state, scales = init(rng, data), first_scales(data)
+    state, scales = init(rng, data, family), first_scales(data)
     for sweep in range(tune_draws * SWEEPS_PER_DRAW):
         state, info = step(rng, state, data, scales, prior)
         scales = tune(scales, info, sweep)
@@ -341,16 +423,16 @@ def sample_chain(
     kept = {
         name: np.empty((draws, len(field)))
         for name, field in state._asdict().items()
-        if name != "log_z"
+        if name != "log_p"
     }
-    accepted_beta, accepted_gamma = np.zeros(len(state.beta)), np.zeros(len(state.gamma))
+    accepted = Info(*(np.zeros(len(scale)) for scale in scales))
     for draw in range(draws):
         for _ in range(SWEEPS_PER_DRAW):
             state, info = step(rng, state, data, scales, prior)
-            accepted_beta += info.accepted_beta
-            accepted_gamma += info.accepted_gamma
+            for total, now in zip(accepted, info, strict=True):
+                total += now
         for name, store in kept.items():
             store[draw] = getattr(state, name)
         after_draw()
     sweeps = draws * SWEEPS_PER_DRAW
-    return Chain(kept, accepted_beta / sweeps, accepted_gamma / sweeps)
+    return Chain(kept, Info(*(total / sweeps for total in accepted)))

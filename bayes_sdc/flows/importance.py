@@ -1,14 +1,14 @@
 """Importance sampling from the fitted posterior: what replacing one true count would change.
 
 With the true count y_t of one cell replaced by y, the posterior changes by the factor
-``lambda_t^(y - y_t)``; the factorials cancel. So for draws s of the fitted posterior
+``w_s(y) = P(y | s) / P(y_t | s)`` of draw s, where P is the truncated distribution of the cell; for
+the Poisson family that is ``lambda^(y - y_t)`` up to a constant. So for draws s of the fitted
+posterior, with normalised weights,
 
-    M[y, k] = h_{y+k} / (k! g_y),  h_r = sum_s lambda_s^(r - y_t) / Z(lambda_s),
-                                   g_y = sum_s lambda_s^(y - y_t),
+    M[y, k] = sum_s w_s(y) P(k | s) / sum_s w_s(y),
 
-and 3 K + 2 sums a cell serve every candidate and every released value. The powers span hundreds
-of decades, so the draws are sorted and summed in stretches short enough for double precision,
-and the stretches are added as logarithms.
+a product of two matrices a cell, which serves every candidate and every released value. The weights
+span hundreds of decades and are formed from logarithms, shifted by the largest of each candidate.
 
 References
 ----------
@@ -23,15 +23,16 @@ from collections.abc import Callable
 import numba
 import numpy as np
 
-from bayes_sdc.flows.counts import log_normalizer
+from bayes_sdc.flows.counts import Ladder, fill_log_table, ladder
 from bayes_sdc.flows.layout import Layout
+from bayes_sdc.flows.synthesis import Rates
 
 CELLS_AT_A_TIME = 4096  # between two updates of the progress
+TINY = 2.2250738585072014e-308  # smallest normal number
 
 
-def release_log_probabilities(
-    beta: np.ndarray,
-    gamma: np.ndarray,
+def release_probabilities(
+    rates: Rates,
     cells: Layout,
     chains: int,
     released: np.ndarray,
@@ -42,7 +43,7 @@ def release_log_probabilities(
 
     Parameters
     ----------
-    beta, gamma : array of float, shape (effect, draw)
+    rates : Rates
         Posterior draws, the chains one after another.
     cells : Layout
         True counts and effects of each cell.
@@ -55,118 +56,80 @@ def release_log_probabilities(
 
     Returns
     -------
-    log_m : array of float, shape (cell, K + 1, K + 1)
-        Log M by candidate and released value.
+    m : array of float, shape (cell, K + 1, K + 1)
+        M by candidate and released value; rows over released values sum to one.
     by_chain : array of float, shape (chain, cell, K + 1)
         Log-likelihood of the released counts by candidate, from each chain alone.
     khat : array of float, shape (cell, K + 1)
         Pareto k-hat of each candidate's weights.
     """
     n, width = len(cells.y), cells.upper + 1
-    log_m = np.empty((n, width, width))
+    m = np.empty((n, width, width))
     by_chain = np.empty((chains, n, width))
     khat = np.empty((n, width))
     released = np.ascontiguousarray(released)
-    for start in range(0, n, CELLS_AT_A_TIME):
-        part = slice(start, min(start + CELLS_AT_A_TIME, n))
-        _cells(
-            beta,
-            gamma,
-            cells.origin[part],
-            cells.destination[part],
-            cells.y[part],
-            released[:, part],
-            chains,
-            log_m[part],
-            by_chain[:, part],
-            khat[part],
-        )
-        advance(part.stop - part.start)
-    return log_m, by_chain, khat
+    # cells are sorted by group, and the draws of a group share their ladders
+    edges = np.flatnonzero(np.diff(cells.group, prepend=-1, append=-1))
+    for first, after in zip(edges[:-1], edges[1:], strict=True):
+        rungs = ladder(rates.kappa[cells.group[first]], cells.upper)
+        for start in range(first, after, CELLS_AT_A_TIME):
+            part = slice(start, min(start + CELLS_AT_A_TIME, after))
+            _cells(
+                rates.beta,
+                rates.gamma,
+                rungs,
+                cells.origin[part],
+                cells.destination[part],
+                cells.y[part],
+                released[:, part],
+                m[part],
+                by_chain[:, part],
+                khat[part],
+            )
+            advance(part.stop - part.start)
+    return m, by_chain, khat
 
 
 @numba.njit(cache=True, parallel=True)
 def _cells(
     beta: np.ndarray,
     gamma: np.ndarray,
+    rungs: Ladder,
     origin: np.ndarray,
     destination: np.ndarray,
     y: np.ndarray,
     released: np.ndarray,
-    chains: int,
-    log_m: np.ndarray,
+    m: np.ndarray,
     by_chain: np.ndarray,
     khat: np.ndarray,
 ) -> None:
-    n_draws = beta.shape[1]
+    n_draws, width, chains = beta.shape[1], khat.shape[1], by_chain.shape[0]
     length = n_draws // chains
-    upper = khat.shape[1] - 1
     tail = tail_length(n_draws)
     for t in numba.prange(len(y)):
-        log_rate = beta[origin[t]] + gamma[destination[t]]
-        log_h, log_g = np.full(2 * upper + 1, -np.inf), np.full(upper + 1, -np.inf)
-        chain_h, chain_g = np.empty(2 * upper + 1), np.empty(upper + 1)
-        for c in range(chains):
-            chain = np.sort(log_rate[c * length : (c + 1) * length])
-            log_power_sums(chain, y[t], chain_h, chain_g)
-            for candidate in range(upper + 1):
-                total = 0.0
+        log_p = np.empty((width, n_draws))
+        table = np.empty(width)
+        for s in range(n_draws):
+            fill_log_table(beta[origin[t], s] + gamma[destination[t], s], s, rungs, table)
+            log_p[:, s] = table
+        p = np.exp(log_p)
+        for candidate in range(width):
+            log_weights = log_p[candidate] - log_p[y[t]]
+            largest = log_weights.max()
+            weights = np.exp(log_weights - largest)
+            total = weights.sum()
+            for k in range(width):
+                m[t, candidate, k] = np.dot(weights, p[k]) / total
+            for c in range(chains):
+                one = slice(c * length, (c + 1) * length)
+                likelihood = 0.0
                 for dataset in range(released.shape[0]):
-                    k = released[dataset, t]
-                    total += chain_h[candidate + k] - math.lgamma(k + 1.0) - chain_g[candidate]
-                by_chain[c, t, candidate] = total
-            for r in range(2 * upper + 1):
-                log_h[r] = np.logaddexp(log_h[r], chain_h[r])
-            for r in range(upper + 1):
-                log_g[r] = np.logaddexp(log_g[r], chain_g[r])
-        for candidate in range(upper + 1):
-            for k in range(upper + 1):
-                log_m[t, candidate, k] = (
-                    log_h[candidate + k] - math.lgamma(k + 1.0) - log_g[candidate]
-                )
-        log_rate.sort()
-        for candidate in range(upper + 1):
-            power = candidate - y[t]
-            log_weights = np.empty(tail + 1)
-            for i in range(tail + 1):
-                at = n_draws - 1 - tail + i if power >= 0 else tail - i
-                log_weights[i] = power * log_rate[at]
-            khat[t, candidate] = pareto_khat(log_weights)
-
-
-@numba.njit(cache=True)
-def log_power_sums(log_rate: np.ndarray, y_true: int, log_h: np.ndarray, log_g: np.ndarray) -> None:
-    """Fill log h_r, r = 0..2K, and log g_y, y = 0..K, from sorted log rates.
-
-    Within a stretch the log rates differ by at most 300 / K, so that no power overflows.
-    """
-    upper = len(log_g) - 1
-    log_h[:] = -np.inf
-    log_g[:] = -np.inf
-    h, g = np.empty(2 * upper + 1), np.empty(upper + 1)
-    first = 0
-    while first < len(log_rate):
-        last = np.searchsorted(log_rate, log_rate[first] + 300.0 / upper, side="right")
-        centre = (log_rate[first] + log_rate[last - 1]) / 2.0
-        z_centre = log_normalizer(centre, upper)
-        h[:] = 0.0
-        g[:] = 0.0
-        for s in range(first, last):
-            deviation = log_rate[s] - centre
-            factor = math.exp(deviation)
-            power = math.exp(-y_true * deviation)
-            inverse_z = math.exp(z_centre - log_normalizer(log_rate[s], upper))
-            for r in range(2 * upper + 1):
-                h[r] += power * inverse_z
-                if r <= upper:
-                    g[r] += power
-                power *= factor
-        for r in range(2 * upper + 1):
-            stretch = (r - y_true) * centre
-            log_h[r] = np.logaddexp(log_h[r], math.log(h[r]) + stretch - z_centre)
-            if r <= upper:
-                log_g[r] = np.logaddexp(log_g[r], math.log(g[r]) + stretch)
-        first = last
+                    found = np.dot(weights[one], p[released[dataset, t]][one])
+                    # an underflow: a candidate that this chain cannot tell from impossible
+                    likelihood += math.log(max(found / max(weights[one].sum(), TINY), TINY))
+                by_chain[c, t, candidate] = likelihood
+            largest_ones = np.partition(log_weights, n_draws - 1 - tail)[n_draws - 1 - tail :]
+            khat[t, candidate] = pareto_khat(np.sort(largest_ones))
 
 
 @numba.njit(cache=True)
@@ -254,10 +217,10 @@ def khat_threshold(n_draws: int) -> float:
     return min(1.0 - 1.0 / math.log10(n_draws), 0.7) if n_draws > 10 else 0.0
 
 
-def likelihood_of_release(log_m: np.ndarray, released: np.ndarray) -> np.ndarray:
+def likelihood_of_release(m: np.ndarray, released: np.ndarray) -> np.ndarray:
     """Log-likelihood of all released counts by candidate, eq. (5): (cell, K + 1)."""
-    cells = np.arange(log_m.shape[0])
-    return np.sum([log_m[cells, :, dataset] for dataset in released], axis=0)
+    cells = np.arange(m.shape[0])
+    return np.sum([np.log(np.maximum(m[cells, :, k], TINY)) for k in released], axis=0)
 
 
 def posterior_of_counts(log_likelihood: np.ndarray, prior: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ from bayes_sdc.flows.layout import layout
 from bayes_sdc.flows.synthesis import (
     check_posterior,
     draw_counts,
-    effects_by_draw,
+    rates_by_draw,
     spread_draws,
 )
 from bayes_sdc.flows.table import FlowTable
@@ -221,21 +221,20 @@ def intruder_risk(
     released = released_counts(table, release)
     cells = layout(table)
     weights = _prior_weights(prior, cells.upper)
-    beta, gamma = effects_by_draw(posterior)
-    n_draws = beta.shape[1]
+    rates = rates_by_draw(posterior)
     chains = posterior["posterior"].sizes["chain"]
 
     with Progress(len(cells.y), f"intruder risk of {len(cells.y)} cells") as progress:
-        log_m, by_chain, khat = importance.release_log_probabilities(
-            beta, gamma, cells, chains, released, advance=progress.advance
+        m, by_chain, khat = importance.release_probabilities(
+            rates, cells, chains, released, advance=progress.advance
         )
-    rho = importance.posterior_of_counts(importance.likelihood_of_release(log_m, released), weights)
+    rho = importance.posterior_of_counts(importance.likelihood_of_release(m, released), weights)
     right = importance.best_guess(rho) == cells.y
     right_by_chain = [
         importance.best_guess(importance.posterior_of_counts(chain, weights)) == cells.y
         for chain in by_chain
     ]
-    threshold = importance.khat_threshold(n_draws)
+    threshold = importance.khat_threshold(rates.n_draws)
     trusted = bool((khat > threshold).any(axis=1).mean() <= 0.01)
     tied = weights == weights.max()
     baseline = np.where(tied[cells.y], 1.0 / tied.sum(), 0.0)
@@ -256,7 +255,7 @@ def intruder_risk(
     return IntruderRisk(
         rho=xr.DataArray(rho, {**labels, "count": counts}, ("cell", "count"), "rho"),
         release_probability=xr.DataArray(
-            np.exp(log_m),
+            m,
             {**labels, "true": counts, "released": counts},
             ("cell", "true", "released"),
             "release_probability",
@@ -318,23 +317,22 @@ def repeat_risk(
     check_posterior(table, posterior)
     cells = layout(table)
     weights = _prior_weights(prior, cells.upper)
-    beta, gamma = effects_by_draw(posterior)
+    rates = rates_by_draw(posterior)
     chosen = _unique_cells(table, unique)
     rng = np.random.default_rng(seed)
     released = np.stack(
         [
             [
-                draw_counts(cells, beta, gamma, int(draw), rng)
-                for draw in spread_draws(rng, beta.shape[1], datasets)
+                draw_counts(cells, rates, int(draw), rng)
+                for draw in spread_draws(rng, rates.n_draws, datasets)
             ]
             for _ in range(releases)
         ]
     )
     with Progress(len(cells.y), f"intruder risk of {releases} releases") as progress:
         # M does not depend on what is released, so one pass over the draws serves every release
-        log_m = importance.release_log_probabilities(
-            beta,
-            gamma,
+        m = importance.release_probabilities(
+            rates,
             cells,
             posterior["posterior"].sizes["chain"],
             released[0],
@@ -343,7 +341,7 @@ def repeat_risk(
     rows = []
     for release in released:
         rho = importance.posterior_of_counts(
-            importance.likelihood_of_release(log_m, release), weights
+            importance.likelihood_of_release(m, release), weights
         )
         right = importance.best_guess(rho) == cells.y
         rows.append(

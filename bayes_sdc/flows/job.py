@@ -62,6 +62,7 @@ class Protection:
 def protect_flows(
     table: FlowTable,
     *,
+    family: str = "default",
     prior: str = "default",
     sampler: str = "nuts",
     draws: int = 1000,
@@ -80,7 +81,7 @@ def protect_flows(
     ----------
     table : FlowTable
         From :func:`bayes_sdc.flows.table.read_flows`.
-    prior, sampler, draws, tune, chains, cores, resume
+    family, prior, sampler, draws, tune, chains, cores, resume
         As for :func:`bayes_sdc.flows.fit.fit_flows`.
     datasets : int
         Synthetic data sets in the release.
@@ -130,6 +131,7 @@ def protect_flows(
     )
     posterior = fit_flows(
         table,
+        family=family,
         prior=prior,
         sampler=sampler,
         draws=draws,

@@ -76,6 +76,7 @@ def sample_groups(
     cells: Layout,
     prior: dict[str, float],
     *,
+    family: str,
     draws: int,
     tune: int,
     chains: int,
@@ -92,6 +93,8 @@ def sample_groups(
         All small cells.
     prior : dict
         Numbers of the prior.
+    family : str
+        Distribution of the counts.
     draws, tune, chains, cores : int
         As for :func:`bayes_sdc.flows.fit.fit_flows`.
     seed_of : callable
@@ -108,6 +111,7 @@ def sample_groups(
     """
     import nutpie
 
+    variables = VARIABLES if family == "poisson" else [*VARIABLES, "r"]
     for bucket in shape_buckets(cells):
         todo = [int(group) for group in bucket.groups if int(group) not in skip]
         if not todo:
@@ -125,10 +129,11 @@ def sample_groups(
                     upper=cells.upper,
                     origins=[str(i) for i in range(bucket.origins)],
                     destinations=[str(j) for j in range(bucket.destinations)],
+                    family=family,
                     prior=prior,
                     offset=padded["offset"],
                 )
-                compiled = nutpie.compile_pymc_model(model, var_names=VARIABLES)
+                compiled = nutpie.compile_pymc_model(model, var_names=variables)
             large = len(members.y) >= LOW_RANK_FROM
             background = nutpie.sample(
                 compiled.with_data(**padded),
@@ -150,7 +155,7 @@ def sample_groups(
                 background.cancel()
                 raise
             posterior = {
-                name: np.asarray(trace["posterior"][name].to_numpy()) for name in VARIABLES
+                name: np.asarray(trace["posterior"][name].to_numpy()) for name in variables
             }
             posterior["beta"] = posterior["beta"][..., : len(members.origin_effects)]
             posterior["gamma"] = posterior["gamma"][..., : len(members.destination_effects)]

@@ -1,11 +1,14 @@
 """Releasable tables: each data set from one joint posterior draw of all rates."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows import counts
+from bayes_sdc.flows.counts import Ladder
 from bayes_sdc.flows.layout import Layout, layout
 from bayes_sdc.flows.table import FlowTable
 
@@ -70,9 +73,9 @@ def synthesize(
         check_posterior(table, posterior)
         rng = np.random.default_rng(seed)
         cells = layout(table)
-        beta, gamma = effects_by_draw(posterior)
-        for draw in spread_draws(rng, beta.shape[1], datasets):
-            y = draw_counts(cells, beta, gamma, int(draw), rng)
+        rates = rates_by_draw(posterior)
+        for draw in spread_draws(rng, rates.n_draws, datasets):
+            y = draw_counts(cells, rates, int(draw), rng)
             frame = table.frame.copy()
             column = frame[table.count].copy()
             column.iloc[table.cells["row"].to_numpy()] = y + table.low
@@ -85,12 +88,40 @@ def synthesize(
     return pd.concat(frames, ignore_index=True)
 
 
-def draw_counts(
-    cells: Layout, beta: np.ndarray, gamma: np.ndarray, draw: int, rng: np.random.Generator
-) -> np.ndarray:
-    """Draw the counts of all cells, from 0, given one joint posterior draw of the effects."""
-    log_rate = beta[cells.origin, draw] + gamma[cells.destination, draw]
-    return np.asarray(counts.draw(log_rate, rng.random(len(log_rate)), cells.upper))
+class Rates(NamedTuple):
+    """What the counts depend on, with all chains laid end to end: (effect or group, draw)."""
+
+    beta: np.ndarray  # (origin_effect, draw)
+    gamma: np.ndarray  # (destination_effect, draw)
+    kappa: np.ndarray  # (group, draw) 1 / r; 0 for the Poisson family
+
+    @property
+    def n_draws(self) -> int:
+        """Number of draws of all chains together."""
+        return self.beta.shape[1]
+
+    def at(self, cells: Layout, draw: int) -> tuple[np.ndarray, Ladder]:
+        """Log rate of each cell and the ladders of all groups in one draw."""
+        log_rate = self.beta[cells.origin, draw] + self.gamma[cells.destination, draw]
+        return log_rate, counts.ladder(self.kappa[:, draw], cells.upper)
+
+
+def rates_by_draw(posterior: xr.DataTree) -> Rates:
+    """Take beta, gamma and 1 / r out of a posterior, contiguous by effect."""
+    draws = posterior["posterior"].to_dataset()
+
+    def flat(values: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(values.reshape(-1, values.shape[-1]).T)
+
+    beta, gamma, alpha = (flat(draws[name].to_numpy()) for name in ("beta", "gamma", "alpha"))
+    kappa = 1.0 / flat(draws["r"].to_numpy()) if "r" in draws else np.zeros_like(alpha)
+    return Rates(beta, gamma, kappa)
+
+
+def draw_counts(cells: Layout, rates: Rates, draw: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw the counts of all cells, from 0, given one joint posterior draw of the rates."""
+    log_rate, rungs = rates.at(cells, draw)
+    return counts.draw(log_rate, cells.group, rungs, rng.random(len(log_rate)))
 
 
 def spread_draws(rng: np.random.Generator, available: int, wanted: int) -> np.ndarray:
@@ -102,16 +133,6 @@ def spread_draws(rng: np.random.Generator, available: int, wanted: int) -> np.nd
         )
     start = rng.integers(available)
     return (start + np.arange(wanted) * available // wanted) % available
-
-
-def effects_by_draw(posterior: xr.DataTree) -> tuple[np.ndarray, np.ndarray]:
-    """Beta and gamma with all chains laid end to end: (effect, draw), contiguous by effect."""
-    draws = posterior["posterior"].to_dataset()
-    beta, gamma = (
-        np.ascontiguousarray(values.reshape(-1, values.shape[-1]).T)
-        for values in (draws["beta"].to_numpy(), draws["gamma"].to_numpy())
-    )
-    return beta, gamma
 
 
 def check_posterior(table: FlowTable, posterior: xr.DataTree) -> None:
