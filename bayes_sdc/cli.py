@@ -1,5 +1,6 @@
 """The command ``bayes-sdc``."""
 
+import inspect
 import os
 import secrets
 import shlex
@@ -136,11 +137,16 @@ def _flows(
         discard_resume(run.resume)
     seed = secrets.randbits(32) if seed is None else seed
     result = protect_flows(table, **arguments, seed=seed, resume=run.resume)
+    defaults = {
+        name: parameter.default
+        for name, parameter in inspect.signature(protect_flows).parameters.items()
+        if parameter.default is not inspect.Parameter.empty and name != "resume"
+    }
     call = {
         "command": shlex.join(["bayes-sdc", *sys.argv[1:]]),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "seed": seed,
-        "arguments": {**reading, **arguments},
+        "arguments": {**reading, **defaults, **arguments},
         "versions": {
             name: version(name) for name in ("bayes-sdc", "pymc", "nutpie", "arviz", "numpy")
         },

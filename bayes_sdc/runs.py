@@ -79,6 +79,7 @@ def write_atomically(path: Path, write: Callable[[Path], None], *, private: bool
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
+        temporary.unlink(missing_ok=True)  # a crash may have left one, with another mode
         temporary.touch(mode=0o600 if private else 0o644)
         write(temporary)
         os.replace(temporary, path)

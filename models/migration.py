@@ -70,7 +70,7 @@ PRIORS: dict[str, dict[str, float]] = {
     "weak": {"mu_sd": 1.5, "sd_scale": 1.0, "cv_scale": 1.0},
 }
 DEFAULT_PRIOR = "weak"
-DEFAULT_FAMILY = "negative-binomial"
+DEFAULT_FAMILY = "poisson"
 
 
 def _as_double(number: Any) -> Any:
@@ -117,12 +117,13 @@ def truncated_logp(value: Any, log_rate: Any, upper: Any, kappa: Any = None) -> 
     ratio = pt.exp(pt.switch(low, step, -step))
     rest = pt.zeros_like(ratio)
     for rung in range(highest):
-        # up from the top of the ladder, or down from its foot; beyond a lower upper end, nothing
+        # innermost first: the top of the ladder when its foot dominates, and the other way round
         ascending, descending = factor[highest - 1 - rung], 1.0 / factor[rung]
+        longer = pt.switch(low, ascending, descending) * ratio * (1.0 + rest)
         if (upper < highest).any():
-            ascending = ascending * (highest - 1 - rung < upper)
-            descending = descending * (rung < upper)
-        rest = pt.switch(low, ascending, descending) * ratio * (1.0 + rest)
+            # a lower upper end: coming down it is not reached yet, going up it is passed
+            longer = pt.switch(pt.where(low, highest - 1 - rung, rung) < upper, longer, rest)
+        rest = longer
     inside = pt.and_(pt.ge(value, 0), pt.le(value, upper))
     at = pt.switch(inside, value, 0).astype("int64")
     dominant = pt.switch(low, value * step, (value - upper) * step - log_product[upper])
@@ -357,7 +358,7 @@ def build(
     ...     origins=["01001", "01003"], destinations=["02013", "02016"],
     ... )
     >>> sorted(v.name for v in model.free_RVs)
-    ['alpha', 'beta_raw', 'cv', 'delta', 'gamma_raw', 'sd_beta', 'sd_gamma']
+    ['alpha', 'beta_raw', 'delta', 'gamma_raw', 'sd_beta', 'sd_gamma']
     """
     settings = resolve_prior(prior)
     family = resolve_family(family)

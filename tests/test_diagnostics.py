@@ -209,6 +209,7 @@ def known_posterior(beta: np.ndarray, gamma: np.ndarray) -> xr.DataTree:
                 {
                     "beta": (("chain", "draw", "origin_effect"), np.tile(beta, shape)),
                     "gamma": (("chain", "draw", "destination_effect"), np.tile(gamma, shape)),
+                    "alpha": (("chain", "draw", "group"), np.zeros(shape)),
                 }
             )
         }
@@ -274,9 +275,20 @@ def test_dispersion_is_near_one_when_the_model_holds_and_above_when_not():
 # ---- verdicts --------------------------------------------------------------------------------
 
 
-def verdicts(groups: pd.DataFrame, errors: list[float], unreliable: int = 0) -> dict[str, Check]:
+def verdicts(
+    groups: pd.DataFrame, errors: list[float], unreliable: int = 0, width: float = 5.0
+) -> dict[str, Check]:
+    # 100 cells of each count, and intervals narrow enough for an error of 15 % to lie outside
+    expected = 100.0 * (1.0 + np.array(errors))
     predictive = pd.DataFrame(
-        {"relative_error": errors}, index=pd.RangeIndex(1, len(errors) + 1, name="count")
+        {
+            "observed": 100,
+            "expected": expected,
+            "lower": expected - width,
+            "upper": expected + width,
+            "relative_error": errors,
+        },
+        index=pd.RangeIndex(1, len(errors) + 1, name="count"),
     )
     risk = SimpleNamespace(
         rho=xr.DataArray(np.zeros((50, 9)), dims=("cell", "count")),
@@ -325,13 +337,40 @@ def test_one_bad_group_changes_its_verdict_alone(passing, changed, name, verdict
     assert "of 3 groups" in found["convergence"].reason
 
 
-@pytest.mark.parametrize("errors", [[0.0, 0.151, 0.1], [0.1, 0.0, -0.2], [np.nan, -0.5, np.nan]])
+@pytest.mark.parametrize("errors", [[0.0, 0.151, 0.1], [0.1, 0.0, -0.2], [0.0, -0.5, 0.0]])
 def test_misfit_of_either_sign_is_to_be_looked_at(passing, errors):
     check = verdicts(passing, errors)["fit to the counts"]
     assert check.verdict == "look"
     worst = int(np.nanargmax(np.abs(errors)))
-    assert f"{errors[worst]:+.0%}, of the count {worst + 1}" in check.reason
+    assert f"{worst + 1} ({errors[worst]:+.0%})" in check.reason
     assert check.reason.startswith("1 of 3 counts")
+
+
+def test_error_within_the_predictive_interval_is_chance(passing):
+    # else every small table fails, for a count that two cells have and three were expected to
+    assert verdicts(passing, [0.4, -0.3], width=50.0)["fit to the counts"].verdict == "pass"
+
+
+def test_count_that_only_replicas_have_is_to_be_looked_at(passing):
+    # else a model that predicts many nines where there are none passes: no relative error exists
+    predictive = pd.DataFrame(
+        {
+            "observed": [90, 0],
+            "expected": [70.0, 20.0],
+            "lower": [60.0, 10.0],
+            "upper": [95.0, 30.0],
+            "relative_error": [-0.22, np.nan],
+        },
+        index=pd.RangeIndex(1, 3, name="count"),
+    )
+    risk = SimpleNamespace(
+        rho=xr.DataArray(np.zeros((5, 2)), dims=("cell", "count")),
+        unreliable_cells=0,
+        khat_threshold=0.7,
+    )
+    found = {check.name: check for check in checks(passing, predictive, risk)}
+    assert found["fit to the counts"].verdict == "look"
+    assert "2 (+inf%)" in found["fit to the counts"].reason
 
 
 def test_one_unreliable_cell_is_to_be_looked_at(passing):

@@ -176,9 +176,7 @@ def probabilities(log_rate: np.ndarray, group: np.ndarray, rungs: Ladder) -> np.
     return np.exp(table)
 
 
-def draw(
-    log_rate: np.ndarray, group: np.ndarray, rungs: Ladder, uniform: np.ndarray
-) -> np.ndarray:
+def draw(log_rate: np.ndarray, group: np.ndarray, rungs: Ladder, uniform: np.ndarray) -> np.ndarray:
     """Draw a count for each cell by inverting its table; ``uniform`` in [0, 1).
 
     Examples

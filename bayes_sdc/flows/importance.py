@@ -17,6 +17,7 @@ The factor 1/L printed in (7) goes away once the weights are normalised, and its
 over draws of lambda_t.
 """
 
+import itertools
 import math
 from collections.abc import Callable
 
@@ -70,7 +71,7 @@ def release_probabilities(
     released = np.ascontiguousarray(released)
     # cells are sorted by group, and the draws of a group share their ladders
     edges = np.flatnonzero(np.diff(cells.group, prepend=-1, append=-1))
-    for first, after in zip(edges[:-1], edges[1:], strict=True):
+    for first, after in itertools.pairwise(edges):
         rungs = ladder(rates.kappa[cells.group[first]], cells.upper)
         for start in range(first, after, CELLS_AT_A_TIME):
             part = slice(start, min(start + CELLS_AT_A_TIME, after))
@@ -107,29 +108,42 @@ def _cells(
     length = n_draws // chains
     tail = tail_length(n_draws)
     for t in numba.prange(len(y)):
-        log_p = np.empty((width, n_draws))
-        table = np.empty(width)
+        log_p, log_weights = np.empty((n_draws, width)), np.empty((width, n_draws))
         for s in range(n_draws):
-            fill_log_table(beta[origin[t], s] + gamma[destination[t], s], s, rungs, table)
-            log_p[:, s] = table
-        p = np.exp(log_p)
+            fill_log_table(beta[origin[t], s] + gamma[destination[t], s], s, rungs, log_p[s])
+            for candidate in range(width):
+                log_weights[candidate, s] = log_p[s, candidate] - log_p[s, y[t]]
+        largest = np.empty(width)
         for candidate in range(width):
-            log_weights = log_p[candidate] - log_p[y[t]]
-            largest = log_weights.max()
-            weights = np.exp(log_weights - largest)
-            total = weights.sum()
+            largest[candidate] = log_weights[candidate].max()
+        # plain loops: a library's dot product may add in another order from one run to the next
+        total, sums = np.zeros((chains, width)), np.zeros((width, width))
+        found = np.zeros((chains, width, released.shape[0]))
+        p = np.empty(width)
+        for s in range(n_draws):
+            chain = s // length
             for k in range(width):
-                m[t, candidate, k] = np.dot(weights, p[k]) / total
-            for c in range(chains):
-                one = slice(c * length, (c + 1) * length)
+                p[k] = math.exp(log_p[s, k])
+            for candidate in range(width):
+                weight = math.exp(log_weights[candidate, s] - largest[candidate])
+                total[chain, candidate] += weight
+                for k in range(width):
+                    sums[candidate, k] += weight * p[k]
+                for dataset in range(released.shape[0]):
+                    found[chain, candidate, dataset] += weight * p[released[dataset, t]]
+        for candidate in range(width):
+            all_chains = total[:, candidate].sum()
+            for k in range(width):
+                m[t, candidate, k] = sums[candidate, k] / all_chains
+            for chain in range(chains):
                 likelihood = 0.0
                 for dataset in range(released.shape[0]):
-                    found = np.dot(weights[one], p[released[dataset, t]][one])
                     # an underflow: a candidate that this chain cannot tell from impossible
-                    likelihood += math.log(max(found / max(weights[one].sum(), TINY), TINY))
-                by_chain[c, t, candidate] = likelihood
-            largest_ones = np.partition(log_weights, n_draws - 1 - tail)[n_draws - 1 - tail :]
-            khat[t, candidate] = pareto_khat(np.sort(largest_ones))
+                    mean = found[chain, candidate, dataset] / max(total[chain, candidate], TINY)
+                    likelihood += math.log(max(mean, TINY))
+                by_chain[chain, t, candidate] = likelihood
+            largest_ones = np.partition(log_weights[candidate], n_draws - 1 - tail)
+            khat[t, candidate] = pareto_khat(np.sort(largest_ones[n_draws - 1 - tail :]))
 
 
 @numba.njit(cache=True)
@@ -174,7 +188,7 @@ def pareto_khat(log_weights: np.ndarray) -> float:
     for i in range(n):
         excess[i] = math.exp(log_weights[i + 1] - largest) - threshold
     quartile = excess[int(n / 4.0 + 0.5) - 1]
-    if quartile <= 0.0:
+    if quartile < TINY:
         return np.inf
     n_grid = 30 + int(math.sqrt(n))
     b, profile = np.empty(n_grid), np.empty(n_grid)

@@ -340,9 +340,7 @@ def repeat_risk(
         )[0]
     rows = []
     for release in released:
-        rho = importance.posterior_of_counts(
-            importance.likelihood_of_release(m, release), weights
-        )
+        rho = importance.posterior_of_counts(importance.likelihood_of_release(m, release), weights)
         right = importance.best_guess(rho) == cells.y
         rows.append(
             {
@@ -371,11 +369,12 @@ def released_counts(table: FlowTable, release: pd.DataFrame) -> np.ndarray:
                 f"the release has no column {missing[0]!r}; it needs those of the input"
             )
         values = _in_order(table, frame, keys)[rows]
-        outside = (values < table.low) | (values > table.high)
+        # written so that a missing value, which compares as false, is refused too
+        outside = ~((values >= table.low) & (values <= table.high) & (values % 1 == 0))
         if outside.any():
             cell = table.cells.index[int(np.argmax(outside))]
             raise InputError(
-                f"the release has a count outside {table.low}..{table.high} in small cell {cell}: "
+                f"the release has no count from {table.low} to {table.high} in small cell {cell}: "
                 f"{values[np.argmax(outside)]}; it was not made from this table"
             )
         counts.append(values.astype(np.int64) - table.low)
@@ -392,6 +391,10 @@ def _in_order(table: FlowTable, frame: pd.DataFrame, keys: list[str]) -> np.ndar
     ours, theirs = table.frame[keys].astype(str), frame[keys].astype(str)
     if (ours.to_numpy() == theirs.to_numpy()).all():
         return frame[table.count].to_numpy(np.float64)
+    repeated = theirs.duplicated()
+    if repeated.any():
+        pair = theirs.loc[repeated.to_numpy()].iloc[0].tolist()
+        raise InputError(f"the release has {pair} twice; pass it as synthesize returned it")
     matched = ours.merge(
         theirs.assign(**{"count of the release": frame[table.count].to_numpy(np.float64)}),
         on=keys,

@@ -78,7 +78,8 @@ def synthesize(
             y = draw_counts(cells, rates, int(draw), rng)
             frame = table.frame.copy()
             column = frame[table.count].copy()
-            column.iloc[table.cells["row"].to_numpy()] = y + table.low
+            values = pd.array(y + table.low, dtype=column.dtype)
+            column.iloc[table.cells["row"].to_numpy()] = values
             frame[table.count] = column
             frames.append(frame)
     if datasets == 1:
@@ -145,9 +146,16 @@ def check_posterior(table: FlowTable, posterior: xr.DataTree) -> None:
                 f"the posterior was fitted to another table: its {name} is "
                 f"{attributes.get(name)!r}, the table's is {value!r}; fit this table first"
             )
-    fitted = posterior["observed_data"].to_dataset()["cell"].to_numpy()
-    if list(fitted) != list(table.cells.index):
-        raise InputError(
-            "the posterior was fitted to other groups or cells of this table; "
-            "read the table with the same columns as for the fit"
-        )
+    cells = layout(table)
+    fitted = posterior["constant_data"].to_dataset()
+    for name, labels in {
+        "cell": cells.cells,
+        "group": cells.groups,
+        "origin_effect": cells.origin_effects,
+        "destination_effect": cells.destination_effects,
+    }.items():
+        if list(fitted[name].to_numpy()) != labels:
+            raise InputError(
+                f"the posterior was fitted to other groups or cells of this table ({name}); "
+                "read the table with the same columns as for the fit"
+            )

@@ -26,7 +26,17 @@ from bayes_sdc.report import plots
 ROWS_SHOWN = 50
 PUBLIC_CELLS = 500  # a share of fewer cells, rounded to a per cent, would still tell single cells
 PUBLIC_AREAS = 100  # the median over fewer areas may be the error of one that can be recognised
-PUBLIC_OPTIONS = ("prior", "sampler", "draws", "tune", "chains", "datasets", "releases", "unique")
+PUBLIC_OPTIONS = (
+    "family",
+    "prior",
+    "sampler",
+    "draws",
+    "tune",
+    "chains",
+    "datasets",
+    "releases",
+    "unique",
+)
 MEASURES = {
     "r_all": ("R_all", "{:.1%}"),
     "r_unq": ("R_unq", "{:.1%}"),

@@ -249,8 +249,8 @@ def disagreement(one: xr.DataTree, two: xr.DataTree) -> tuple[float, int]:
     return largest, comparisons
 
 
-def check_agreement(table: FlowTable, seed: int, prior: str = "default") -> None:
-    long = {"draws": 2000, "tune": 1000, "chains": 4, "prior": prior}
+def check_agreement(table: FlowTable, seed: int, **model: str) -> None:
+    long = {"draws": 2000, "tune": 1000, "chains": 4, **model}
     one = fit_flows(table, **long, seed=seed)
     two = fit_flows(table, **long, sampler="gibbs", seed=seed + 100)
     largest, comparisons = disagreement(one, two)
@@ -260,13 +260,23 @@ def check_agreement(table: FlowTable, seed: int, prior: str = "default") -> None
 
 def test_samplers_agree() -> None:
     """NUTS and Metropolis within Gibbs draw from one posterior, whatever the coordinates."""
-    check_agreement(small_table(seed=11, areas=14), seed=1)
+    check_agreement(small_table(seed=11, areas=14), seed=1, family="poisson")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize(
-    ("areas", "states", "prior"), [(16, 2, "weak"), (40, 2, "weak"), (40, 2, "paper")]
+    ("areas", "states", "family", "prior"),
+    [
+        (16, 2, "poisson", "weak"),
+        (40, 2, "poisson", "weak"),
+        (40, 2, "poisson", "paper"),
+        (16, 2, "negative-binomial", "weak"),
+        (40, 2, "negative-binomial", "weak"),
+    ],
 )
-def test_samplers_agree_on_three_tables(areas: int, states: int, prior: str, seed: int) -> None:
-    check_agreement(small_table(seed=areas, areas=areas, states=states), seed=seed, prior=prior)
+def test_samplers_agree_on_more_tables(
+    areas: int, states: int, family: str, prior: str, seed: int
+) -> None:
+    table = small_table(seed=areas, areas=areas, states=states)
+    check_agreement(table, seed=seed, family=family, prior=prior)

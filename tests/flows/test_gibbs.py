@@ -12,6 +12,7 @@ from bayes_sdc.flows.layout import Layout
 UPPER = 4
 GAMMA_PRIOR = {"mu_sd": 0.8, "phi_shape": 3.0, "phi_rate": 2.0}
 HALF_NORMAL_PRIOR = {"mu_sd": 0.8, "sd_scale": 0.7}
+NEGATIVE_BINOMIAL_PRIOR = {"mu_sd": 0.8, "sd_scale": 0.7, "cv_scale": 0.9}
 
 
 def many_groups(n_groups: int, n_origins: int = 3, n_destinations: int = 4) -> gibbs.Data:
@@ -48,13 +49,17 @@ def draw_prior(rng: np.random.Generator, data: gibbs.Data, prior: dict[str, floa
     group_b, group_g = data.origins.group, data.destinations.group
     beta = rng.normal(mu[0][group_b], sd[0][group_b])
     gamma = rng.normal(mu[1][group_g], sd[1][group_g])
-    log_z = counts.log_normalizers(beta[data.origin] + gamma[data.destination], data.upper)
-    return gibbs.State(beta, gamma, mu[0], mu[1], log_phi[0], log_phi[1], log_z)
+    log_cv = np.full(n, -np.inf)
+    if "cv_scale" in prior:
+        log_cv = np.log(np.abs(rng.normal(0.0, prior["cv_scale"], n)))
+    state = gibbs.State(beta, gamma, mu[0], mu[1], log_phi[0], log_phi[1], log_cv, np.empty(0))
+    return gibbs.refresh(state, data)
 
 
 def draw_counts(rng: np.random.Generator, data: gibbs.Data, state: gibbs.State) -> gibbs.Data:
     log_rate = state.beta[data.origin] + state.gamma[data.destination]
-    y = counts.draw(log_rate, rng.random(len(log_rate)), data.upper)
+    rungs = counts.ladder(np.exp(2.0 * state.log_cv), data.upper)
+    y = counts.draw(log_rate, data.group, rungs, rng.random(len(log_rate)))
     return data._replace(y=y.astype(np.float64))
 
 
@@ -66,10 +71,10 @@ def geweke_p_values(prior: dict[str, float], n_groups: int = 4000, sweeps: int =
     rng = np.random.default_rng(7)
     data = many_groups(n_groups)
     state = draw_prior(rng, data, prior)
-    scales = gibbs.Scales(np.full(len(state.beta), 0.9), np.full(len(state.gamma), 0.9))
+    scales = gibbs.Scales(*(np.full(len(x), 0.9) for x in (state.beta, state.gamma, state.mu_beta)))
     for _ in range(sweeps):
         data = draw_counts(rng, data, state)
-        state, _ = gibbs.step(rng, state, data, scales, prior)
+        state, _ = gibbs.step(rng, gibbs.refresh(state, data), data, scales, prior)
     mu = norm(0.0, prior["mu_sd"]).cdf
     alpha = norm(0.0, np.sqrt(2.0) * prior["mu_sd"]).cdf
     if "sd_scale" in prior:
@@ -94,10 +99,19 @@ def geweke_p_values(prior: dict[str, float], n_groups: int = 4000, sweeps: int =
         kstest(state.log_phi_beta, log_phi).pvalue,
         kstest(state.log_phi_gamma, log_phi).pvalue,
         kstest(residual, "norm").pvalue,
+        *(
+            [kstest(np.exp(state.log_cv), halfnorm(scale=prior["cv_scale"]).cdf).pvalue]
+            if "cv_scale" in prior
+            else []
+        ),
     ]
 
 
-@pytest.mark.parametrize("prior", [GAMMA_PRIOR, HALF_NORMAL_PRIOR], ids=["gamma", "half-normal"])
+@pytest.mark.parametrize(
+    "prior",
+    [GAMMA_PRIOR, HALF_NORMAL_PRIOR, NEGATIVE_BINOMIAL_PRIOR],
+    ids=["gamma", "half-normal", "negative-binomial"],
+)
 def test_joint_distribution_is_left_invariant(prior: dict[str, float]) -> None:
     """A wrong full conditional or acceptance ratio moves at least one marginal off its prior."""
     p_values = geweke_p_values(prior)
@@ -123,17 +137,18 @@ def test_log_likelihood_ratio_is_that_of_the_truncated_poisson() -> None:
     rng = np.random.default_rng(1)
     data = draw_counts(rng, many_groups(2), draw_prior(rng, many_groups(2), GAMMA_PRIOR))
     state = draw_prior(rng, data, GAMMA_PRIOR)
+    rungs = counts.ladder(np.zeros(2), UPPER)
     proposal = state.gamma + rng.normal(size=len(state.gamma))
     other = state.beta[data.origin]
-    ratio, log_z = gibbs.log_likelihood_ratio(
-        state.gamma,
+    ratio, log_p_then = gibbs.log_likelihood_ratio(
         proposal,
         other,
-        state.log_z,
+        state.log_p,
         data.y,
         data.destinations.order,
         data.destinations.start,
-        UPPER,
+        data.destinations.group,
+        rungs,
     )
 
     def log_pmf(log_rate: np.ndarray) -> np.ndarray:
@@ -147,21 +162,19 @@ def test_log_likelihood_ratio_is_that_of_the_truncated_poisson() -> None:
     expected = np.bincount(data.destination, change)
     np.testing.assert_allclose(ratio, expected, rtol=0, atol=1e-11)
     np.testing.assert_allclose(
-        log_z, counts.log_normalizers(other + proposal[data.destination], UPPER), atol=1e-12
+        log_p_then, log_pmf(other + proposal[data.destination]), rtol=0, atol=1e-12
     )
 
 
-def test_the_carried_normaliser_never_goes_stale() -> None:
-    """After many sweeps log_z still is the normaliser at the current effects."""
-    rng = np.random.default_rng(2)
-    data = draw_counts(rng, many_groups(5), draw_prior(rng, many_groups(5), GAMMA_PRIOR))
-    state, scales = gibbs.init(rng, data), gibbs.first_scales(data)
+@pytest.mark.parametrize("family", ["poisson", "negative-binomial"])
+def test_the_carried_log_probabilities_never_go_stale(family: str) -> None:
+    """After many sweeps log_p still is the log-probability at the current parameters."""
+    rng, prior = np.random.default_rng(2), NEGATIVE_BINOMIAL_PRIOR
+    data = draw_counts(rng, many_groups(5), draw_prior(rng, many_groups(5), prior))
+    state, scales = gibbs.init(rng, data, family), gibbs.first_scales(data)
     for _ in range(200):
-        state, _ = gibbs.step(rng, state, data, scales, GAMMA_PRIOR)
-    log_rate = state.beta[data.origin] + state.gamma[data.destination]
-    np.testing.assert_allclose(
-        state.log_z, counts.log_normalizers(log_rate, UPPER), rtol=0, atol=1e-10
-    )
+        state, _ = gibbs.step(rng, state, data, scales, prior)
+    np.testing.assert_allclose(state.log_p, gibbs.refresh(state, data).log_p, rtol=0, atol=1e-10)
 
 
 def test_step_does_not_change_what_it_is_given() -> None:
@@ -181,7 +194,7 @@ def test_warm_up_brings_the_acceptance_near_its_target() -> None:
     """Scales that start a hundredfold too large are found again within a warm-up."""
     rng = np.random.default_rng(5)
     data = draw_counts(rng, many_groups(20), draw_prior(rng, many_groups(20), GAMMA_PRIOR))
-    state = gibbs.init(rng, data)
+    state = gibbs.init(rng, data, "poisson")
     scales = gibbs.Scales(*(100.0 * scale for scale in gibbs.first_scales(data)))
     for sweep in range(1500):
         state, info = gibbs.step(rng, state, data, scales, GAMMA_PRIOR)

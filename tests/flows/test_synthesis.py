@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.special import gammaln
 
 from bayes_sdc import FlowTable, InputError, fit_flows, read_flows, synthesize
-from bayes_sdc.flows.synthesis import effects_by_draw, spread_draws
+from bayes_sdc.flows.synthesis import rates_by_draw, spread_draws
 
 
 def flows(areas: int = 6, seed: int = 0) -> pd.DataFrame:
@@ -185,8 +185,9 @@ def test_each_data_set_uses_one_joint_draw(table, posterior):
 
 def test_effects_keep_chains_end_to_end(posterior):
     # else an origin gets the draws of another one
-    beta, gamma = effects_by_draw(posterior)
+    beta, gamma, kappa = rates_by_draw(posterior)
     values = posterior["posterior"]["beta"].values
+    assert (kappa == 0.0).all()  # Poisson
     assert beta.shape == (values.shape[2], values.shape[0] * values.shape[1])
     np.testing.assert_array_equal(beta[2, :20], values[0, :, 2])
     np.testing.assert_array_equal(beta[2, 20:], values[1, :, 2])
