@@ -69,7 +69,8 @@ def log_step(log_rate: float, log_kappa: float) -> float:
     excess = log_rate + log_kappa
     if excess < 0.0:
         return log_rate - math.log1p(math.exp(excess))
-    return -log_kappa - math.log1p(math.exp(-excess))
+    limit: float = -log_kappa - math.log1p(math.exp(-excess))
+    return limit
 
 
 @numba.njit(cache=True, nogil=True)
@@ -95,7 +96,8 @@ def log_normalizer(
     ratio = math.exp(-step)
     for y in range(upper):
         rest = ratio * inverse[y] * (1.0 + rest)
-    return upper * step + log_product[upper] + math.log1p(rest)
+    log_z: float = upper * step + log_product[upper] + math.log1p(rest)
+    return log_z
 
 
 @numba.njit(cache=True, nogil=True)

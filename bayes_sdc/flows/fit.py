@@ -67,9 +67,9 @@ def fit_flows(
     xarray.DataTree
         ``posterior`` with mu_beta, mu_gamma, alpha, delta, phi_beta, phi_gamma (chain, draw,
         group), beta (chain, draw, origin_effect) and gamma (chain, draw, destination_effect),
-        log rates, and r (chain, draw, group) for the negative binomial; ``sample_stats``; ``observed_data`` and ``constant_data`` by cell. Labels of
-        effects are ``group|area``. Attributes: model, prior, sampler, seed, bounds, input hash,
-        versions.
+        log rates, and r (chain, draw, group) for the negative binomial; ``sample_stats``;
+        ``observed_data`` and ``constant_data`` by cell. Labels of effects are ``group|area``.
+        Attributes: model, family, prior, sampler, seed, bounds, input hash, versions.
 
     Raises
     ------

@@ -70,7 +70,7 @@ def release_probabilities(
     khat = np.empty((n, width))
     released = np.ascontiguousarray(released)
     # cells are sorted by group, and the draws of a group share their ladders
-    edges = np.flatnonzero(np.diff(cells.group, prepend=-1, append=-1))
+    edges = np.flatnonzero(np.diff(cells.group, prepend=-1, append=-1)).tolist()
     for first, after in itertools.pairwise(edges):
         rungs = ladder(rates.kappa[cells.group[first]], cells.upper)
         for start in range(first, after, CELLS_AT_A_TIME):

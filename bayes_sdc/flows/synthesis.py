@@ -78,8 +78,9 @@ def synthesize(
             y = draw_counts(cells, rates, int(draw), rng)
             frame = table.frame.copy()
             column = frame[table.count].copy()
-            values = pd.array(y + table.low, dtype=column.dtype)
-            column.iloc[table.cells["row"].to_numpy()] = values
+            # in the type of the column: pandas refuses 64-bit counts for a shorter one
+            values = pd.Series(y + table.low).astype(column.dtype)
+            column.iloc[table.cells["row"].to_numpy()] = values.array
             frame[table.count] = column
             frames.append(frame)
     if datasets == 1:
@@ -99,7 +100,7 @@ class Rates(NamedTuple):
     @property
     def n_draws(self) -> int:
         """Number of draws of all chains together."""
-        return self.beta.shape[1]
+        return int(self.beta.shape[1])
 
     def at(self, cells: Layout, draw: int) -> tuple[np.ndarray, Ladder]:
         """Log rate of each cell and the ladders of all groups in one draw."""

@@ -14,7 +14,7 @@ import xarray as xr
 from scipy import stats
 
 from bayes_sdc.flows import counts
-from bayes_sdc.models import migration
+from bayes_sdc.models import migration, truncated
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 UPPER = np.array([1, 8, 18, 99])  # the paper's is 8
@@ -88,7 +88,7 @@ def value_and_gradient():
         # all rewrites of 99 unrolled terms take half a minute to compile
         (UPPER[3], default.excluding("canonicalize", "specialize")),
     ):
-        logp = migration.truncated_logp(value, log_rate, upper)
+        logp = truncated.truncated_logp(value, log_rate, upper)
         outputs = [logp, pytensor.grad(logp.sum(), log_rate)]
         functions[pytensor.function([value, log_rate], outputs, mode=mode)] = upper
 
@@ -147,7 +147,7 @@ def test_mean_equals_the_sum_over_the_support():
     # else starting points and dispersion are computed about another centre
     upper = np.array([1, 8, 18])
     log_rate = np.tile([-5.0, 0.0, 1.5, 9.0], (3, 1))
-    ours = migration.truncated_mean(log_rate, upper[:, None]).eval(mode="FAST_COMPILE")
+    ours = truncated.truncated_mean(log_rate, upper[:, None]).eval(mode="FAST_COMPILE")
     brute = [[np.arange(k + 1) @ table_of(x, k) for x in log_rate[0]] for k in upper.tolist()]
     np.testing.assert_allclose(ours, brute, rtol=1e-12)
 
