@@ -1,7 +1,6 @@
 """The command ``bayes-sdc``."""
 
 import inspect
-import os
 import secrets
 import shlex
 import sys
@@ -136,7 +135,11 @@ def _flows(
     else:
         discard_resume(run.resume)
     seed = secrets.randbits(32) if seed is None else seed
-    result = protect_flows(table, **arguments, seed=seed, resume=run.resume)
+    try:
+        result = protect_flows(table, **arguments, seed=seed, resume=run.resume)
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted; the same command with --resume goes on from here\n")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
     defaults = {
         name: parameter.default
         for name, parameter in inspect.signature(protect_flows).parameters.items()
@@ -173,10 +176,6 @@ def main() -> None:
     except InputError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(EXIT_INPUT)
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted; the same command with --resume goes on from here\n")
-        # numba and nutpie threads may still be busy: nothing of theirs is worth waiting for
-        os._exit(EXIT_INTERRUPTED)
 
 
 if __name__ == "__main__":

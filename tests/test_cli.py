@@ -169,6 +169,31 @@ def test_unwritable_folder_is_one_clear_error(
     assert "cannot write there" in capsys.readouterr().err
 
 
+def test_ctrl_c_says_how_to_go_on(file: Path, tmp_path: Path) -> None:
+    """Interrupted from the keyboard, the run ends soon, with 130 and without a traceback."""
+    process = subprocess.Popen(
+        [
+            *[sys.executable, "-m", "bayes_sdc.cli", "flows", str(file), *COLUMNS, *GROUPS],
+            *["--sampler", "gibbs", "--draws", "100000", "--out", str(tmp_path / "out")],
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    line = ""
+    while "fitting" not in line:
+        line = process.stderr.readline()
+        assert process.poll() is None, line
+    time.sleep(2.0)
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "--resume" in rest
+    assert "Traceback" not in rest
+    assert not list((tmp_path / "out" / "release").iterdir())
+
+
 def test_killed_run_resumes_to_the_same_bytes(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -312,6 +312,16 @@ def repeat_risk(
     References
     ----------
     Hawala, Reiter and Wang, section 2, last paragraph.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayes_sdc import fit_flows, read_flows, repeat_risk
+    >>> frame = pd.DataFrame({"o": ["a", "a", "b"], "d": ["x", "y", "x"], "n": [1, 4, 2]})
+    >>> table = read_flows(frame, origin="o", destination="d", count="n")
+    >>> posterior = fit_flows(table, sampler="gibbs", draws=50, tune=50, chains=2, seed=1)
+    >>> repeat_risk(table, posterior, releases=5, seed=2).shape
+    (5, 4)
     """
     _check_choice("unique", unique, list(UNIQUE))
     check_posterior(table, posterior)

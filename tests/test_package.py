@@ -1,0 +1,55 @@
+"""The package as a whole: what is installed, what is public, what it must not hold."""
+
+import importlib
+import inspect
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import bayes_sdc
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def test_every_package_folder_is_listed_for_installation() -> None:
+    """A folder that pyproject does not list is missing from the wheel, and only there."""
+    setup = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    listed = set(setup["tool"]["setuptools"]["packages"])
+    folders = {
+        ".".join(path.parent.relative_to(ROOT).parts)
+        for path in (ROOT / "bayes_sdc").rglob("__init__.py")
+    }
+    folders |= {
+        "bayes_sdc." + ".".join(path.parent.relative_to(ROOT).parts)
+        for path in (ROOT / "models").rglob("__init__.py")
+    }
+    assert listed == folders
+
+
+def test_models_are_imported_from_the_folder_beside_the_package_or_from_the_wheel() -> None:
+    module = importlib.import_module("bayes_sdc.models.migration")
+    assert module.__file__ is not None
+    folder = Path(module.__file__).parent
+    assert folder.name == "models"
+    assert folder.parent in (ROOT, Path(bayes_sdc.__file__).parent)
+
+
+@pytest.mark.parametrize("name", bayes_sdc.__all__)
+def test_public_names_are_documented_with_an_example(name: str) -> None:
+    """``help()`` of every public function must be enough to use it."""
+    public = getattr(bayes_sdc, name)
+    text = inspect.getdoc(public) or ""
+    assert len(text) > 20
+    if inspect.isfunction(public):
+        for heading in ("Parameters", "Returns", "Raises"):
+            assert f"{heading}\n---" in text, heading
+        assert ">>>" in text
+
+
+def test_importing_the_package_does_not_import_pymc() -> None:
+    """PyMC takes seconds to import; ``bayes-sdc --help`` and reading a table should not."""
+    code = "import sys, bayes_sdc, bayes_sdc.cli; sys.exit('pymc' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
