@@ -2,8 +2,9 @@
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.fit import fit_flows
-from bayes_sdc.flows.intruder import IntruderRisk, intruder_risk, repeat_risk
+from bayes_sdc.flows.intruder import intruder_risk, repeat_risk
 from bayes_sdc.flows.job import Protection, protect_flows
+from bayes_sdc.flows.risk import IntruderRisk
 from bayes_sdc.flows.synthesis import synthesize
 from bayes_sdc.flows.table import FlowTable, read_flows
 

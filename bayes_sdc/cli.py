@@ -4,6 +4,7 @@ import inspect
 import secrets
 import shlex
 import sys
+import traceback
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -21,7 +22,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-EXIT_FAILED, EXIT_INPUT, EXIT_INTERRUPTED = 1, 2, 130
+EXIT_FAILED, EXIT_INPUT, EXIT_DEFECT, EXIT_INTERRUPTED = 1, 2, 70, 130
 
 Out = Annotated[Path, typer.Option(help="Folder for release/ and confidential/.")]
 Sampler = Annotated[str, typer.Option(help="nuts, or gibbs: Metropolis within Gibbs.")]
@@ -130,11 +131,16 @@ def _flows(
     table = read_flows(file, **reading)
     _say(table.summary())
     run = open_run(out)
+    earlier = read_seed(run)
     if resume:
-        seed = read_seed(run) if seed is None else seed
-    else:
+        _say(
+            "going on with the finished groups" if earlier is not None else "nothing to go on with"
+        )
+        seed = earlier if seed is None else seed
+    elif earlier is not None:
+        _say("finished groups of an interrupted run are dropped; --resume would have kept them")
         discard_resume(run.resume)
-    seed = secrets.randbits(32) if seed is None else seed
+    seed = secrets.randbits(128) if seed is None else seed
     try:
         result = protect_flows(table, **arguments, seed=seed, resume=run.resume)
     except KeyboardInterrupt:
@@ -156,8 +162,9 @@ def _flows(
     }
     written = write_flows(run, result, call)
     _say("\n".join(summary(result)))
-    for path in written[:3]:
-        _say(f"written: {path}")
+    for path in written[:2]:
+        _say(f"may leave: {path}")
+    _say(f"confidential: {run.confidential}, and what is printed here")
     if any(check.verdict == "fail" for check in result.checks):
         _say("done, but a check failed: read the report before anything is released")
         raise typer.Exit(EXIT_FAILED)
@@ -176,6 +183,10 @@ def main() -> None:
     except InputError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(EXIT_INPUT)
+    except Exception:
+        # not 1, which says that the job is done and a check failed
+        traceback.print_exc()
+        sys.exit(EXIT_DEFECT)
 
 
 if __name__ == "__main__":

@@ -9,11 +9,12 @@ import pandas as pd
 import xarray as xr
 
 from bayes_sdc.flows import counts
-from bayes_sdc.flows.intruder import IntruderRisk
 from bayes_sdc.flows.layout import layout
+from bayes_sdc.flows.risk import IntruderRisk
 from bayes_sdc.flows.synthesis import draw_counts, rates_by_draw, spread_draws
 from bayes_sdc.flows.table import FlowTable
 from bayes_sdc.progress import Progress
+from bayes_sdc.seeds import generator
 
 Verdict = Literal["pass", "look", "fail"]
 
@@ -56,7 +57,8 @@ def group_diagnostics(posterior: xr.DataTree) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        By group: ``cells``, ``origins``, ``destinations``, ``parameters`` (that were recorded),
+        By group: ``cells``, ``origins``, ``destinations``, ``parameters`` (alpha, phi_beta,
+        phi_gamma, r, and the deviations of beta and gamma from their means, which the data inform),
         ``rhat`` (largest, rank-normalised split R-hat), ``ess`` (smallest of bulk and tail ESS),
         ``worst`` (the parameter with the largest R-hat), ``rhat_above`` and ``ess_below``
         (numbers of parameters beyond 1.01 and 400), ``divergences``, ``by_prior`` (fewer than ten
@@ -104,10 +106,26 @@ def group_diagnostics(posterior: xr.DataTree) -> pd.DataFrame:
     return frame.sort_values(["rhat", "ess"], ascending=[False, True])
 
 
+def _identified(draws: xr.Dataset, data: xr.Dataset) -> xr.Dataset:
+    """What the data can tell: level, deviations, scales.
+
+    Beta, gamma and their means also hold delta, which is drawn from its prior alone. That noise
+    mixes perfectly and would hide a deviation that does not.
+    """
+    means = draws[["mu_beta", "mu_gamma"]].drop_vars("group")
+    deviations = {
+        "beta - mu_beta": draws["beta"] - means["mu_beta"].isel(group=data["group_of_origin"]),
+        "gamma - mu_gamma": draws["gamma"]
+        - means["mu_gamma"].isel(group=data["group_of_destination"]),
+    }
+    names = [name for name in ("alpha", "phi_beta", "phi_gamma", "r") if name in draws]
+    return draws[names].assign(deviations)
+
+
 def _parameters(posterior: xr.DataTree) -> pd.DataFrame:
     """R-hat and ESS of every recorded parameter: position of its group, name, rhat, ess."""
-    draws = posterior["posterior"].to_dataset()
     data = posterior["constant_data"].to_dataset()
+    draws = _identified(posterior["posterior"].to_dataset(), data)
     group_of = {
         "group": np.arange(draws.sizes["group"]),
         "origin_effect": data["group_of_origin"].to_numpy(),
@@ -121,7 +139,7 @@ def _parameters(posterior: xr.DataTree) -> pd.DataFrame:
             for start in range(0, variable.sizes[dim], EFFECTS_AT_A_TIME):
                 part = variable.isel({dim: slice(start, start + EFFECTS_AT_A_TIME)})
                 one = part.to_dataset(name="x")
-                # a parameter that never moved divides zero by zero; it is dealt with below
+                # the R-hat of a parameter that never moved is 0 / 0; it is dealt with below
                 with np.errstate(invalid="ignore", divide="ignore"):
                     rhat = arviz_stats.rhat(one)["x"].to_numpy()
                     ess = [
@@ -138,7 +156,7 @@ def _parameters(posterior: xr.DataTree) -> pd.DataFrame:
                                 for label in labels
                             ],
                             # a parameter that never moved has no R-hat: the worst there is
-                            "rhat": np.nan_to_num(rhat, nan=np.inf),
+                            "rhat": np.where(np.isnan(rhat), np.inf, rhat),
                             "ess": np.nan_to_num(np.minimum(*ess), nan=0.0),
                         }
                     )
@@ -172,7 +190,7 @@ def predictive_counts(table: FlowTable, posterior: xr.DataTree, *, seed: int) ->
     """
     cells = layout(table)
     rates = rates_by_draw(posterior)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed, "predictive check")
     width = cells.upper + 1
     replicated = np.stack(
         [

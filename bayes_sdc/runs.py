@@ -29,34 +29,45 @@ def open_run(out: Path) -> RunFolder:
     Raises
     ------
     InputError
-        If the folder cannot be written.
+        If the folder cannot be written, or holds files that no run wrote.
     """
     run = RunFolder(out, out / "release", out / "confidential")
     try:
         run.release.mkdir(parents=True, exist_ok=True)
         run.confidential.mkdir(mode=0o700, exist_ok=True)
         run.confidential.chmod(0o700)
-        probe = run.confidential / ".probe"
-        probe.touch()
-        probe.unlink()
+        # a run inside a repository must not be committed by accident
+        (run.confidential / ".gitignore").write_text("*\n", encoding="utf-8")
+        (run.confidential / ".gitignore").chmod(0o600)
     except OSError as error:
         raise InputError(
             f"{out}: cannot write there ({error.strerror}); choose another folder with --out"
         ) from None
+    results_of_earlier_run(run)
     return run
 
 
-def clear_results(run: RunFolder) -> bool:
-    """Delete the files of an earlier run, so that none is left beside those of the next."""
-    old = [
-        path
-        for folder in (run.release, run.confidential)
-        for path in folder.iterdir()
-        if path.is_file()
-    ]
-    for path in old:
-        path.unlink()
-    return bool(old)
+def results_of_earlier_run(run: RunFolder) -> list[Path]:
+    """List the files that an earlier run wrote here, by its own record.
+
+    Raises
+    ------
+    InputError
+        If the folders hold files that no run recorded: they are not ours to replace.
+    """
+    record = run.confidential / "run.json"
+    written: list[str] = []
+    if record.exists():
+        written = json.loads(record.read_text(encoding="utf-8")).get("written", [])
+    ours = {run.root / name for name in written} | {run.confidential / ".gitignore"}
+    there = [p for folder in (run.release, run.confidential) for p in folder.iterdir()]
+    foreign = [p for p in there if p not in ours and p != run.resume]
+    if foreign:
+        raise InputError(
+            f"{foreign[0]}: was not written by an earlier run, and would stand among the results; "
+            "choose another folder with --out"
+        )
+    return [p for p in there if p.is_file() and p.name != ".gitignore"]
 
 
 def discard_resume(folder: Path) -> None:

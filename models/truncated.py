@@ -26,6 +26,7 @@ from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_default_op_cache_key
 
+CACHE_VERSION = 1  # to be raised with each change of the code below: PyTensor keeps it compiled
 UPPER_LIMIT = 150  # beyond it K! leaves double precision when the ladder is climbed down
 
 
@@ -46,12 +47,15 @@ def _log_probability(
     logp, by_log_rate, by_kappa = np.empty(n), np.zeros(n), np.zeros(n)
     for cell in range(n):
         last = upper[cell]
+        if not kappa >= 0.0:
+            logp[cell] = np.nan
+            continue
         if not 0 <= value[cell] <= last or value[cell] != np.floor(value[cell]):
             logp[cell] = -np.inf
             continue
         y = int(value[cell])
         # log s, its derivative by log rate, and minus its derivative by kappa
-        step, by_rate, shrink = log_rate[cell], 1.0, 0.0
+        step, by_rate, shrink = log_rate[cell], 1.0, np.exp(min(log_rate[cell], 700.0))
         if kappa > 0.0:
             excess = log_rate[cell] + np.log(kappa)
             small = np.exp(-abs(excess))
@@ -133,7 +137,7 @@ def _compile_log_probability(op: LogProbability, node: Apply, **kwargs: Any) -> 
     ) -> Any:
         return _log_probability(value, log_rate, kappa.item(), upper)
 
-    return log_probability
+    return log_probability, CACHE_VERSION
 
 
 def _as_double(number: Any) -> Any:
@@ -229,6 +233,11 @@ class TruncatedPoisson:
         """Add the variable to the model on the context stack."""
         return pm.CustomDist(name, _as_double(log_rate), **_pieces("Poisson", upper), **kwargs)
 
+    @staticmethod
+    def mean(*, log_rate: Any, upper: Any) -> Any:
+        """Mean of the distribution, as a tensor."""
+        return truncated_mean(log_rate, upper)
+
     @classmethod
     def dist(cls, *, log_rate: Any, upper: Any, **kwargs: Any) -> Any:
         """Create the distribution outside a model, for ``pm.logp`` and ``pm.draw``."""
@@ -262,6 +271,11 @@ class TruncatedNegativeBinomial:
         """Add the variable to the model on the context stack."""
         pieces = _pieces("NegativeBinomial", upper)
         return pm.CustomDist(name, _as_double(log_rate), _as_double(kappa), **pieces, **kwargs)
+
+    @staticmethod
+    def mean(*, log_rate: Any, kappa: Any, upper: Any) -> Any:
+        """Mean of the distribution, as a tensor."""
+        return truncated_mean(log_rate, upper, kappa)
 
     @classmethod
     def dist(cls, *, log_rate: Any, kappa: Any, upper: Any, **kwargs: Any) -> Any:

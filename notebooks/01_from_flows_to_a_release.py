@@ -40,8 +40,9 @@ print(table.summary())
 
 # %% [markdown]
 # ## Fit
-# One truncated-Poisson model for each pair of states, all in one posterior. Here with the reference
-# sampler, Metropolis within Gibbs; `sampler="nuts"` is the default.
+# One truncated count model (here the paper's Poisson) for each pair of states, all in one
+# posterior. Here with the reference sampler, Metropolis within Gibbs; `sampler="nuts"` is the
+# default.
 
 # %%
 posterior = fit_flows(table, sampler="gibbs", draws=500, tune=500, seed=1)

@@ -54,6 +54,7 @@ def test_run_writes_both_folders_and_ends_with_a_summary(
     ]
     confidential = {path.name for path in (out / "confidential").iterdir()}
     assert confidential == {
+        ".gitignore",
         "groups.csv",
         "margins.csv",
         "posterior.nc",

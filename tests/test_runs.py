@@ -103,7 +103,8 @@ def test_confidential_folder_is_closed_to_others(tmp_path):
     assert run.release.is_dir()
     assert mode(run.confidential) == 0o700
     assert mode(run.release) & 0o055 == 0o055
-    assert list(run.confidential.iterdir()) == []  # the probe is gone
+    # what a repository around it must not take up
+    assert [path.name for path in run.confidential.iterdir()] == [".gitignore"]
     assert run.resume.parent == run.confidential
 
 
@@ -120,19 +121,29 @@ def test_folder_that_cannot_be_made_is_an_input_error(tmp_path):
         runs.open_run(blocked)
 
 
-def test_results_are_cleared_but_not_what_is_needed_to_resume(tmp_path):
+def test_files_of_an_earlier_run_are_found_by_its_record(tmp_path):
     # else files of two runs lie side by side, or finished groups are lost
     run = runs.open_run(tmp_path)
-    assert runs.clear_results(run) is False
+    assert runs.results_of_earlier_run(run) == []
     runs.write_text(run.release / "synthetic.csv", "x")
-    runs.write_text(run.confidential / "run.json", "x", private=True)
+    record = {"written": ["release/synthetic.csv", "confidential/run.json"]}
+    runs.write_json(run.confidential / "run.json", record, private=True)
     run.resume.mkdir()
     runs.write_text(run.resume / "part-000000.npz", "x", private=True)
     runs.write_text(tmp_path / "notes.txt", "of the user")
-    assert runs.clear_results(run) is True
-    left = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file())
-    assert left == ["confidential/resume/part-000000.npz", "notes.txt"]
+    found = sorted(str(p.relative_to(tmp_path)) for p in runs.results_of_earlier_run(run))
+    assert found == ["confidential/run.json", "release/synthetic.csv"]
 
     runs.discard_resume(run.resume)
     assert not run.resume.exists()
     runs.discard_resume(run.resume)  # nothing left to do is no error
+
+
+@pytest.mark.parametrize("folder", ["release", "confidential"])
+def test_files_of_somebody_else_are_neither_deleted_nor_released(tmp_path, folder):
+    # else a folder that happens to be called release/ is emptied
+    (tmp_path / folder).mkdir()
+    (tmp_path / folder / "thesis.tex").write_text("x", encoding="utf-8")
+    with pytest.raises(InputError, match=r"thesis\.tex: was not written by an earlier run"):
+        runs.open_run(tmp_path)
+    assert (tmp_path / folder / "thesis.tex").exists()

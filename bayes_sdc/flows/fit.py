@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
@@ -19,9 +19,10 @@ from bayes_sdc.flows.checkpoint import Checkpoint, Part
 from bayes_sdc.flows.layout import Layout, layout, subset
 from bayes_sdc.flows.table import FlowTable
 from bayes_sdc.progress import Progress
+from bayes_sdc.seeds import seed_sequence
 
 SAMPLERS = ("nuts", "gibbs")
-GIBBS_BATCH = 20_000  # cells that advance together: what an interruption can cost
+GIBBS_BATCH = 20_000  # cells, about, that advance together: what an interruption can cost
 
 
 def fit_flows(
@@ -104,6 +105,7 @@ def fit_flows(
         settings = migration.resolve_prior(prior)
     except ValueError as error:
         raise InputError(str(error)) from None
+    seed_sequence(seed)  # refuses a seed that is none
     cells = layout(table)
     if not cells.cells:
         raise InputError(f"{table.source}: no small cells between {table.low} and {table.high}")
@@ -111,10 +113,11 @@ def fit_flows(
         "model": migration.NAME,
         "model_version": migration.VERSION,
         "family": family,
-        "prior": prior,
+        "prior": migration.DEFAULT_PRIOR if prior == "default" else prior,
         "prior_settings": json.dumps(settings, sort_keys=True),
         "sampler": sampler,
-        "seed": seed,
+        # netCDF has no whole numbers of more than 64 bits
+        "seed": seed if seed < 2**63 else str(seed),
         "draws": draws,
         "tune": tune,
         "chains": chains,
@@ -122,6 +125,7 @@ def fit_flows(
         "high": table.high,
         "input": table.source,
         "input_sha256": table.sha256,
+        **_call(table, cells),
         "versions": json.dumps({p: version(p) for p in VERSIONED}, sort_keys=True),
     }
     cores = cores or os.cpu_count() or 1
@@ -142,14 +146,14 @@ def fit_flows(
 VERSIONED = ("bayes-sdc", "pymc", "nutpie", "numba", "numpy", "xarray")
 
 
-def _seed_of(seed: int) -> Callable[[str], int]:
-    """Seed of a group from the user's seed and the group's label alone."""
-
-    def of(label: str) -> int:
-        digest = int.from_bytes(hashlib.sha256(label.encode()).digest()[:8])
-        return int(np.random.SeedSequence([seed, digest]).generate_state(1, np.uint64)[0] >> 1)
-
-    return of
+def _call(table: FlowTable, cells: Layout) -> dict[str, str]:
+    """What ties a posterior to the columns, groups and cells it was fitted to."""
+    columns = [table.origin, table.destination, table.count, *table.groups]
+    labels = [*cells.cells, *cells.groups, *cells.origin_effects, *cells.destination_effects]
+    digest = hashlib.sha256("\x1f".join(labels).encode())
+    for indices in (cells.y, cells.group, cells.origin, cells.destination):
+        digest.update(indices.tobytes())
+    return {"columns": json.dumps(columns), "cells_sha256": digest.hexdigest()}
 
 
 def _nuts_parts(
@@ -175,7 +179,9 @@ def _nuts_parts(
         tune=tune,
         chains=chains,
         cores=cores,
-        seed_of=_seed_of(seed),
+        seed_of=lambda label: int(
+            seed_sequence(seed, "nuts", label).generate_state(1, np.uint64)[0] >> 1
+        ),
         skip=skip,
         announce=progress.note,
     ):
@@ -206,7 +212,7 @@ def _gibbs_parts(
             continue
         members = subset(cells, groups)
         data = gibbs.prepare(members)
-        batch_seed = _seed_of(seed)(members.groups[0])
+        chain_seeds = seed_sequence(seed, "gibbs", members.groups[0]).spawn(chains)
         share = len(groups) / (chains * (draws + tune))
 
         stop = threading.Event()
@@ -223,7 +229,7 @@ def _gibbs_parts(
                 family=family,
                 draws=draws,
                 tune_draws=tune,
-                seed=np.random.SeedSequence([batch_seed, chain]),  # noqa: B023
+                seed=chain_seeds[chain],  # noqa: B023
                 after_draw=after_draw,
             )
 
@@ -262,7 +268,7 @@ def _gibbs_parts(
 
 
 def _batches(cells: Layout) -> list[np.ndarray]:
-    """Consecutive groups, at most :data:`GIBBS_BATCH` cells together."""
+    """Consecutive groups, about :data:`GIBBS_BATCH` cells together."""
     total = np.cumsum(np.bincount(cells.group, minlength=len(cells.groups)))
     batch = (total - 1) // GIBBS_BATCH
     return [np.flatnonzero(batch == b) for b in np.unique(batch)]

@@ -113,9 +113,17 @@ def _cells(
             fill_log_table(beta[origin[t], s] + gamma[destination[t], s], s, rungs, log_p[s])
             for candidate in range(width):
                 log_weights[candidate, s] = log_p[s, candidate] - log_p[s, y[t]]
-        largest = np.empty(width)
+        # each chain has its own shift, for the chains are also judged alone
+        largest = np.empty((chains, width))
         for candidate in range(width):
-            largest[candidate] = log_weights[candidate].max()
+            for chain in range(chains):
+                part = log_weights[candidate, chain * length : (chain + 1) * length]
+                largest[chain, candidate] = part.max()
+        share = np.empty((chains, width))
+        for candidate in range(width):
+            overall = largest[:, candidate].max()
+            for chain in range(chains):
+                share[chain, candidate] = math.exp(largest[chain, candidate] - overall)
         # plain loops: a library's dot product may add in another order from one run to the next
         total, sums = np.zeros((chains, width)), np.zeros((width, width))
         found = np.zeros((chains, width, released.shape[0]))
@@ -125,23 +133,26 @@ def _cells(
             for k in range(width):
                 p[k] = math.exp(log_p[s, k])
             for candidate in range(width):
-                weight = math.exp(log_weights[candidate, s] - largest[candidate])
+                weight = math.exp(log_weights[candidate, s] - largest[chain, candidate])
                 total[chain, candidate] += weight
+                pooled = weight * share[chain, candidate]
                 for k in range(width):
-                    sums[candidate, k] += weight * p[k]
+                    sums[candidate, k] += pooled * p[k]
                 for dataset in range(released.shape[0]):
                     found[chain, candidate, dataset] += weight * p[released[dataset, t]]
         for candidate in range(width):
-            all_chains = total[:, candidate].sum()
+            all_chains = (total[:, candidate] * share[:, candidate]).sum()
             for k in range(width):
                 m[t, candidate, k] = sums[candidate, k] / all_chains
             for chain in range(chains):
                 likelihood = 0.0
                 for dataset in range(released.shape[0]):
-                    # an underflow: a candidate that this chain cannot tell from impossible
-                    mean = found[chain, candidate, dataset] / max(total[chain, candidate], TINY)
+                    mean = found[chain, candidate, dataset] / total[chain, candidate]
                     likelihood += math.log(max(mean, TINY))
                 by_chain[chain, t, candidate] = likelihood
+            if candidate == y[t]:  # nothing is replaced, and all weights are one
+                khat[t, candidate] = -np.inf
+                continue
             largest_ones = np.partition(log_weights[candidate], n_draws - 1 - tail)
             khat[t, candidate] = pareto_khat(np.sort(largest_ones[n_draws - 1 - tail :]))
 

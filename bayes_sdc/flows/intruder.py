@@ -7,7 +7,6 @@ the lower bound, 0 to K.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,143 +17,17 @@ from scipy.stats import binomtest
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows import importance
 from bayes_sdc.flows.layout import layout
+from bayes_sdc.flows.risk import UNIQUE, IntruderRisk, Share
 from bayes_sdc.flows.synthesis import (
     check_posterior,
     draw_counts,
     rates_by_draw,
     spread_draws,
+    synthesize,
 )
 from bayes_sdc.flows.table import FlowTable
 from bayes_sdc.progress import Progress
-
-UNIQUE = {
-    "single-mover": "cells whose true count is 1",
-    "isolated": "cells whose origin and whose destination occur in no other small cell",
-}
-
-
-@dataclass(frozen=True)
-class Share:
-    """A share of cells, with what is needed to judge it.
-
-    Parameters
-    ----------
-    definition : str
-        What is counted among what.
-    cells : int
-        Number of cells that it is a share of.
-    value : float or None
-        In [0, 1]; None when there is no such cell, which is not a risk of 0.
-    interval : tuple of float, optional
-        Wilson's 95 % interval, the cells taken as independent trials.
-    monte_carlo_error : float, optional
-        Standard error from the finite number of posterior draws, by comparing chains.
-    baseline : float, optional
-        The same share for an intruder without the release who has the same prior, and guesses at
-        random among equally likely counts.
-    trusted : bool
-        False when more than one cell in a hundred rests on importance weights that Pareto's k-hat
-        calls unreliable.
-    """
-
-    definition: str
-    cells: int
-    value: float | None
-    interval: tuple[float, float] | None
-    monte_carlo_error: float | None
-    baseline: float | None
-    trusted: bool
-
-    def __float__(self) -> float:
-        """Return the value; an undefined share has none."""
-        if self.value is None:
-            raise InputError(f"undefined: there are no {self.definition.partition(' among ')[2]}")
-        return self.value
-
-    def __str__(self) -> str:
-        """Return the share in words."""
-        if self.value is None or self.interval is None or self.baseline is None:
-            return "undefined (no such cell)"
-        low, high = self.interval
-        trust = "" if self.trusted else "; NOT TRUSTED: importance weights are unreliable"
-        error = (
-            ""
-            if self.monte_carlo_error is None
-            else f", Monte Carlo error {self.monte_carlo_error:.2%}"
-        )
-        return (
-            f"{self.value:.1%} (95 % interval {low:.1%} to {high:.1%}{error}; without the "
-            f"release {self.baseline:.1%}){trust}"
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class IntruderRisk:
-    """Intruder risk of one release; cells in the order of ``table.cells``, counts as published.
-
-    Parameters
-    ----------
-    rho : DataArray (cell, count)
-        Probability of each candidate count given the release; rows sum to one.
-    release_probability : DataArray (cell, true, released)
-        M: probability of each released count for each candidate true count.
-    khat : DataArray (cell, count)
-        Pareto k-hat of the importance weights of each candidate; minus infinity for the true
-        count, whose weights are all equal.
-    khat_threshold : float
-        Weights above it are unreliable: min(1 - 1 / log10 S, 0.7) for S draws.
-    r_all, r_unq : Share
-        Eq. (9) and (10): share of cells whose single most probable count is the true one.
-    distance : DataArray (cell,)
-        Eq. (11): distance between the true count and the most probable one.
-    true_count_probability : DataArray (cell,)
-        rho at the true count.
-    believes_release : float
-        Share of cells where the (first) released count is the true one.
-    prior, knowledge, estimator : str
-        What was assumed.
-    datasets : int
-        Number of released data sets.
-    unique : str
-        Which cells R_unq is about.
-    """
-
-    rho: xr.DataArray = field(repr=False)
-    release_probability: xr.DataArray = field(repr=False)
-    khat: xr.DataArray = field(repr=False)
-    khat_threshold: float
-    r_all: Share
-    r_unq: Share
-    distance: xr.DataArray = field(repr=False)
-    true_count_probability: xr.DataArray = field(repr=False)
-    believes_release: float
-    prior: str
-    knowledge: str
-    estimator: str
-    datasets: int
-    unique: str
-
-    @property
-    def unreliable_cells(self) -> int:
-        """Number of cells with a candidate whose k-hat exceeds the threshold."""
-        return int((self.khat > self.khat_threshold).any("count").sum())
-
-    def distance_distribution(self, *, squared: bool = False) -> pd.Series:
-        """Share of cells at each distance between the true and the most probable count.
-
-        Parameters
-        ----------
-        squared : bool
-            Squared distances; the paper's "maximum 64" is one.
-        """
-        largest = self.rho.sizes["count"] - 1
-        number = np.bincount(self.distance.to_numpy(), minlength=largest + 1)
-        distances = np.arange(largest + 1)
-        return pd.Series(
-            number / number.sum(),
-            index=pd.Index(distances**2 if squared else distances, name="distance"),
-            name="share",
-        )
+from bayes_sdc.seeds import generator
 
 
 def intruder_risk(
@@ -235,7 +108,7 @@ def intruder_risk(
         for chain in by_chain
     ]
     threshold = importance.khat_threshold(rates.n_draws)
-    trusted = bool((khat > threshold).any(axis=1).mean() <= 0.01)
+    unreliable = (khat > threshold).any(axis=1)
     tied = weights == weights.max()
     baseline = np.where(tied[cells.y], 1.0 / tied.sum(), 0.0)
 
@@ -248,7 +121,7 @@ def intruder_risk(
         return Share(
             f"cells whose single most probable count is the true one, among {among}",
             int(chosen.sum()),
-            trusted=trusted,
+            trusted=bool(unreliable[chosen].mean() <= 0.01) if chosen.any() else True,
             **_estimate(right[chosen], [r[chosen] for r in right_by_chain], baseline[chosen]),
         )
 
@@ -283,6 +156,7 @@ def repeat_risk(
     datasets: int = 1,
     prior: str | Sequence[float] = "uniform",
     unique: str = "single-mover",
+    risk: IntruderRisk | None = None,
     seed: int,
 ) -> pd.DataFrame:
     """Intruder risk over independent releases: how much the luck of one release matters.
@@ -295,6 +169,8 @@ def repeat_risk(
         Number of independent releases, each of ``datasets`` data sets.
     datasets : int
         Number m of data sets in each release.
+    risk : IntruderRisk, optional
+        Of any release of this table and posterior: its release probabilities serve all others.
     seed : int
         Seed of the releases.
 
@@ -329,7 +205,7 @@ def repeat_risk(
     weights = _prior_weights(prior, cells.upper)
     rates = rates_by_draw(posterior)
     chosen = _unique_cells(table, unique)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed, "repeated releases")
     released = np.stack(
         [
             [
@@ -339,15 +215,12 @@ def repeat_risk(
             for _ in range(releases)
         ]
     )
-    with Progress(len(cells.y), f"intruder risk of {releases} releases") as progress:
-        # M does not depend on what is released, so one pass over the draws serves every release
-        m = importance.release_probabilities(
-            rates,
-            cells,
-            posterior["posterior"].sizes["chain"],
-            released[0],
-            advance=progress.advance,
-        )[0]
+    if risk is None:
+        # M does not depend on what is released: any release of this posterior gives it
+        risk = intruder_risk(
+            table, posterior, synthesize(table, posterior, seed=seed), prior=prior, unique=unique
+        )
+    m = risk.release_probability.to_numpy()
     rows = []
     for release in released:
         rho = importance.posterior_of_counts(importance.likelihood_of_release(m, release), weights)

@@ -4,16 +4,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
-import numpy as np
 import pandas as pd
 import xarray as xr
 
 from bayes_sdc import diagnostics
+from bayes_sdc.errors import InputError
 from bayes_sdc.flows.fit import fit_flows
-from bayes_sdc.flows.intruder import IntruderRisk, intruder_risk, repeat_risk
+from bayes_sdc.flows.intruder import intruder_risk, repeat_risk
+from bayes_sdc.flows.risk import UNIQUE, IntruderRisk
 from bayes_sdc.flows.synthesis import synthesize
 from bayes_sdc.flows.table import FlowTable
 from bayes_sdc.flows.utility import margins
+from bayes_sdc.leaks import leaks
+from bayes_sdc.seeds import seed_sequence
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +93,8 @@ def protect_flows(
     unique : {"single-mover", "isolated"}
         As for :func:`bayes_sdc.flows.intruder.intruder_risk`.
     seed : int
-        Everything random follows from it. Confidential.
+        Everything random follows from it. Confidential, and best ``secrets.randbits(128)``: a
+        short one can be found by trial, and then the release is undone.
 
     Returns
     -------
@@ -112,12 +116,14 @@ def protect_flows(
     >>> [check.name for check in result.checks][:2]
     ['convergence', 'divergences']
     """
+    _check(datasets=datasets, releases=releases, draws=draws * chains, unique=unique)
+    seed_sequence(seed)  # refuses a seed that is none
     if table.n_small == 0:
         release = synthesize(table, xr.DataTree(), datasets=datasets, seed=seed)
         nothing = dict.fromkeys(
             ["posterior", "groups", "predictive", "dispersion", "margins", "risk", "repeats"]
         )
-        return Protection(table=table, release=release, checks=[], seconds={}, **nothing)
+        return Protection(table=table, release=release, checks=leaks(table), seconds={}, **nothing)
     seconds: dict[str, float] = {}
     clock = monotonic()
 
@@ -126,9 +132,6 @@ def protect_flows(
         seconds[stage] = monotonic() - clock
         clock = monotonic()
 
-    synthesis_seed, repeat_seed, predictive_seed = (
-        int(s) for s in np.random.SeedSequence(seed).generate_state(3)
-    )
     posterior = fit_flows(
         table,
         family=family,
@@ -143,14 +146,20 @@ def protect_flows(
     )
     lap("fit")
     groups = diagnostics.group_diagnostics(posterior)
-    predictive = diagnostics.predictive_counts(table, posterior, seed=predictive_seed)
+    predictive = diagnostics.predictive_counts(table, posterior, seed=seed)
     dispersion = diagnostics.dispersion(table, posterior)
     lap("diagnostics")
-    release = synthesize(table, posterior, datasets=datasets, seed=synthesis_seed)
+    release = synthesize(table, posterior, datasets=datasets, seed=seed)
     lap("synthesis")
     risk = intruder_risk(table, posterior, release, unique=unique)
     repeats = repeat_risk(
-        table, posterior, releases=releases, datasets=datasets, unique=unique, seed=repeat_seed
+        table,
+        posterior,
+        releases=releases,
+        datasets=datasets,
+        unique=unique,
+        risk=risk,
+        seed=seed,
     )
     lap("intruder risk")
     return Protection(
@@ -163,6 +172,18 @@ def protect_flows(
         margins=margins(table, release),
         risk=risk,
         repeats=repeats,
-        checks=diagnostics.checks(groups, predictive, risk),
+        checks=[*diagnostics.checks(groups, predictive, risk), *leaks(table)],
         seconds=seconds,
     )
+
+
+def _check(*, datasets: int, releases: int, draws: int, unique: str) -> None:
+    """Refuse what would fail only after the fit."""
+    if not 1 <= datasets <= draws:
+        raise InputError(
+            f"datasets must be from 1 to the number of posterior draws, {draws}; it is {datasets}"
+        )
+    if releases < 1:
+        raise InputError(f"releases must be at least 1; it is {releases}")
+    if unique not in UNIQUE:
+        raise InputError(f"unique {unique!r} is unknown; choose from {list(UNIQUE)}")

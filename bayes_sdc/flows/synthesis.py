@@ -11,6 +11,7 @@ from bayes_sdc.flows import counts
 from bayes_sdc.flows.counts import Ladder
 from bayes_sdc.flows.layout import Layout, layout
 from bayes_sdc.flows.table import FlowTable
+from bayes_sdc.seeds import generator
 
 
 def synthesize(
@@ -31,7 +32,8 @@ def synthesize(
     datasets : int
         Number m of synthetic data sets.
     seed : int
-        Confidential: who knows it, the posterior and the code can undo the draw.
+        Confidential: who knows it can undo the draw. Use one that cannot be found by trial, such as
+        ``secrets.randbits(128)``.
 
     Returns
     -------
@@ -66,12 +68,16 @@ def synthesize(
     """
     if datasets < 1:
         raise InputError(f"datasets must be at least 1; it is {datasets}")
+    if datasets > 1 and "dataset" in table.frame.columns:
+        raise InputError(
+            "the table has a column 'dataset', which several data sets are numbered in; rename it"
+        )
     frames = []
     if table.n_small == 0:
         frames = [table.frame.copy() for _ in range(datasets)]
     else:
         check_posterior(table, posterior)
-        rng = np.random.default_rng(seed)
+        rng = generator(seed, "synthesis")
         cells = layout(table)
         rates = rates_by_draw(posterior)
         for draw in spread_draws(rng, rates.n_draws, datasets):
@@ -143,9 +149,10 @@ def check_posterior(table: FlowTable, posterior: xr.DataTree) -> None:
     expected = {"input_sha256": table.sha256, "low": table.low, "high": table.high}
     for name, value in expected.items():
         if attributes.get(name) != value:
+            # not the hashes themselves: with one, the last unknown count is found by trying nine
             raise InputError(
-                f"the posterior was fitted to another table: its {name} is "
-                f"{attributes.get(name)!r}, the table's is {value!r}; fit this table first"
+                f"the posterior was fitted to another table (its {name} differs); "
+                "fit this table first"
             )
     cells = layout(table)
     fitted = posterior["constant_data"].to_dataset()

@@ -18,8 +18,8 @@ from markupsafe import Markup
 from bayes_sdc.diagnostics import Check
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.importance import best_guess
-from bayes_sdc.flows.intruder import IntruderRisk, Share
 from bayes_sdc.flows.job import Protection
+from bayes_sdc.flows.risk import IntruderRisk, Share
 from bayes_sdc.flows.table import FlowTable
 from bayes_sdc.report import plots
 
@@ -45,7 +45,7 @@ MEASURES = {
 }
 
 SECTIONS = {  # id: title, names of its checks
-    "input": ("Input and rules", ()),
+    "input": ("Input and rules", ("order of rows", "other columns", "small counts left")),
     "convergence": ("Convergence", ("convergence", "divergences", "small groups")),
     "fit": ("Fit to the counts", ("fit to the counts",)),
     "margins": ("Totals by area", ()),
@@ -67,6 +67,15 @@ PUBLIC_REASONS = {
     ("fit to the counts", "pass"): "The model reproduces how common each small count is.",
     ("fit to the counts", "look"): "The model misses how common some small counts are.",
     ("importance weights", "pass"): "The weights behind the probabilities are reliable.",
+    ("order of rows", "pass"): "The order of the rows does not follow the small counts.",
+    ("order of rows", "look"): "The order of the rows may tell something about the small counts.",
+    ("order of rows", "fail"): "The order of the rows tells the small counts: do not release.",
+    ("other columns", "pass"): "No other column goes with the small counts.",
+    ("other columns", "look"): "Another column tells something about the small counts.",
+    ("other columns", "fail"): "Another column tells the small counts: do not release.",
+    ("small counts left", "pass"): "Every small count is protected.",
+    ("small counts left", "look"): "Small counts of people who stayed are released as they are.",
+    ("small counts left", "fail"): "Counts below the smallest one protected are released.",
     ("importance weights", "look"): "Some weights behind these probabilities are not reliable.",
 }
 PUBLIC_REASON = {  # of any other check; from good to bad

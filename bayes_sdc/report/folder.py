@@ -9,13 +9,14 @@ import numpy as np
 import pandas as pd
 
 from bayes_sdc.diagnostics import Check
-from bayes_sdc.flows.intruder import Share, released_counts
+from bayes_sdc.flows.intruder import released_counts
 from bayes_sdc.flows.job import Protection
+from bayes_sdc.flows.risk import Share
 from bayes_sdc.report.flows import render_flows
 from bayes_sdc.runs import (
     RunFolder,
-    clear_results,
     discard_resume,
+    results_of_earlier_run,
     write_atomically,
     write_bytes,
     write_json,
@@ -52,25 +53,34 @@ def write_flows(run: RunFolder, result: Protection, call: Mapping[str, Any]) -> 
         audience: render_flows(result, audience=audience, call=call)
         for audience in ("internal", "external")
     }
-    clear_results(run)
-    release = run.release / f"{stem}_synthetic{table.dialect.suffix}"
-    table.write(result.release, release)
-    written = [release, run.release / "report.html", run.confidential / "report.html"]
-    write_text(written[1], reports["external"])
-    write_text(written[2], reports["internal"], private=True)
+    for path in results_of_earlier_run(run):
+        path.unlink()
+    written = []
+
+    def confidential(name: str, content: bytes) -> None:
+        written.append(run.confidential / name)
+        write_bytes(written[-1], content, private=True)
+
     if result.posterior is not None:
         posterior = result.posterior
-        path = run.confidential / "posterior.nc"
-        write_atomically(path, lambda p: posterior.to_netcdf(p, engine="h5netcdf"), private=True)
-        written.append(path)
+        written.append(run.confidential / "posterior.nc")
+        write_atomically(
+            written[-1], lambda p: posterior.to_netcdf(p, engine="h5netcdf"), private=True
+        )
         for name, frame in _tables(result).items():
-            path = run.confidential / f"{name}.csv"
-            write_bytes(path, frame.to_csv(lineterminator="\n").encode(), private=True)
-            written.append(path)
-    path = run.confidential / "run.json"
-    write_json(path, _record(result, call), private=True)
+            confidential(f"{name}.csv", frame.to_csv(lineterminator="\n").encode())
+    confidential("report.html", reports["internal"].encode())
+    release = run.release / f"{stem}_synthetic{table.dialect.suffix}"
+    public = [run.release / "report.html", release]
+    written.append(run.confidential / "run.json")
+    record = _record(result, call)
+    record["written"] = [str(path.relative_to(run.root)) for path in [*written, *public]]
+    write_json(written[-1], record, private=True)
+    # the release last: there is none without the record of how it was made
+    write_text(public[0], reports["external"])
+    table.write(result.release, release)
     discard_resume(run.resume)
-    return [*written, path]
+    return [release, public[0], *written]
 
 
 def _tables(result: Protection) -> dict[str, pd.DataFrame]:
@@ -123,6 +133,7 @@ def _record(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
             "r_all": vars(risk.r_all),
             "r_unq": vars(risk.r_unq),
             "mean_probability_of_true": float(risk.true_count_probability.mean()),
+            "expected_correct": risk.expected_correct,
             "believes_release": risk.believes_release,
             "cells_beyond_khat": risk.unreliable_cells,
         }
@@ -156,7 +167,8 @@ def summary(result: Protection) -> list[str]:
         risk_line("R_all", risk.r_all, "r_all"),
         risk_line(f"R_unq ({risk.unique})", risk.r_unq, "r_unq"),
         f"an intruder who believes the released count is right in {risk.believes_release:.1%} of "
-        f"the cells; mean probability of the true count {at_true:.1%}",
+        f"the cells; mean probability of the true count {at_true:.1%}, of the most probable one "
+        f"{risk.expected_correct:.1%}",
         "time: " + ", ".join(f"{stage} {s:.0f} s" for stage, s in result.seconds.items()),
     ]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 from scipy.stats import gamma as gamma_distribution
-from scipy.stats import halfnorm, kstest, norm
+from scipy.stats import halfnorm, ks_2samp, kstest, norm
 
 from bayes_sdc.flows import counts, gibbs
 from bayes_sdc.flows.layout import Layout
@@ -63,6 +63,14 @@ def draw_counts(rng: np.random.Generator, data: gibbs.Data, state: gibbs.State) 
     return data._replace(y=y.astype(np.float64))
 
 
+def surprise(state: gibbs.State, data: gibbs.Data) -> np.ndarray:
+    """Sum of each group's counts less its expectation given the parameters."""
+    log_rate = state.beta[data.origin] + state.gamma[data.destination]
+    rungs = counts.ladder(np.exp(2.0 * state.log_cv), data.upper)
+    mean = counts.probabilities(log_rate, data.group, rungs) @ np.arange(data.upper + 1.0)
+    return np.bincount(data.group, data.y - mean)
+
+
 def geweke_p_values(prior: dict[str, float], n_groups: int = 4000, sweeps: int = 40) -> list[float]:
     """Alternate the sampler and new counts, from the joint prior: the prior must come back.
 
@@ -91,7 +99,10 @@ def geweke_p_values(prior: dict[str, float], n_groups: int = 4000, sweeps: int =
     residual = (state.beta - state.mu_beta[data.origins.group])[::3] * np.exp(
         state.log_phi_beta / 2.0
     )
+    forward = draw_prior(rng, data, prior)
     return [
+        # the counts and the parameters together, against a pair drawn forwards
+        ks_2samp(surprise(state, data), surprise(forward, draw_counts(rng, data, forward))).pvalue,
         kstest(state.mu_beta, mu).pvalue,
         kstest(state.mu_gamma, mu).pvalue,
         kstest(state.mu_beta + state.mu_gamma, alpha).pvalue,
@@ -116,6 +127,20 @@ def test_joint_distribution_is_left_invariant(prior: dict[str, float]) -> None:
     """A wrong full conditional or acceptance ratio moves at least one marginal off its prior."""
     p_values = geweke_p_values(prior)
     assert min(p_values) > 0.01 / len(p_values)
+
+
+def test_sampler_that_ignores_the_counts_fails_the_same_test(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Draws from the prior alone have the right marginals: the joint with the counts tells."""
+    original = gibbs.log_likelihood_ratio
+
+    def no_data(*args: object) -> tuple[np.ndarray, np.ndarray]:
+        ratio, log_p = original(*args)
+        return np.zeros_like(ratio), log_p
+
+    monkeypatch.setattr(gibbs, "log_likelihood_ratio", no_data)
+    assert min(geweke_p_values(GAMMA_PRIOR)) < 1e-8
 
 
 @pytest.mark.parametrize("prior", [GAMMA_PRIOR, HALF_NORMAL_PRIOR], ids=["gamma", "half-normal"])

@@ -18,6 +18,7 @@ from bayes_sdc import (
 )
 from bayes_sdc.flows.layout import layout
 from bayes_sdc.flows.synthesis import draw_counts, rates_by_draw, spread_draws
+from bayes_sdc.seeds import generator
 
 NAMES = {"origin": "from", "destination": "to", "count": "n"}
 
@@ -266,7 +267,7 @@ def test_repeated_risk_is_reproducible(table, posterior):
 def test_first_repeated_release_is_judged_as_that_release(table, posterior, datasets):
     # else the spread over releases is about another risk
     repeated = repeat_risk(table, posterior, releases=3, datasets=datasets, seed=7).iloc[0]
-    rng = np.random.default_rng(7)
+    rng = generator(7, "repeated releases")
     rates = rates_by_draw(posterior)
     cells = layout(table)
     frames = []

@@ -2,13 +2,16 @@
 
 import numpy as np
 import pandas as pd
+import pymc as pm
 import pytest
 import xarray as xr
 from scipy import stats
 from scipy.special import gammaln
 
 from bayes_sdc import FlowTable, InputError, fit_flows, read_flows, synthesize
-from bayes_sdc.flows.synthesis import rates_by_draw, spread_draws
+from bayes_sdc.flows.layout import layout
+from bayes_sdc.flows.synthesis import Rates, draw_counts, rates_by_draw, spread_draws
+from bayes_sdc.models.migration import TruncatedNegativeBinomial
 
 
 def flows(areas: int = 6, seed: int = 0) -> pd.DataFrame:
@@ -259,3 +262,34 @@ def test_counts_follow_the_truncated_poisson_table():
     expected = len(counts) * pmf
     assert expected.min() > 5
     assert stats.chisquare(observed, expected).pvalue > 1e-3
+
+
+def test_each_group_is_drawn_with_its_own_overdispersion():
+    # else every group gets the size of the first one
+    cells = layout(
+        read_flows(
+            pd.DataFrame(
+                {
+                    "from": [f"{i:05d}" for i in range(20_000)],
+                    "to": "x",
+                    "n": 1,
+                    "g": np.repeat(["a", "b"], 10_000),
+                }
+            ),
+            origin="from",
+            destination="to",
+            count="n",
+            groups="g",
+        )
+    )
+    kappa = np.array([0.0, 3.0])
+    rates = Rates(np.full((20_000, 1), 0.7), np.zeros((2, 1)), kappa[:, None])
+    y = draw_counts(cells, rates, 0, np.random.default_rng(3))
+    for group in (0, 1):
+        observed = np.bincount(y[cells.group == group], minlength=9)
+        dist = TruncatedNegativeBinomial.dist(log_rate=0.7, kappa=kappa[group], upper=8)
+        expected = 10_000 * np.exp(pm.logp(dist, np.arange(9)).eval())
+        # the thin upper end goes together
+        observed = np.append(observed[:5], observed[5:].sum())
+        expected = np.append(expected[:5], expected[5:].sum())
+        assert stats.chisquare(observed, expected).pvalue > 1e-3

@@ -11,7 +11,7 @@ import pytest
 
 from bayes_sdc import InputError, Protection, protect_flows, read_flows
 from bayes_sdc.diagnostics import Check
-from bayes_sdc.flows.intruder import Share
+from bayes_sdc.flows.risk import Share
 from bayes_sdc.report import flows, plots
 from bayes_sdc.report.flows import render_flows
 
@@ -180,7 +180,8 @@ def test_every_check_has_its_verdict_and_reason(result: Protection, internal: st
     by_name = {check.name: check.verdict for check in result.checks}
     assert verdicts["Fit to the counts"] == by_name["fit to the counts"]
     assert verdicts["Intruder risk"] == by_name["importance weights"]
-    assert verdicts["Input and rules"] == "facts"
+    assert verdicts["Input and rules"] == "pass"
+    assert verdicts["Totals by area"] == "facts"
 
 
 @pytest.mark.usefixtures("no_pictures")

@@ -1,0 +1,144 @@
+"""What is said about the risk: shares with what is needed to judge them, and the whole result."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from bayes_sdc.errors import InputError
+
+UNIQUE = {
+    "single-mover": "cells whose true count is 1",
+    "isolated": "cells whose origin and whose destination occur in no other small cell",
+}
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of cells, with what is needed to judge it.
+
+    Parameters
+    ----------
+    definition : str
+        What is counted among what.
+    cells : int
+        Number of cells that it is a share of.
+    value : float or None
+        In [0, 1]; None when there is no such cell, which is not a risk of 0.
+    interval : tuple of float, optional
+        Wilson's 95 % interval, the cells taken as independent trials.
+    monte_carlo_error : float, optional
+        Standard error from the finite number of posterior draws, by comparing chains. It does not
+        hold the bias of importance weights that are not to be trusted.
+    baseline : float, optional
+        The same share for an intruder without the release who has the same prior, and guesses at
+        random among equally likely counts.
+    trusted : bool
+        False when more than one of these cells in a hundred rests on importance weights that
+        Pareto's k-hat calls unreliable.
+    """
+
+    definition: str
+    cells: int
+    value: float | None
+    interval: tuple[float, float] | None
+    monte_carlo_error: float | None
+    baseline: float | None
+    trusted: bool
+
+    def __float__(self) -> float:
+        """Return the value; an undefined share has none."""
+        if self.value is None:
+            raise InputError(f"undefined: there are no {self.definition.partition(' among ')[2]}")
+        return self.value
+
+    def __str__(self) -> str:
+        """Return the share in words."""
+        if self.value is None or self.interval is None or self.baseline is None:
+            return "undefined (no such cell)"
+        low, high = self.interval
+        trust = "" if self.trusted else "; NOT TRUSTED: importance weights are unreliable"
+        error = (
+            ""
+            if self.monte_carlo_error is None
+            else f", Monte Carlo error {self.monte_carlo_error:.2%}"
+        )
+        return (
+            f"{self.value:.1%} (95 % interval {low:.1%} to {high:.1%}{error}; without the "
+            f"release {self.baseline:.1%}){trust}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class IntruderRisk:
+    """Intruder risk of one release; cells in the order of ``table.cells``, counts as published.
+
+    Parameters
+    ----------
+    rho : DataArray (cell, count)
+        Probability of each candidate count given the release; rows sum to one.
+    release_probability : DataArray (cell, true, released)
+        M: probability of each released count for each candidate true count.
+    khat : DataArray (cell, count)
+        Pareto k-hat of the importance weights of each candidate; minus infinity for the true
+        count, whose weights are all equal.
+    khat_threshold : float
+        Weights above it are unreliable: min(1 - 1 / log10 S, 0.7) for S draws.
+    r_all, r_unq : Share
+        Eq. (9) and (10): share of cells whose single most probable count is the true one.
+    distance : DataArray (cell,)
+        Eq. (11): distance between the true count and the most probable one.
+    true_count_probability : DataArray (cell,)
+        rho at the true count.
+    believes_release : float
+        Share of cells where the (first) released count is the true one.
+    prior, knowledge, estimator : str
+        What was assumed.
+    datasets : int
+        Number of released data sets.
+    unique : str
+        Which cells R_unq is about.
+    """
+
+    rho: xr.DataArray = field(repr=False)
+    release_probability: xr.DataArray = field(repr=False)
+    khat: xr.DataArray = field(repr=False)
+    khat_threshold: float
+    r_all: Share
+    r_unq: Share
+    distance: xr.DataArray = field(repr=False)
+    true_count_probability: xr.DataArray = field(repr=False)
+    believes_release: float
+    prior: str
+    knowledge: str
+    estimator: str
+    datasets: int
+    unique: str
+
+    @property
+    def expected_correct(self) -> float:
+        """Share of right guesses that the intruder expects: mean over cells of the largest rho."""
+        return float(self.rho.max("count").mean())
+
+    @property
+    def unreliable_cells(self) -> int:
+        """Number of cells with a candidate whose k-hat exceeds the threshold."""
+        return int((self.khat > self.khat_threshold).any("count").sum())
+
+    def distance_distribution(self, *, squared: bool = False) -> pd.Series:
+        """Share of cells at each distance between the true and the most probable count.
+
+        Parameters
+        ----------
+        squared : bool
+            Squared distances; the paper's "maximum 64" is one.
+        """
+        largest = self.rho.sizes["count"] - 1
+        number = np.bincount(self.distance.to_numpy(), minlength=largest + 1)
+        distances = np.arange(largest + 1)
+        return pd.Series(
+            number / number.sum(),
+            index=pd.Index(distances**2 if squared else distances, name="distance"),
+            name="share",
+        )

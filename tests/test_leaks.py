@@ -1,0 +1,69 @@
+"""Ways around the model: order of rows, other columns, small counts that stay."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayes_sdc import read_flows
+from bayes_sdc.diagnostics import Check
+from bayes_sdc.flows.simulate import simulate_flows
+from bayes_sdc.leaks import leaks
+
+
+def checks(frame: pd.DataFrame, **bounds: int) -> dict[str, Check]:
+    table = read_flows(frame, origin="origin", destination="destination", count="count", **bounds)
+    return {check.name: check for check in leaks(table)}
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    return simulate_flows(areas=30, states=2, seed=4)
+
+
+def test_table_sorted_by_codes_passes(frame):
+    # else every release is held up
+    assert {check.verdict for check in checks(frame).values()} == {"pass"}
+
+
+@pytest.mark.parametrize("by", [["count"], ["origin", "count"], ["destination", "count"]])
+def test_table_sorted_by_count_must_not_leave(frame, by):
+    # else the rank of a row gives back the count that was replaced
+    check = checks(frame.sort_values(by, ascending=[True] * (len(by) - 1) + [False]))
+    assert check["order of rows"].verdict == "fail"
+    assert "sort the table by its codes" in check["order of rows"].reason
+
+
+def test_three_rows_in_order_are_chance():
+    frame = pd.DataFrame({"origin": list("abc"), "destination": list("xyz"), "count": [1, 2, 3]})
+    assert checks(frame)["order of rows"].verdict == "pass"
+
+
+def test_columns_made_from_the_count_must_not_leave(frame):
+    copies = {
+        "copy": frame["count"],
+        "rate": frame["count"] / 1000.0,
+        "text": frame["count"].map(lambda n: f"<{n}>"),
+    }
+    for name, column in copies.items():
+        check = checks(frame.assign(**{name: column}))["other columns"]
+        assert check.verdict == "fail", name
+        assert repr(name) in check.reason
+
+
+def test_noisy_column_is_to_be_looked_at_and_an_unrelated_one_passes(frame):
+    rng = np.random.default_rng(1)
+    noisy = frame["count"].rank() + rng.normal(0, len(frame) / 4, len(frame))
+    assert checks(frame.assign(noisy=noisy))["other columns"].verdict == "look"
+    other = rng.normal(size=len(frame))
+    assert checks(frame.assign(other=other))["other columns"].verdict == "pass"
+
+
+def test_small_counts_that_stay_are_said(frame):
+    own = frame["origin"] == frame["destination"]
+    assert (
+        checks(frame.assign(count=frame["count"].where(~own, 2)))["small counts left"].verdict
+        == "look"
+    )
+    below = checks(frame, low=3)["small counts left"]
+    assert below.verdict == "fail"
+    assert str(int((frame["count"].between(1, 2) & ~own).sum())) in below.reason
