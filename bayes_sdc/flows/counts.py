@@ -61,8 +61,8 @@ def log_step(log_rate: float, log_kappa: float) -> float:
 
     Examples
     --------
-    >>> round(log_step(math.log(2.0), math.log(0.5)), 12)
-    0.0
+    >>> abs(log_step(math.log(2.0), math.log(0.5))) < 1e-12
+    True
     """
     if log_kappa == -np.inf:
         return log_rate
@@ -83,8 +83,8 @@ def log_normalizer(
     --------
     >>> poisson = ladder(np.array([0.0]), 2)
     >>> z = log_normalizer(0.0, poisson.factor[0], poisson.inverse[0], poisson.log_product[0])
-    >>> round(z - math.log(2.5), 12)
-    0.0
+    >>> abs(z - math.log(2.5)) < 1e-12
+    True
     """
     upper = len(factor)
     rest = 0.0

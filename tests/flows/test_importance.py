@@ -349,3 +349,15 @@ def test_too_few_weights_cannot_be_judged():
     # else a handful of draws would be called reliable
     assert importance.pareto_khat(np.array([0.0, 1.0, 2.0, 3.0, 4.0])) == np.inf
     assert np.isfinite(importance.pareto_khat(np.array([0.0, 1.0, 2.0, 3.0, 4.0, 4.5])))
+
+
+@given(
+    st.lists(st.sampled_from([-3.0, 0.0, 1.0, 2.5]) | st.floats(-50, 50), min_size=2, max_size=900),
+    st.integers(1, 300),
+)
+def test_largest_values_are_those_of_a_full_sort(values, n):
+    # the guessed bound may miss: ties, values in order, a sample that is not typical
+    values, n = np.array(values), min(n, len(values))
+    np.testing.assert_array_equal(importance._largest(values, n), np.sort(values)[-n:])
+    ordered = np.sort(values)
+    np.testing.assert_array_equal(importance._largest(ordered, n), ordered[-n:])
