@@ -30,8 +30,8 @@ CACHE_VERSION = 2  # to be raised with each change of the code below: PyTensor k
 UPPER_LIMIT = 150  # beyond it K! leaves double precision when the ladder is climbed down
 
 
-# fastmath must be refused by name: PyTensor compiles with it, numba hands it down to what is called,
-# and log1p then loses the digits that it is there for
+# fastmath must be refused by name: PyTensor compiles with it, numba hands it down to whatever is
+# called, and log1p then loses the digits that it is there for
 @numba.njit(cache=True, fastmath=False)
 def _log_probability(
     value: np.ndarray, log_rate: np.ndarray, kappa: float, upper: np.ndarray

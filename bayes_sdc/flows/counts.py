@@ -137,12 +137,32 @@ def log_probabilities(
 
 
 @numba.njit(cache=True, nogil=True)
-def fill_log_table(log_rate: float, g: int, rungs: Ladder, table: np.ndarray) -> None:
-    """Write log P(0), ..., log P(K) of group ``g`` into ``table``, of length K + 1."""
-    step = log_step(log_rate, rungs.log_kappa[g])
-    log_z = log_normalizer(step, rungs.factor[g], rungs.inverse[g], rungs.log_product[g])
-    for y in range(len(table)):
-        table[y] = y * step + rungs.log_product[g, y] - log_z
+def fill_probabilities(log_rate: float, g: int, rungs: Ladder, table: np.ndarray) -> float:
+    """Write P(0), ..., P(K) of group ``g`` into ``table``; return the log of the step s.
+
+    The ladder is climbed from the end that dominates: one exponential, no logarithm.
+    """
+    upper = len(table) - 1
+    step: float = log_step(log_rate, rungs.log_kappa[g])
+    term, total = 1.0, 1.0
+    if step < 0.0:
+        ratio = math.exp(step)
+        table[0] = 1.0
+        for y in range(upper):
+            term *= ratio * rungs.factor[g, y]
+            table[y + 1] = term
+            total += term
+    else:
+        ratio = math.exp(-step)
+        table[upper] = 1.0
+        for y in range(upper - 1, -1, -1):
+            term *= ratio * rungs.inverse[g, y]
+            table[y] = term
+            total += term
+    inverse_total = 1.0 / total
+    for y in range(upper + 1):
+        table[y] *= inverse_total
+    return step
 
 
 @numba.njit(cache=True, nogil=True)
@@ -174,8 +194,8 @@ def probabilities(log_rate: np.ndarray, group: np.ndarray, rungs: Ladder) -> np.
     """
     table = np.empty((len(log_rate), rungs.log_product.shape[1]))
     for cell in range(len(log_rate)):
-        fill_log_table(log_rate[cell], group[cell], rungs, table[cell])
-    return np.exp(table)
+        fill_probabilities(log_rate[cell], group[cell], rungs, table[cell])
+    return table
 
 
 def draw(log_rate: np.ndarray, group: np.ndarray, rungs: Ladder, uniform: np.ndarray) -> np.ndarray:

@@ -24,12 +24,13 @@ from collections.abc import Callable
 import numba
 import numpy as np
 
-from bayes_sdc.flows.counts import Ladder, fill_log_table, ladder
+from bayes_sdc.flows.counts import Ladder, fill_probabilities, ladder
 from bayes_sdc.flows.layout import Layout
 from bayes_sdc.flows.synthesis import Rates
 
 CELLS_AT_A_TIME = 4096  # between two updates of the progress
 TINY = 2.2250738585072014e-308  # smallest normal number
+SMALLEST, LOWEST = 1e-270, -600.0  # a probability and a log weight that leave room on both sides
 
 
 def release_probabilities(
@@ -108,38 +109,48 @@ def _cells(
     length = n_draws // chains
     tail = tail_length(n_draws)
     for t in numba.prange(len(y)):
-        log_p, log_weights = np.empty((n_draws, width)), np.empty((width, n_draws))
+        true = y[t]
+        p, log_weights = np.empty((n_draws, width)), np.empty((width, n_draws))
+        least = 1.0
         for s in range(n_draws):
-            fill_log_table(beta[origin[t], s] + gamma[destination[t], s], s, rungs, log_p[s])
+            log_rate = beta[origin[t], s] + gamma[destination[t], s]
+            step = fill_probabilities(log_rate, s, rungs, p[s])
+            least = min(least, p[s, true])
             for candidate in range(width):
-                log_weights[candidate, s] = log_p[s, candidate] - log_p[s, y[t]]
+                log_weights[candidate, s] = (candidate - true) * step + (
+                    rungs.log_product[s, candidate] - rungs.log_product[s, true]
+                )
         # each chain has its own shift, for the chains are also judged alone
-        largest = np.empty((chains, width))
+        largest, share = np.empty((chains, width)), np.empty((chains, width))
         for candidate in range(width):
             for chain in range(chains):
                 part = log_weights[candidate, chain * length : (chain + 1) * length]
                 largest[chain, candidate] = part.max()
-        share = np.empty((chains, width))
-        for candidate in range(width):
-            overall = largest[:, candidate].max()
             for chain in range(chains):
-                share[chain, candidate] = math.exp(largest[chain, candidate] - overall)
+                below = largest[chain, candidate] - largest[:, candidate].max()
+                share[chain, candidate] = math.exp(below)
+        # a weight is a ratio of two probabilities, unless these or their ratio leave the range of
+        # double precision; then it is formed from its logarithm
+        plain = least > SMALLEST and largest.min() > LOWEST
+        scale = np.exp(-largest) if plain else largest
         # plain loops: a library's dot product may add in another order from one run to the next
         total, sums = np.zeros((chains, width)), np.zeros((width, width))
         found = np.zeros((chains, width, released.shape[0]))
-        p = np.empty(width)
         for s in range(n_draws):
             chain = s // length
-            for k in range(width):
-                p[k] = math.exp(log_p[s, k])
+            row = p[s]
+            inverse = 1.0 / row[true] if plain else 0.0
             for candidate in range(width):
-                weight = math.exp(log_weights[candidate, s] - largest[chain, candidate])
+                if plain:
+                    weight = row[candidate] * inverse * scale[chain, candidate]
+                else:
+                    weight = math.exp(log_weights[candidate, s] - largest[chain, candidate])
                 total[chain, candidate] += weight
                 pooled = weight * share[chain, candidate]
                 for k in range(width):
-                    sums[candidate, k] += pooled * p[k]
+                    sums[candidate, k] += pooled * row[k]
                 for dataset in range(released.shape[0]):
-                    found[chain, candidate, dataset] += weight * p[released[dataset, t]]
+                    found[chain, candidate, dataset] += weight * row[released[dataset, t]]
         for candidate in range(width):
             all_chains = (total[:, candidate] * share[:, candidate]).sum()
             for k in range(width):
@@ -150,7 +161,7 @@ def _cells(
                     mean = found[chain, candidate, dataset] / total[chain, candidate]
                     likelihood += math.log(max(mean, TINY))
                 by_chain[chain, t, candidate] = likelihood
-            if candidate == y[t]:  # nothing is replaced, and all weights are one
+            if candidate == true:  # nothing is replaced, and all weights are one
                 khat[t, candidate] = -np.inf
                 continue
             khat[t, candidate] = pareto_khat(_largest(log_weights[candidate], tail + 1))
@@ -169,7 +180,8 @@ def _largest(values: np.ndarray, n: int) -> np.ndarray:
     if len(few) < n:
         few = values.copy()
     few.sort()
-    return few[len(few) - n :]
+    largest: np.ndarray = few[len(few) - n :]
+    return largest
 
 
 @numba.njit(cache=True)
