@@ -67,10 +67,10 @@ class Progress:
                 self._bar.update(self._task, advance=units)
             elif time.monotonic() - self._last_line >= LINE_EVERY:
                 self._last_line = time.monotonic()
-                elapsed = self._last_line - self._start
-                left = elapsed * (self._total / self._done - 1.0) if self._done > 0 else 0.0
-                share = self._done / self._total if self._total else 1.0
-                self._write(f"{share:.0%}, about {left:.0f} s left")
+                share = self._done / self._total
+                left = (self._last_line - self._start) * (1.0 / max(share, 1e-9) - 1.0)
+                # the first units also pay for compilation: no forecast from them
+                self._write(f"{share:.0%}" + (f", about {left:.0f} s left" if share > 0.02 else ""))
 
     def note(self, text: str) -> None:
         """Say what is going on beside the bar."""

@@ -149,15 +149,13 @@ def _read_csv(
 
 def _decode(data: bytes) -> tuple[str, str]:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        encodings = ["utf-16"]
+        encoding = "utf-16"
     else:
-        encodings = ["utf-8-sig" if data.startswith(b"\xef\xbb\xbf") else "utf-8"]
-    for encoding in [*encodings, "latin-1"]:
-        try:
-            return data.decode(encoding), encoding
-        except UnicodeDecodeError:
-            continue
-    raise AssertionError("latin-1 decodes every byte")  # pragma: no cover
+        encoding = "utf-8-sig" if data.startswith(b"\xef\xbb\xbf") else "utf-8"
+    try:
+        return data.decode(encoding), encoding
+    except UnicodeDecodeError:
+        return data.decode("latin-1"), "latin-1"  # which decodes every byte; it is noted
 
 
 def _find_separator(text: str, wanted: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -23,6 +23,21 @@ from bayes_sdc.seeds import seed_sequence
 
 SAMPLERS = ("nuts", "gibbs")
 GIBBS_BATCH = 20_000  # cells, about, that advance together: what an interruption can cost
+
+
+VERSIONED = ("bayes-sdc", "pymc", "nutpie", "numba", "numpy", "xarray")
+
+
+class Sampling(NamedTuple):
+    """What is drawn from, and how."""
+
+    family: str
+    prior: Mapping[str, float]
+    draws: int
+    tune: int
+    chains: int
+    seed: int
+    cores: int
 
 
 def fit_flows(
@@ -135,15 +150,11 @@ def fit_flows(
         parts = list(store.finished())
         done = {int(group) for part in parts for group in part.groups}
         progress.advance(len(done))
-        for part in make(
-            cells, family, settings, draws, tune, chains, seed, cores, skip=done, progress=progress
-        ):
+        sampling = Sampling(family, settings, draws, tune, chains, seed, cores)
+        for part in make(cells, sampling, skip=done, progress=progress):
             store.save(part)
             parts.append(part)
     return _assemble(cells, parts, attributes)
-
-
-VERSIONED = ("bayes-sdc", "pymc", "nutpie", "numba", "numpy", "xarray")
 
 
 def _call(table: FlowTable, cells: Layout) -> dict[str, str]:
@@ -157,31 +168,24 @@ def _call(table: FlowTable, cells: Layout) -> dict[str, str]:
 
 
 def _nuts_parts(
-    cells: Layout,
-    family: str,
-    settings: Mapping[str, float],
-    draws: int,
-    tune: int,
-    chains: int,
-    seed: int,
-    cores: int,
-    *,
-    skip: set[int],
-    progress: Progress,
+    cells: Layout, sampling: Sampling, *, skip: set[int], progress: Progress
 ) -> Iterator[Part]:
+    """Fit group by group."""
     from bayes_sdc.flows.nuts import sample_groups
+
+    def seed_of(label: str) -> int:
+        words = seed_sequence(sampling.seed, "nuts", label).generate_state(1, np.uint64)
+        return int(words[0] >> 1)
 
     for result in sample_groups(
         cells,
-        dict(settings),
-        family=family,
-        draws=draws,
-        tune=tune,
-        chains=chains,
-        cores=cores,
-        seed_of=lambda label: int(
-            seed_sequence(seed, "nuts", label).generate_state(1, np.uint64)[0] >> 1
-        ),
+        dict(sampling.prior),
+        family=sampling.family,
+        draws=sampling.draws,
+        tune=sampling.tune,
+        chains=sampling.chains,
+        cores=sampling.cores,
+        seed_of=seed_of,
         skip=skip,
         announce=progress.note,
     ):
@@ -195,76 +199,66 @@ def _nuts_parts(
 
 
 def _gibbs_parts(
-    cells: Layout,
-    family: str,
-    settings: Mapping[str, float],
-    draws: int,
-    tune: int,
-    chains: int,
-    seed: int,
-    cores: int,
-    *,
-    skip: set[int],
-    progress: Progress,
+    cells: Layout, sampling: Sampling, *, skip: set[int], progress: Progress
 ) -> Iterator[Part]:
+    """Fit batch by batch."""
     for groups in _batches(cells):
-        if int(groups[0]) in skip:
-            continue
-        members = subset(cells, groups)
-        data = gibbs.prepare(members)
-        chain_seeds = seed_sequence(seed, "gibbs", members.groups[0]).spawn(chains)
-        share = len(groups) / (chains * (draws + tune))
+        if int(groups[0]) not in skip:
+            yield _gibbs_part(subset(cells, groups), groups, sampling, progress)
 
-        stop = threading.Event()
 
-        def after_draw() -> None:
-            if stop.is_set():  # noqa: B023  (used up within the loop)
-                raise InterruptedError
-            progress.advance(share)  # noqa: B023
+def _gibbs_part(
+    members: Layout, groups: np.ndarray, sampling: Sampling, progress: Progress
+) -> Part:
+    """Run the chains of one batch side by side."""
+    data = gibbs.prepare(members)
+    seeds = seed_sequence(sampling.seed, "gibbs", members.groups[0]).spawn(sampling.chains)
+    share = len(groups) / (sampling.chains * (sampling.draws + sampling.tune))
+    stop = threading.Event()
 
-        def run(chain: int) -> gibbs.Chain:
-            return gibbs.sample_chain(
-                data,  # noqa: B023
-                settings,
-                family=family,
-                draws=draws,
-                tune_draws=tune,
-                seed=chain_seeds[chain],  # noqa: B023
-                after_draw=after_draw,
-            )
+    def after_draw() -> None:
+        if stop.is_set():
+            raise InterruptedError
+        progress.advance(share)
 
-        with ThreadPoolExecutor(min(cores, chains)) as pool:
-            try:
-                results = list(pool.map(run, range(chains)))
-            except BaseException:
-                stop.set()  # the chains end with their next draw, not with their last
-                raise
-        states = {
-            name: np.stack([result.states[name] for result in results])
-            for name in results[0].states
-        }
-        posterior = {
-            "alpha": states["mu_beta"] + states["mu_gamma"],
-            "delta": states["mu_beta"] - states["mu_gamma"],
-            "mu_beta": states["mu_beta"],
-            "mu_gamma": states["mu_gamma"],
-            "phi_beta": np.exp(states["log_phi_beta"]),
-            "phi_gamma": np.exp(states["log_phi_gamma"]),
-            "beta": states["beta"],
-            "gamma": states["gamma"],
-        }
-        acceptance = {
-            "acceptance_beta": np.stack([r.acceptance.accepted_beta for r in results]),
-            "acceptance_gamma": np.stack([r.acceptance.accepted_gamma for r in results]),
-        }
-        if family != "poisson":
-            posterior["r"] = np.exp(-2.0 * states["log_cv"])
-            acceptance["acceptance_r"] = np.stack([r.acceptance.accepted_cv for r in results])
-        yield Part(
-            groups,
-            posterior,
-            acceptance,
+    def run(seed: np.random.SeedSequence) -> gibbs.Chain:
+        return gibbs.sample_chain(
+            data,
+            sampling.prior,
+            family=sampling.family,
+            draws=sampling.draws,
+            tune_draws=sampling.tune,
+            seed=seed,
+            after_draw=after_draw,
         )
+
+    with ThreadPoolExecutor(min(sampling.cores, sampling.chains)) as pool:
+        try:
+            results = list(pool.map(run, seeds))
+        except BaseException:
+            stop.set()  # the chains end with their next draw, not with their last
+            raise
+    states = {
+        name: np.stack([result.states[name] for result in results]) for name in results[0].states
+    }
+    posterior = {
+        "alpha": states["mu_beta"] + states["mu_gamma"],
+        "delta": states["mu_beta"] - states["mu_gamma"],
+        "mu_beta": states["mu_beta"],
+        "mu_gamma": states["mu_gamma"],
+        "phi_beta": np.exp(states["log_phi_beta"]),
+        "phi_gamma": np.exp(states["log_phi_gamma"]),
+        "beta": states["beta"],
+        "gamma": states["gamma"],
+    }
+    acceptance = {
+        "acceptance_beta": np.stack([r.acceptance.accepted_beta for r in results]),
+        "acceptance_gamma": np.stack([r.acceptance.accepted_gamma for r in results]),
+    }
+    if sampling.family != "poisson":
+        posterior["r"] = np.exp(-2.0 * states["log_cv"])
+        acceptance["acceptance_r"] = np.stack([r.acceptance.accepted_cv for r in results])
+    return Part(groups, posterior, acceptance)
 
 
 def _batches(cells: Layout) -> list[np.ndarray]:
