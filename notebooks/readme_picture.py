@@ -38,7 +38,7 @@ end = result.margins["true"].max()
 middle.plot([0, end], [0, end], color="0.5", lw=0.8)
 middle.set(xlabel="true", ylabel="synthetic", title="Totals of the small cells by area")
 middle.legend(frameon=False)
-names = ["guess without\nthe release", "believe the\nrelease", "R_all", "R_unq"]
+names = ["blind\nguess", "believe the\nrelease", "R_all", "R_unq"]
 shares = [
     result.risk.r_all.baseline,
     result.risk.believes_release,
