@@ -5,6 +5,7 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from bayes_sdc.diagnostics import Check, Verdict
+from bayes_sdc.flows.intruder import released_counts
 from bayes_sdc.flows.table import FlowTable
 
 ORDER_LOOK, ORDER_FAIL = 0.2, 0.5
@@ -27,6 +28,24 @@ def leaks(table: FlowTable) -> list[Check]:
     return [_order(table), _columns(table), _left(table)]
 
 
+def unchanged(table: FlowTable, release: pd.DataFrame) -> Check:
+    """Check that the release is not the table itself, as when every count is at one bound.
+
+    Parameters
+    ----------
+    table : FlowTable
+        The table that was fitted.
+    release : DataFrame
+        What :func:`bayes_sdc.flows.synthesis.synthesize` returned.
+    """
+    kept = (released_counts(table, release) == table.cells["y"].to_numpy()).all(axis=0)
+    return Check(
+        "release differs",
+        "fail" if kept.all() else "pass",
+        f"{int((~kept).sum())} of {len(kept)} small counts differ from the true ones in a data set",
+    )
+
+
 def _order(table: FlowTable) -> Check:
     """A file sorted by count gives the rank of every small count, even when the count is gone."""
     cells = table.cells.sort_values("row")
@@ -41,8 +60,7 @@ def _order(table: FlowTable) -> Check:
             sizes, correlations = np.array(within).T
             mean = float(np.average(correlations, weights=sizes))
             found[f"rows of one {side}"] = (mean, int(sizes.sum()))
-    # four standard errors, so that the chance order of a small table does not count
-    found = {name: (r if r**2 * n > 16.0 else 0.0, n) for name, (r, n) in found.items()}
+    found = {name: (r if _beyond_chance(r, n) else 0.0, n) for name, (r, n) in found.items()}
     where = max(found, key=lambda name: abs(found[name][0]))
     value = found[where][0]
     return Check(
@@ -55,7 +73,7 @@ def _order(table: FlowTable) -> Check:
 
 def _columns(table: FlowTable) -> Check:
     """A copy, a share or a rate of the count in another column gives it away."""
-    protected = {table.origin, table.destination, table.count, *table.groups}
+    protected = {table.origin, table.destination, table.count}
     rows = table.cells["row"].to_numpy()
     count = table.cells["y"].reset_index(drop=True)
     worst, name = 0.0, ""
@@ -63,7 +81,7 @@ def _columns(table: FlowTable) -> Check:
         if column in protected or not len(rows):
             continue
         value = _strength(table.frame[column].iloc[rows].reset_index(drop=True), count)
-        if value**2 * len(rows) <= 16.0:  # four standard errors, as above
+        if not _beyond_chance(value, len(rows)):
             continue
         if value > worst:
             worst, name = value, str(column)
@@ -87,7 +105,7 @@ def _strength(column: pd.Series, count: pd.Series) -> float:
             return 1.0
     numbers = pd.to_numeric(text, errors="coerce")
     known = numbers.notna().to_numpy()
-    if known.mean() < 0.9:
+    if known.mean() < 0.25:
         return 0.0
     return abs(_rank_correlation(numbers[known], count[known]))
 
@@ -116,6 +134,11 @@ def _rank_correlation(x: pd.Series | np.ndarray, y: pd.Series | np.ndarray) -> f
     if np.ptp(x_ranks) == 0 or np.ptp(y_ranks) == 0:
         return 0.0
     return float(np.corrcoef(x_ranks, y_ranks)[0, 1])
+
+
+def _beyond_chance(correlation: float, n: int) -> bool:
+    """Four standard errors; in a table too small for that, an order that is all but perfect."""
+    return correlation**2 * n > 16.0 or (n >= 6 and abs(correlation) > 0.95)
 
 
 def _verdict(value: float, look: float, fail: float) -> Verdict:

@@ -32,6 +32,7 @@ def open_run(out: Path) -> RunFolder:
         If the folder cannot be written, or holds files that no run wrote.
     """
     run = RunFolder(out, out / "release", out / "confidential")
+    results_of_earlier_run(run)
     try:
         run.release.mkdir(parents=True, exist_ok=True)
         run.confidential.mkdir(mode=0o700, exist_ok=True)
@@ -43,7 +44,6 @@ def open_run(out: Path) -> RunFolder:
         raise InputError(
             f"{out}: cannot write there ({error.strerror}); choose another folder with --out"
         ) from None
-    results_of_earlier_run(run)
     return run
 
 
@@ -60,7 +60,8 @@ def results_of_earlier_run(run: RunFolder) -> list[Path]:
     if record.exists():
         written = json.loads(record.read_text(encoding="utf-8")).get("written", [])
     ours = {run.root / name for name in written} | {run.confidential / ".gitignore"}
-    there = [p for folder in (run.release, run.confidential) for p in folder.iterdir()]
+    folders = [folder for folder in (run.release, run.confidential) if folder.is_dir()]
+    there = [p for folder in folders for p in folder.iterdir()]
     foreign = [p for p in there if p not in ours and p != run.resume]
     if foreign:
         raise InputError(

@@ -12,10 +12,10 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.flows.fit import fit_flows
 from bayes_sdc.flows.intruder import intruder_risk, repeat_risk
 from bayes_sdc.flows.risk import UNIQUE, IntruderRisk
-from bayes_sdc.flows.synthesis import synthesize
+from bayes_sdc.flows.synthesis import refuse_column_named_dataset, synthesize
 from bayes_sdc.flows.table import FlowTable
 from bayes_sdc.flows.utility import margins
-from bayes_sdc.leaks import leaks
+from bayes_sdc.leaks import leaks, unchanged
 from bayes_sdc.seeds import seed_sequence
 
 
@@ -116,7 +116,9 @@ def protect_flows(
     >>> [check.name for check in result.checks][:2]
     ['convergence', 'divergences']
     """
-    _check(datasets=datasets, releases=releases, draws=draws * chains, unique=unique)
+    if datasets > 1:
+        refuse_column_named_dataset(table)
+    _check(datasets=datasets, releases=releases, draws=max(draws * chains, 1), unique=unique)
     seed_sequence(seed)  # refuses a seed that is none
     if table.n_small == 0:
         release = synthesize(table, xr.DataTree(), datasets=datasets, seed=seed)
@@ -172,7 +174,11 @@ def protect_flows(
         margins=margins(table, release),
         risk=risk,
         repeats=repeats,
-        checks=[*diagnostics.checks(groups, predictive, risk), *leaks(table)],
+        checks=[
+            *diagnostics.checks(groups, predictive, risk),
+            unchanged(table, release),
+            *leaks(table),
+        ],
         seconds=seconds,
     )
 

@@ -24,8 +24,8 @@ LOW_RANK = {
     "adaptation": "low_rank",
     "mass_matrix_eigval_cutoff": 3.0,
     "mass_matrix_gamma": 1e-3,
-    "target_accept": 0.8,
 }
+CAREFUL_BELOW = 200  # cells; with fewer, a scale may be near zero and large steps diverge
 VARIABLES = [
     "alpha", "delta", "mu_beta", "mu_gamma", "phi_beta", "phi_gamma", "beta", "gamma",
 ]  # fmt: skip
@@ -143,7 +143,6 @@ def sample_groups(
                     offset=padded["offset"],
                 )
                 compiled = nutpie.compile_pymc_model(model, var_names=variables)
-            large = len(members.y) >= LOW_RANK_FROM
             background = nutpie.sample(
                 compiled.with_data(**padded),
                 draws=draws,
@@ -151,7 +150,8 @@ def sample_groups(
                 chains=chains,
                 cores=cores,
                 seed=seed_of(cells.groups[group]),
-                **(LOW_RANK if large else {"adaptation": "diag", "target_accept": 0.9}),
+                target_accept=0.95 if len(members.y) < CAREFUL_BELOW else 0.8,
+                **(LOW_RANK if len(members.y) >= LOW_RANK_FROM else {"adaptation": "diag"}),
                 progress_bar=False,
                 save_warmup=False,
                 blocking=False,

@@ -68,10 +68,8 @@ def synthesize(
     """
     if datasets < 1:
         raise InputError(f"datasets must be at least 1; it is {datasets}")
-    if datasets > 1 and "dataset" in table.frame.columns:
-        raise InputError(
-            "the table has a column 'dataset', which several data sets are numbered in; rename it"
-        )
+    if datasets > 1:
+        refuse_column_named_dataset(table)
     frames = []
     if table.n_small == 0:
         frames = [table.frame.copy() for _ in range(datasets)]
@@ -94,6 +92,15 @@ def synthesize(
     for number, frame in enumerate(frames, start=1):
         frame.insert(0, "dataset", number)
     return pd.concat(frames, ignore_index=True)
+
+
+def refuse_column_named_dataset(table: FlowTable) -> None:
+    """Several data sets are numbered in a column of that name."""
+    if "dataset" in table.frame.columns:
+        raise InputError(
+            f"{table.source}: has a column 'dataset', in which several data sets are numbered; "
+            "rename it"
+        )
 
 
 class Rates(NamedTuple):

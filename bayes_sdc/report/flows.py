@@ -45,7 +45,10 @@ MEASURES = {
 }
 
 SECTIONS = {  # id: title, names of its checks
-    "input": ("Input and rules", ("order of rows", "other columns", "small counts left")),
+    "input": (
+        "Input and rules",
+        ("release differs", "order of rows", "other columns", "small counts left"),
+    ),
     "convergence": ("Convergence", ("convergence", "divergences", "small groups")),
     "fit": ("Fit to the counts", ("fit to the counts",)),
     "margins": ("Totals by area", ()),
@@ -67,6 +70,8 @@ PUBLIC_REASONS = {
     ("fit to the counts", "pass"): "The model reproduces how common each small count is.",
     ("fit to the counts", "look"): "The model misses how common some small counts are.",
     ("importance weights", "pass"): "The weights behind the probabilities are reliable.",
+    ("release differs", "pass"): "The released small counts are not the true ones.",
+    ("release differs", "fail"): "The released small counts are the true ones: do not release.",
     ("order of rows", "pass"): "The order of the rows does not follow the small counts.",
     ("order of rows", "look"): "The order of the rows may tell something about the small counts.",
     ("order of rows", "fail"): "The order of the rows tells the small counts: do not release.",

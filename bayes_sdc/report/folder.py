@@ -53,8 +53,21 @@ def write_flows(run: RunFolder, result: Protection, call: Mapping[str, Any]) -> 
         audience: render_flows(result, audience=audience, call=call)
         for audience in ("internal", "external")
     }
-    for path in results_of_earlier_run(run):
-        path.unlink()
+    release = run.release / f"{stem}_synthetic{table.dialect.suffix}"
+    names = [
+        "posterior.nc",
+        *(f"{name}.csv" for name in _tables(result)),
+        "report.html",
+        "run.json",
+    ]
+    planned = [run.release / "report.html", release, *(run.confidential / name for name in names)]
+    earlier = results_of_earlier_run(run)
+    # first of all, so that after a crash the folder still knows whose files these are
+    record = {"written": sorted(str(p.relative_to(run.root)) for p in {*planned, *earlier})}
+    write_json(run.confidential / "run.json", record, private=True)
+    for path in earlier:
+        if path.name != "run.json":
+            path.unlink()
     written = []
 
     def confidential(name: str, content: bytes) -> None:
@@ -70,7 +83,6 @@ def write_flows(run: RunFolder, result: Protection, call: Mapping[str, Any]) -> 
         for name, frame in _tables(result).items():
             confidential(f"{name}.csv", frame.to_csv(lineterminator="\n").encode())
     confidential("report.html", reports["internal"].encode())
-    release = run.release / f"{stem}_synthetic{table.dialect.suffix}"
     public = [run.release / "report.html", release]
     written.append(run.confidential / "run.json")
     record = _record(result, call)
