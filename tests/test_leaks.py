@@ -7,7 +7,7 @@ import pytest
 from bayes_sdc import read_flows
 from bayes_sdc.diagnostics import Check
 from bayes_sdc.flows.simulate import simulate_flows
-from bayes_sdc.leaks import leaks
+from bayes_sdc.leaks import leaks, unchanged
 
 
 def checks(frame: pd.DataFrame, **bounds: int) -> dict[str, Check]:
@@ -67,3 +67,51 @@ def test_small_counts_that_stay_are_said(frame):
     below = checks(frame, low=3)["small counts left"]
     assert below.verdict == "fail"
     assert str(int((frame["count"].between(1, 2) & ~own).sum())) in below.reason
+
+
+def tiny() -> pd.DataFrame:
+    """Sixteen small cells, in an order that says nothing."""
+    rng = np.random.default_rng(2)
+    pairs = [(o, d) for o in "abcd" for d in "wxyz"]
+    return pd.DataFrame(
+        {
+            "origin": [o for o, _ in pairs],
+            "destination": [d for _, d in pairs],
+            "count": rng.permutation(np.resize(np.arange(1, 10), 16)),
+        }
+    )
+
+
+def test_small_tables_are_checked_too():
+    # else a table of sixteen cells may be sorted by count, or carry a copy of it
+    assert checks(tiny())["order of rows"].verdict == "pass"
+    assert checks(tiny().sort_values("count"))["order of rows"].verdict == "fail"
+    assert checks(tiny().assign(x=tiny()["count"]))["other columns"].verdict == "fail"
+
+
+def test_copy_with_gaps_must_not_leave(frame):
+    gaps = frame["count"].where(np.arange(len(frame)) % 5 > 0)
+    assert checks(frame.assign(x=gaps))["other columns"].verdict == "fail"
+
+
+def test_group_column_made_from_the_count_must_not_leave(frame):
+    table = read_flows(
+        frame.assign(g=frame["count"].clip(upper=10)),
+        origin="origin",
+        destination="destination",
+        count="count",
+        groups="g",
+    )
+    found = {check.name: check for check in leaks(table)}
+    assert found["other columns"].verdict == "fail"
+
+
+def test_release_that_is_the_table_must_not_leave(frame):
+    # else a table of ones alone comes back as it is, and nothing says so
+    table = read_flows(frame, origin="origin", destination="destination", count="count")
+    assert unchanged(table, table.frame).verdict == "fail"
+    other = table.frame.copy()
+    row = table.cells["row"].iloc[0]
+    other.loc[other.index[row], "count"] = 10 - other["count"].iloc[row]
+    other.loc[other.index[row], "count"] += int(other["count"].iloc[row] == 5)
+    assert unchanged(table, other).verdict == "pass"
