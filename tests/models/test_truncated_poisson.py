@@ -239,9 +239,9 @@ def test_identified_form_has_the_density_of_the_paper(prior):
         on_unused_input="ignore",
         mode="FAST_COMPILE",
     )
-    weight = {  # of the centred form: cells / (cells + 5)
-        "beta": np.bincount(ORIGIN) / (np.bincount(ORIGIN) + 5),
-        "gamma": np.bincount(DESTINATION) / (np.bincount(DESTINATION) + 5),
+    weight = {  # of the centred form: cells / (cells + 30)
+        "beta": np.bincount(ORIGIN) / (np.bincount(ORIGIN) + 30),
+        "gamma": np.bincount(DESTINATION) / (np.bincount(DESTINATION) + 30),
     }
     rng = np.random.default_rng(8)
     for _ in range(5):
