@@ -54,40 +54,33 @@ def write_flows(run: RunFolder, result: Protection, call: Mapping[str, Any]) -> 
         for audience in ("internal", "external")
     }
     release = run.release / f"{stem}_synthetic{table.dialect.suffix}"
-    names = [
-        "posterior.nc",
-        *(f"{name}.csv" for name in _tables(result)),
-        "report.html",
-        "run.json",
-    ]
-    planned = [run.release / "report.html", release, *(run.confidential / name for name in names)]
+    public = [run.release / "report.html", release]
+    tables = _tables(result)
+    names = [f"{name}.csv" for name in tables] + ["report.html", "run.json"]
+    if result.posterior is not None:
+        names.insert(0, "posterior.nc")
+    written = [run.confidential / name for name in names]
     earlier = results_of_earlier_run(run)
+    ours = [str(path.relative_to(run.root)) for path in [*written, *public]]
     # first of all, so that after a crash the folder still knows whose files these are
-    record = {"written": sorted(str(p.relative_to(run.root)) for p in {*planned, *earlier})}
-    write_json(run.confidential / "run.json", record, private=True)
+    old = [str(path.relative_to(run.root)) for path in earlier]
+    write_json(run.confidential / "run.json", {"written": [*ours, *old]}, private=True)
     for path in earlier:
         if path.name != "run.json":
             path.unlink()
-    written = []
-
-    def confidential(name: str, content: bytes) -> None:
-        written.append(run.confidential / name)
-        write_bytes(written[-1], content, private=True)
-
     if result.posterior is not None:
         posterior = result.posterior
-        written.append(run.confidential / "posterior.nc")
         write_atomically(
-            written[-1], lambda p: posterior.to_netcdf(p, engine="h5netcdf"), private=True
+            run.confidential / "posterior.nc",
+            lambda p: posterior.to_netcdf(p, engine="h5netcdf"),
+            private=True,
         )
-        for name, frame in _tables(result).items():
-            confidential(f"{name}.csv", frame.to_csv(lineterminator="\n").encode())
-    confidential("report.html", reports["internal"].encode())
-    public = [run.release / "report.html", release]
-    written.append(run.confidential / "run.json")
-    record = _record(result, call)
-    record["written"] = [str(path.relative_to(run.root)) for path in [*written, *public]]
-    write_json(written[-1], record, private=True)
+    for name, frame in tables.items():
+        content = frame.to_csv(lineterminator="\n").encode()
+        write_bytes(run.confidential / f"{name}.csv", content, private=True)
+    write_text(run.confidential / "report.html", reports["internal"], private=True)
+    record = {**_record(result, call), "written": ours}
+    write_json(run.confidential / "run.json", record, private=True)
     # the release last: there is none without the record of how it was made
     write_text(public[0], reports["external"])
     table.write(result.release, release)
