@@ -1,12 +1,14 @@
 """Verdicts on a posterior and on what was made of it, as data for console, report and tests."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import arviz_stats
 import numpy as np
 import pandas as pd
 import xarray as xr
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from bayes_sdc.flows import counts
 from bayes_sdc.flows.layout import layout
@@ -22,8 +24,10 @@ RHAT_LIMIT = 1.01  # Vehtari, Gelman, Simpson, Carpenter and Buerkner 2021
 ESS_LIMIT = 400.0  # 100 a chain for four chains, same source
 RHAT_FAIL, ESS_FAIL = 1.05, 100.0
 SMALL_GROUP = 10  # cells; with fewer, or with one area on a side, the prior decides
-MISFIT_LIMIT = 0.15  # relative error of the share of a count
+MISFIT_LIMIT, MISFIT_FAIL = 0.15, 0.3  # relative error of the share of a count
+DISPERSION_LIMIT, DISPERSION_FAIL = 0.1, 0.25  # distance from 1
 PREDICTIVE_DRAWS = 200
+NATION = "(national distribution)"  # row of the pooled prior's parameters among the groups
 EFFECTS_AT_A_TIME = 500  # between two updates of the progress
 
 
@@ -57,12 +61,17 @@ def group_diagnostics(posterior: xr.DataTree) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        By group: ``cells``, ``origins``, ``destinations``, ``parameters`` (alpha, phi_beta,
-        phi_gamma, r, and the deviations of beta and gamma from their means, which the data inform),
-        ``rhat`` (largest, rank-normalised split R-hat), ``ess`` (smallest of bulk and tail ESS),
-        ``worst`` (the parameter with the largest R-hat), ``rhat_above`` and ``ess_below``
-        (numbers of parameters beyond 1.01 and 400), ``divergences``, ``by_prior`` (fewer than ten
-        cells, or one area on a side: the prior decides) and ``verdict``.
+        By group, and for the national distribution of the pooled prior: ``cells``, ``origins``,
+        ``destinations``, ``blocks`` (parts of the group that share no area: the prior
+        decides their levels relative to each other), ``parameters``
+        (alpha, phi_beta, phi_gamma, r, coefficients, and the deviations of beta and gamma from
+        their means, which the data inform), ``rhat`` (largest, rank-normalised split R-hat),
+        ``ess`` (smallest of bulk and tail ESS), ``worst`` (the parameter with the largest R-hat),
+        ``rhat_above`` and ``ess_below`` (numbers of parameters beyond 1.01 and 400),
+        ``divergences``, ``at_bound`` (effects all of whose counts are the smallest, or all
+        the largest: how far beyond them the rate lies, the prior decides), ``by_prior`` (fewer than
+        ten cells, one area on a side, or all counts at one bound: the prior decides the rates) and
+        ``verdict``.
 
     References
     ----------
@@ -71,13 +80,15 @@ def group_diagnostics(posterior: xr.DataTree) -> pd.DataFrame:
     data = posterior["constant_data"].to_dataset()
     groups = data["group"].to_numpy()
     parameters = _parameters(posterior)
+    pooled = "national_mean" in posterior["posterior"]
     by_group = parameters.groupby("group")
     worst = parameters.loc[by_group["rhat"].idxmax()].set_index("group")["name"]
     frame = pd.DataFrame(
         {
-            "cells": np.bincount(data["group_index"], minlength=len(groups)),
-            "origins": np.bincount(data["group_of_origin"], minlength=len(groups)),
-            "destinations": np.bincount(data["group_of_destination"], minlength=len(groups)),
+            "cells": _sizes(data["group_index"], len(groups), pooled),
+            "origins": _sizes(data["group_of_origin"], len(groups), pooled),
+            "destinations": _sizes(data["group_of_destination"], len(groups), pooled),
+            **_undecided(posterior, pooled),
             "parameters": by_group.size(),
             "rhat": by_group["rhat"].max(),
             "ess": by_group["ess"].min(),
@@ -87,12 +98,18 @@ def group_diagnostics(posterior: xr.DataTree) -> pd.DataFrame:
         }
     )
     statistics = posterior["sample_stats"].to_dataset()
+    frame["divergences"] = 0
     if "diverging" in statistics:
-        frame["divergences"] = statistics["diverging"].sum(["chain", "draw"]).to_numpy()
-    else:
-        frame["divergences"] = 0
+        divergences = statistics["diverging"].sum(["chain", "draw"])
+        if pooled:  # sampled as one model: the divergences are those of the whole
+            frame.loc[len(groups), "divergences"] = int(divergences.sum())
+        else:
+            frame["divergences"] = divergences.to_numpy()
     frame["by_prior"] = (
-        (frame["cells"] < SMALL_GROUP) | (frame["origins"] == 1) | (frame["destinations"] == 1)
+        (frame["cells"] < SMALL_GROUP)
+        | (frame["origins"] == 1)
+        | (frame["destinations"] == 1)
+        | (frame["at_bound"] == frame["origins"] + frame["destinations"])
     )
     fail = (frame["rhat"] > RHAT_FAIL) | (frame["ess"] < ESS_FAIL)
     look = (
@@ -102,8 +119,38 @@ def group_diagnostics(posterior: xr.DataTree) -> pd.DataFrame:
         | frame["by_prior"]
     )
     frame["verdict"] = np.select([fail, look], ["fail", "look"], "pass")
-    frame.index = pd.Index(groups, name="group")
+    frame.index = pd.Index([*groups, *([NATION] if pooled else [])], name="group")
     return frame.sort_values(["rhat", "ess"], ascending=[False, True])
+
+
+def _sizes(index: np.ndarray | xr.DataArray, groups: int, pooled: bool) -> np.ndarray:
+    """How many of something each group has, and with the pooled prior all groups together."""
+    sizes = np.bincount(index, minlength=groups)
+    return np.append(sizes, sizes.sum()) if pooled else sizes
+
+
+def _undecided(posterior: xr.DataTree, pooled: bool) -> dict[str, np.ndarray]:
+    """Number of blocks of each group, and of effects with all counts at one bound."""
+    data = posterior["constant_data"].to_dataset()
+    y = posterior["observed_data"]["y"].to_numpy()
+    origins, destinations = data.sizes["origin_effect"], data.sizes["destination_effect"]
+    effects = origins + destinations
+    index = np.stack(
+        [data["origin_index"].to_numpy(), origins + data["destination_index"].to_numpy()]
+    )
+    edges = coo_array((np.ones(len(y)), index), shape=(effects, effects))
+    blocks, block = connected_components(edges, directed=False)
+    group = np.concatenate([data["group_of_origin"], data["group_of_destination"]])
+    group_of_block = np.empty(blocks, np.int64)
+    group_of_block[block] = group
+    cells = np.bincount(index.ravel(), minlength=effects)
+    at_bound = np.zeros(effects, dtype=bool)
+    for bound in (0, int(data["upper"])):
+        here = np.tile(y == bound, 2).astype(float)
+        at_bound |= np.bincount(index.ravel(), here, effects) == cells
+    groups = data.sizes["group"]
+    found = {"blocks": group_of_block, "at_bound": group[at_bound]}
+    return {name: _sizes(of, groups, pooled) for name, of in found.items()}
 
 
 def _identified(draws: xr.Dataset, data: xr.Dataset) -> xr.Dataset:
@@ -118,8 +165,12 @@ def _identified(draws: xr.Dataset, data: xr.Dataset) -> xr.Dataset:
         "gamma - mu_gamma": draws["gamma"]
         - means["mu_gamma"].isel(group=data["group_of_destination"]),
     }
-    names = [name for name in ("alpha", "phi_beta", "phi_gamma", "r") if name in draws]
-    return draws[names].assign(deviations)
+    names = ["alpha", "phi_beta", "phi_gamma", "r", "national_mean", "national_sd"]
+    identified = draws[[name for name in names if name in draws]].assign(deviations)
+    if "coefficient" in draws:
+        for name, values in draws["coefficient"].groupby("covariate", squeeze=False):
+            identified[f"coefficient of {name}"] = values.isel(covariate=0, drop=True)
+    return identified
 
 
 def _parameters(posterior: xr.DataTree) -> pd.DataFrame:
@@ -131,6 +182,7 @@ def _parameters(posterior: xr.DataTree) -> pd.DataFrame:
         "origin_effect": data["group_of_origin"].to_numpy(),
         "destination_effect": data["group_of_destination"].to_numpy(),
     }
+    group_of["parameter"] = np.full(draws.sizes.get("parameter", 0), draws.sizes["group"])
     total = sum(int(variable.size) for variable in draws.isel(chain=0, draw=0).data_vars.values())
     rows = []
     with Progress(total, f"diagnostics of {total} parameters") as progress:
@@ -213,29 +265,56 @@ def predictive_counts(table: FlowTable, posterior: xr.DataTree, *, seed: int) ->
     )
 
 
-def dispersion(table: FlowTable, posterior: xr.DataTree) -> float:
-    """Pearson dispersion of the small counts about the model's means; 1 when the model fits.
+class Dispersion(NamedTuple):
+    """Pearson dispersion of the small counts about the model's means."""
+
+    value: float  # mean over posterior draws; 1 when the model fits
+    lower: float  # central 95 % of the same for replicated tables
+    upper: float
+
+
+def dispersion(table: FlowTable, posterior: xr.DataTree, *, seed: int) -> Dispersion:
+    """Compare the scatter of the small counts with what the model allows.
+
+    Parameters
+    ----------
+    table : FlowTable
+        The table that was fitted.
+    posterior : xarray.DataTree
+        Its posterior.
+    seed : int
+        Seed of the replicated tables.
 
     Returns
     -------
-    float
-        Mean over cells and posterior draws of (y - mean)^2 / variance, at least 0.
+    Dispersion
+        Mean over cells and posterior draws of (y - mean)^2 / variance, at least 0, and the
+        interval in which it lies for tables that the model made.
+
+    References
+    ----------
+    Gelman, Meng and Stern 1996, Statistica Sinica 6, 733-807.
     """
     cells = layout(table)
     rates = rates_by_draw(posterior)
+    rng = generator(seed, "dispersion")
     values = np.arange(cells.upper + 1.0)
-    total = 0.0
-    draws = np.linspace(0, rates.n_draws - 1, min(50, rates.n_draws)).astype(int)
-    for draw in draws:
+    observed, replicated = [], []
+    for draw in spread_draws(rng, rates.n_draws, min(PREDICTIVE_DRAWS, rates.n_draws)):
         log_rate, rungs = rates.at(cells, int(draw))
         probabilities = counts.probabilities(log_rate, cells.group, rungs)
         mean = probabilities @ values
-        variance = probabilities @ values**2 - mean**2
-        total += float(np.mean((cells.y - mean) ** 2 / np.maximum(variance, 1e-12)))
-    return total / len(draws)
+        variance = np.maximum(probabilities @ values**2 - mean**2, 1e-12)
+        replica = counts.draw(log_rate, cells.group, rungs, rng.random(len(log_rate)))
+        observed.append(np.mean((cells.y - mean) ** 2 / variance))
+        replicated.append(np.mean((replica - mean) ** 2 / variance))
+    lower, upper = np.quantile(replicated, [0.025, 0.975])
+    return Dispersion(float(np.mean(observed)), float(lower), float(upper))
 
 
-def checks(groups: pd.DataFrame, predictive: pd.DataFrame, risk: IntruderRisk) -> list[Check]:
+def checks(
+    groups: pd.DataFrame, predictive: pd.DataFrame, dispersion: Dispersion, risk: IntruderRisk
+) -> list[Check]:
     """Turn the numbers into verdicts.
 
     Parameters
@@ -244,25 +323,28 @@ def checks(groups: pd.DataFrame, predictive: pd.DataFrame, risk: IntruderRisk) -
         From :func:`group_diagnostics`.
     predictive : DataFrame
         From :func:`predictive_counts`.
+    dispersion : Dispersion
+        From :func:`dispersion`.
     risk : IntruderRisk
         From :func:`bayes_sdc.flows.intruder.intruder_risk`.
 
     Returns
     -------
     list of Check
-        Convergence, divergences, small groups, fit to the counts, importance weights.
+        Convergence, divergences, small groups, fit to the counts, dispersion, importance weights.
     """
     return [
         _convergence(groups),
         _divergences(groups),
         _small(groups),
         _fit(predictive),
+        _dispersed(dispersion),
         _weights(risk),
     ]
 
 
 def _convergence(groups: pd.DataFrame) -> Check:
-    n, total = len(groups), int(groups["parameters"].sum())
+    n, total = _number(groups), int(groups["parameters"].sum())
     above, below = int(groups["rhat_above"].sum()), int(groups["ess_below"].sum())
     bad = int(((groups["rhat_above"] > 0) | (groups["ess_below"] > 0)).sum())
     failed = int(((groups["rhat"] > RHAT_FAIL) | (groups["ess"] < ESS_FAIL)).sum())
@@ -276,6 +358,11 @@ def _convergence(groups: pd.DataFrame) -> Check:
     )
 
 
+def _number(groups: pd.DataFrame) -> int:
+    """Number of groups, the row of the national distribution left out."""
+    return int((groups.index != NATION).sum())
+
+
 def _divergences(groups: pd.DataFrame) -> Check:
     with_any = int((groups["divergences"] > 0).sum())
     return Check(
@@ -286,12 +373,18 @@ def _divergences(groups: pd.DataFrame) -> Check:
 
 
 def _small(groups: pd.DataFrame) -> Check:
-    n = int(groups["by_prior"].sum())
+    own = groups[groups.index != NATION]
+    n, split = int(own["by_prior"].sum()), own["blocks"] > 1
     return Check(
         "small groups",
         "look" if n else "pass",
-        f"{n} of {len(groups)} groups have fewer than {SMALL_GROUP} small cells, or one origin or "
-        "one destination: their rates are decided by the prior",
+        f"{n} of {len(own)} groups have fewer than {SMALL_GROUP} small cells, one origin or one "
+        "destination, or all counts at one bound: their rates are decided by the prior; "
+        f"{int(split.sum())} groups fall into separate blocks ({int(own['blocks'][split].sum())} "
+        "together), whose levels relative to each other are decided by the prior; so is how far "
+        f"beyond the bound {int(own['at_bound'].sum())} of "
+        f"{int((own['origins'] + own['destinations']).sum())} effects lie, all of whose counts are "
+        "the smallest or all the largest",
     )
 
 
@@ -305,10 +398,29 @@ def _fit(predictive: pd.DataFrame) -> Check:
     found = ", ".join(f"{count} ({error:+.0%})" for count, error in missed.items())
     return Check(
         "fit to the counts",
-        "look" if len(missed) else "pass",
+        "fail"
+        if (missed[np.isfinite(missed)].abs() > MISFIT_FAIL).any()
+        else "look"
+        if len(missed)
+        else "pass",
         f"{len(missed)} of {len(predictive)} counts are predicted with a relative error above "
         f"{MISFIT_LIMIT:.0%} and lie outside the 95 % predictive interval"
-        + (f": {found}" if found else ""),
+        + (f": {found}; the release has too many or too few of them" if found else ""),
+    )
+
+
+def _dispersed(found: Dispersion) -> Check:
+    outside = not found.lower <= found.value <= found.upper
+    away = abs(found.value - 1.0) if outside else 0.0
+    verdict: Verdict = (
+        "fail" if away > DISPERSION_FAIL else "look" if away > DISPERSION_LIMIT else "pass"
+    )
+    return Check(
+        "dispersion",
+        verdict,
+        f"Pearson dispersion of the small counts is {found.value:.2f}, {found.lower:.2f} to "
+        f"{found.upper:.2f} (95 %) in tables that the model made; beyond 1 the counts scatter more "
+        "than the model allows",
     )
 
 

@@ -9,7 +9,8 @@ follow a Poisson distribution truncated to ``0..upper``,
 
 with :math:`\beta_i \sim N(\mu_\beta, 1/\phi_\beta)`, :math:`\gamma_j \sim N(\mu_\gamma,
 1/\phi_\gamma)` and independent :math:`\mu_\beta, \mu_\gamma \sim N(0, \sigma_\mu^2)`.
-One model serves one pair of an origin state and a destination state.
+One model serves one pair of an origin state and a destination state, called a group; with the
+``pooled`` prior all groups make one model.
 
 Families. ``poisson`` is the paper's. Real tables are over-dispersed given the effects, so
 ``negative-binomial`` puts a gamma-distributed effect of mean 1 on each cell: the negative binomial
@@ -20,7 +21,11 @@ with mean :math:`\lambda` and size :math:`r`, truncated to the same support,
     \left( \frac{\lambda_{ij}}{\lambda_{ij} + r} \right)^{y}.
 
 Its free parameter is the coefficient of variation of the cell effects, :math:`cv = r^{-1/2}`,
-one a group, with a half-normal prior: 0 is the Poisson model.
+one a group: 0 is the Poisson model.
+
+Covariates. Known standardised properties of the pairs may enter the log rate,
+:math:`\log \lambda_{ij} = \beta_i + \gamma_j + x_{ij}' \omega`, with coefficients of each group:
+distance, populations, contiguity, what gravity models of migration use.
 
 Identified form. The data see only :math:`\beta_i + \gamma_j`, so the model is written with
 :math:`\alpha = \mu_\beta + \mu_\gamma`, :math:`\delta = \mu_\beta - \mu_\gamma`, which are
@@ -36,7 +41,13 @@ Priors (:data:`PRIORS`):
     origin or one destination the deviations are then Student t with 0.02 degrees of freedom and no
     sampler explores them: such groups are flagged by the diagnostics.
 ``weak``
-    :math:`\phi^{-1/2} \sim HalfNormal(1)`, :math:`\sigma_\mu = 1.5`: usable at every size.
+    :math:`\phi^{-1/2}, cv \sim HalfNormal(1)`, :math:`\sigma_\mu = 1.5`: usable at every size.
+``pooled``
+    :math:`(\alpha, \log \phi_\beta^{-1/2}, \log \phi_\gamma^{-1/2}, \log cv, \omega)` of the groups
+    are normal about national means, with national standard deviations, all with weak priors of
+    their own. A group with many cells keeps its own values; a tiny one borrows those of the nation.
+    The prior of the log of each national standard deviation is normal, which keeps it off zero:
+    groups that are exactly alike are not believed in.
 
 Printed formulas that are wrong, and corrected here and in the reference sampler: in eq. (1)
 :math:`F_8^{-1}` belongs in the numerator; in steps 1-2 the exponent is :math:`y_{ij}`; step 4 draws
@@ -62,22 +73,35 @@ VERSION = "1"
 
 FAMILIES = ("poisson", "negative-binomial")
 
-#: Hyperpriors by name. ``mu_sd``: standard deviation of mu_beta and mu_gamma. Then either
-#: ``phi_shape`` and ``phi_rate`` (gamma prior of the precision) or ``sd_scale`` (half-normal
-#: prior of the standard deviation). ``cv_scale``: half-normal prior of cv, which the paper's
-#: Poisson model does not have.
+#: Hyperpriors by name. ``mu_sd``: standard deviation of mu_beta and mu_gamma, or of the free
+#: direction delta alone where the prior is pooled. Then either ``phi_shape`` and ``phi_rate``
+#: (gamma prior of the precision) or ``sd_scale`` (half-normal prior of the standard deviation).
+#: ``cv_scale``: half-normal prior of cv, which the paper's Poisson model does not have.
+#: ``coefficient_sd``: normal prior of a covariate's coefficient. Of a pooled prior: mean and
+#: standard deviation of each national mean, median of each national standard deviation
+#: (``_spread``), and the standard deviation of the log of the latter.
 PRIORS: dict[str, dict[str, float]] = {
-    "paper": {"mu_sd": 5.0, "phi_shape": 0.01, "phi_rate": 0.01, "cv_scale": 1.0},
-    "weak": {"mu_sd": 1.5, "sd_scale": 1.0, "cv_scale": 1.0},
-}
+    "paper": {
+        "mu_sd": 5.0, "phi_shape": 0.01, "phi_rate": 0.01, "cv_scale": 1.0, "coefficient_sd": 1.0,
+    },
+    "weak": {"mu_sd": 1.5, "sd_scale": 1.0, "cv_scale": 1.0, "coefficient_sd": 1.0},
+    "pooled": {
+        "mu_sd": 1.5,
+        "alpha_mean": 0.0, "alpha_mean_sd": 2.0, "alpha_spread": 1.0,
+        "log_sd_mean": -0.7, "log_sd_mean_sd": 1.0, "log_sd_spread": 0.3,
+        "log_cv_mean": -0.35, "log_cv_mean_sd": 1.0, "log_cv_spread": 0.3,
+        "coefficient_mean": 0.0, "coefficient_mean_sd": 1.0, "coefficient_spread": 0.3,
+        "national_log_sd_sd": 0.5,
+    },
+}  # fmt: skip
 DEFAULT_PRIOR = "weak"
 DEFAULT_FAMILY = "poisson"
 
 
 def _log_precision(name: str, prior: Mapping[str, float]) -> Any:
-    """Log of the precision of one set of effects, under the gamma or the half-normal prior."""
+    """Log of the precisions of one set of effects, under the gamma or the half-normal prior."""
     if "sd_scale" in prior:
-        sd = pm.HalfNormal(f"sd_{name}", prior["sd_scale"])
+        sd = pm.HalfNormal(f"sd_{name}", prior["sd_scale"], dims="group")
         return -2.0 * pt.log(sd)
     shape, rate = prior["phi_shape"], prior["phi_rate"]
     # Gamma(0.01) draws underflow; log Gamma(a) = log Gamma(a + 1) + log(uniform) / a does not
@@ -91,14 +115,50 @@ def _log_precision(name: str, prior: Mapping[str, float]) -> Any:
         logp=lambda x, a, b: a * (x + pt.log(b)) - b * pt.exp(x) - pt.gammaln(a),
         support_point=lambda rv, size, a, b: pt.zeros_like(rv),
         class_name="LogGamma",
+        dims="group",
     )
 
 
-def _effects(name: str, dim: str, sd: Any, centering: Any) -> Any:
-    """Deviations ~ N(0, sd^2), sampled on a scale between centred (1) and not centred (0)."""
-    weight = pm.Data(f"{dim}_centering", centering, dims=dim)
+def _partly_centred(name: str, dim: str, sd: Any, weight: Any) -> Any:
+    """Draws from N(0, sd^2), sampled on a scale between centred (1) and not centred (0)."""
     raw = pm.Normal(f"{name}_raw", 0.0, sd**weight, dims=dim)
     return raw * sd ** (1.0 - weight)
+
+
+def _group_parameters(
+    prior: Mapping[str, float], family: str, covariates: Sequence[str], cells_of_group: np.ndarray
+) -> dict[str, Any]:
+    """Level, log sds, log cv and coefficients of every group, under any of the priors."""
+    if "national_log_sd_sd" not in prior:
+        parameters = {
+            "alpha": pm.Normal("alpha", 0.0, np.sqrt(2.0) * prior["mu_sd"], dims="group"),
+            "log_sd_beta": _log_precision("beta", prior) / -2.0,
+            "log_sd_gamma": _log_precision("gamma", prior) / -2.0,
+        }
+        if family != "poisson":
+            parameters["log_cv"] = pt.log(pm.HalfNormal("cv", prior["cv_scale"], dims="group"))
+        for name in covariates:
+            parameters[f"coefficient of {name}"] = pm.Normal(
+                f"coefficient of {name}", 0.0, prior["coefficient_sd"], dims="group"
+            )
+        return parameters
+    kinds = {"alpha": "alpha", "log_sd_beta": "log_sd", "log_sd_gamma": "log_sd"}
+    if family != "poisson":
+        kinds["log_cv"] = "log_cv"
+    kinds |= {f"coefficient of {name}": "coefficient" for name in covariates}
+
+    def settings(of: str) -> list[float]:
+        return [prior[f"{kind}_{of}"] for kind in kinds.values()]
+
+    pm.modelcontext(None).add_coord("parameter", list(kinds))
+    mean = pm.Normal("national_mean", settings("mean"), settings("mean_sd"), dims="parameter")
+    spread = np.log(settings("spread"))
+    sd = pm.LogNormal("national_sd", spread, prior["national_log_sd_sd"], dims="parameter")
+    weight = centering(cells_of_group)
+    return {
+        name: mean[k] + _partly_centred(name, "group", sd[k], weight)
+        for k, name in enumerate(kinds)
+    }
 
 
 def centering(cells_per_area: np.ndarray) -> np.ndarray:
@@ -125,11 +185,16 @@ def build(
     upper: int,
     origins: Sequence[str],
     destinations: Sequence[str],
+    groups: Sequence[str] = ("all",),
+    group_of_origin: np.ndarray | None = None,
+    group_of_destination: np.ndarray | None = None,
     family: str = "default",
     prior: str | Mapping[str, float] = "default",
+    covariates: np.ndarray | None = None,
+    covariate_names: Sequence[str] = (),
     offset: np.ndarray | None = None,
 ) -> pm.Model:
-    """Build the model of one group of small cells.
+    """Build the model of the small cells of one group, or of several.
 
     Parameters
     ----------
@@ -140,20 +205,29 @@ def build(
     upper : int
         Largest value of ``y``.
     origins, destinations : sequence of str
-        Codes of the areas.
+        Labels of the effects. An area that occurs in several groups has an effect in each.
+    groups : sequence of str
+        Labels of the groups.
+    group_of_origin, group_of_destination : array of int, optional
+        Position of each effect's group in ``groups``; not needed for one group.
     family : {"default", "poisson", "negative-binomial"}
         Distribution of the counts.
     prior : str or mapping
-        ``"paper"``, ``"weak"``, ``"default"`` (weak), or a mapping like those in :data:`PRIORS`.
+        ``"paper"``, ``"weak"``, ``"pooled"``, ``"default"``, or a mapping like those in
+        :data:`PRIORS`.
+    covariates : array of float, shape (cell, covariate), optional
+        Standardised.
+    covariate_names : sequence of str
+        One for each column of ``covariates``.
     offset : array of float, shape (cell,), optional
         Known addition to the log rate of each cell.
 
     Returns
     -------
     pymc.Model
-        Free variables alpha, delta, a scale for each side, the raw deviations, and cv for the
-        negative binomial; deterministics mu_beta, mu_gamma, phi_beta, phi_gamma, beta, gamma, r;
-        observed y.
+        Deterministics alpha, mu_beta, mu_gamma, phi_beta, phi_gamma and r (group,), beta
+        (origin,), gamma (destination,), coefficient (group, covariate); national_mean and
+        national_sd (parameter,) under the pooled prior; observed y.
 
     Raises
     ------
@@ -169,6 +243,7 @@ def build(
     >>> model = build(
     ...     np.array([0, 2, 1]), np.array([0, 0, 1]), np.array([0, 1, 1]), upper=8,
     ...     origins=["01001", "01003"], destinations=["02013", "02016"],
+    ...     family="poisson", prior="weak",
     ... )
     >>> sorted(v.name for v in model.free_RVs)
     ['alpha', 'beta_raw', 'delta', 'gamma_raw', 'sd_beta', 'sd_gamma']
@@ -176,7 +251,17 @@ def build(
     settings = resolve_prior(prior)
     family = resolve_family(family)
     y = np.asarray(y, dtype=np.int64)
-    coords = {"origin": list(origins), "destination": list(destinations), "cell": range(len(y))}
+    if group_of_origin is None or group_of_destination is None:
+        group_of_origin = np.zeros(len(origins), np.int64)
+        group_of_destination = np.zeros(len(destinations), np.int64)
+    x = np.empty((len(y), 0)) if covariates is None else np.asarray(covariates, np.float64)
+    cells_of_origin = np.bincount(origin_index, minlength=len(origins))
+    cells_of_destination = np.bincount(destination_index, minlength=len(destinations))
+    cells_of_group = np.bincount(group_of_origin, cells_of_origin, len(groups))
+    coords = {
+        "group": list(groups), "origin": list(origins), "destination": list(destinations),
+        "cell": range(len(y)), "covariate": list(covariate_names),
+    }  # fmt: skip
     with pm.Model(coords=coords) as model:
         counts = pm.Data("y_data", y, dims="cell")
         at_origin = pm.Data("origin_index", np.asarray(origin_index, np.int64), dims="cell")
@@ -184,32 +269,45 @@ def build(
             "destination_index", np.asarray(destination_index, np.int64), dims="cell"
         )
         shift = pm.Data("offset", np.zeros(len(y)) if offset is None else offset, dims="cell")
-
-        alpha = pm.Normal("alpha", 0.0, np.sqrt(2.0) * settings["mu_sd"])
-        delta = pm.Normal("delta", 0.0, np.sqrt(2.0) * settings["mu_sd"])
-        mu_beta = pm.Deterministic("mu_beta", (alpha + delta) / 2.0)
-        mu_gamma = pm.Deterministic("mu_gamma", (alpha - delta) / 2.0)
-        log_phi_beta = _log_precision("beta", settings)
-        log_phi_gamma = _log_precision("gamma", settings)
-        pm.Deterministic("phi_beta", pt.exp(log_phi_beta))
-        pm.Deterministic("phi_gamma", pt.exp(log_phi_gamma))
-
-        cells_of_origin = np.bincount(origin_index, minlength=len(origins))
-        cells_of_destination = np.bincount(destination_index, minlength=len(destinations))
-        b = _effects("beta", "origin", pt.exp(-log_phi_beta / 2.0), centering(cells_of_origin))
-        g = _effects(
-            "gamma", "destination", pt.exp(-log_phi_gamma / 2.0), centering(cells_of_destination)
+        of_origin = pm.Data("origin_centering", centering(cells_of_origin), dims="origin")
+        of_destination = pm.Data(
+            "destination_centering", centering(cells_of_destination), dims="destination"
         )
-        pm.Deterministic("beta", mu_beta + b, dims="origin")
-        pm.Deterministic("gamma", mu_gamma + g, dims="destination")
-        log_rate = alpha + b[at_origin] + g[at_destination] + shift
+        parameters = _group_parameters(settings, family, covariate_names, cells_of_group)
+        alpha = parameters["alpha"]
+        if "national_log_sd_sd" in settings:
+            pm.Deterministic("alpha", alpha, dims="group")
+        delta = pm.Normal("delta", 0.0, np.sqrt(2.0) * settings["mu_sd"], dims="group")
+        mu_beta = pm.Deterministic("mu_beta", (alpha + delta) / 2.0, dims="group")
+        mu_gamma = pm.Deterministic("mu_gamma", (alpha - delta) / 2.0, dims="group")
+        pm.Deterministic("phi_beta", pt.exp(-2.0 * parameters["log_sd_beta"]), dims="group")
+        pm.Deterministic("phi_gamma", pt.exp(-2.0 * parameters["log_sd_gamma"]), dims="group")
+
+        sd_b = pt.exp(parameters["log_sd_beta"])[group_of_origin]
+        sd_g = pt.exp(parameters["log_sd_gamma"])[group_of_destination]
+        b = _partly_centred("beta", "origin", sd_b, of_origin)
+        g = _partly_centred("gamma", "destination", sd_g, of_destination)
+        pm.Deterministic("beta", mu_beta[group_of_origin] + b, dims="origin")
+        pm.Deterministic("gamma", mu_gamma[group_of_destination] + g, dims="destination")
+        of_cell = pt.as_tensor(group_of_origin)[at_origin]
+        log_rate = alpha[of_cell] + b[at_origin] + g[at_destination] + shift
+        if covariate_names:
+            coefficient = pm.Deterministic(
+                "coefficient",
+                pt.stack(
+                    [parameters[f"coefficient of {name}"] for name in covariate_names], axis=1
+                ),
+                dims=("group", "covariate"),
+            )
+            values = pm.Data("x", x, dims=("cell", "covariate"))
+            log_rate += (values * coefficient[of_cell]).sum(axis=1)
         likelihood = {"log_rate": log_rate, "upper": upper, "observed": counts, "dims": "cell"}
         if family == "poisson":
             TruncatedPoisson("y", **likelihood)
         else:
-            cv = pm.HalfNormal("cv", settings["cv_scale"])
-            pm.Deterministic("r", cv**-2.0)
-            TruncatedNegativeBinomial("y", kappa=cv**2.0, **likelihood)
+            kappa = pt.exp(2.0 * parameters["log_cv"])
+            pm.Deterministic("r", 1.0 / kappa, dims="group")
+            TruncatedNegativeBinomial("y", kappa=kappa[of_cell], **likelihood)
     return model
 
 

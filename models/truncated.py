@@ -26,7 +26,7 @@ from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_default_op_cache_key
 
-CACHE_VERSION = 2  # to be raised with each change of the code below: PyTensor keeps it compiled
+CACHE_VERSION = 3  # to be raised with each change of the code below: PyTensor keeps it compiled
 UPPER_LIMIT = 150  # beyond it K! leaves double precision when the ladder is climbed down
 
 
@@ -34,21 +34,21 @@ UPPER_LIMIT = 150  # beyond it K! leaves double precision when the ladder is cli
 # called, and log1p then loses the digits that it is there for
 @numba.njit(cache=True, fastmath=False)
 def _log_probability(
-    value: np.ndarray, log_rate: np.ndarray, kappa: float, upper: np.ndarray
+    value: np.ndarray, log_rate: np.ndarray, kappas: np.ndarray, upper: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Log-probability and its derivatives by log rate and by kappa, cell by cell."""
-    n, highest = len(value), upper.max()
-    factor, slope = np.empty(highest), np.empty(highest)
+    n, highest = len(value), upper.max() if len(upper) else 0
+    factor, inverse = np.empty(highest), np.empty(highest)
     log_product, slopes = np.zeros(highest + 1), np.zeros(highest + 1)
-    for y in range(highest):
-        factor[y] = (1.0 + kappa * y) / (y + 1.0)
-        slope[y] = y / (1.0 + kappa * y)  # of log c_y by kappa
-        log_product[y + 1] = log_product[y] + np.log(factor[y])
-        slopes[y + 1] = slopes[y] + slope[y]
-    inverse = 1.0 / factor
     logp, by_log_rate, by_kappa = np.empty(n), np.zeros(n), np.zeros(n)
     for cell in range(n):
-        last = upper[cell]
+        last, kappa = upper[cell], kappas[cell]
+        if cell == 0 or kappa != kappas[cell - 1]:  # cells of a group share their ladder
+            for y in range(highest):
+                factor[y] = (1.0 + kappa * y) / (y + 1.0)
+                inverse[y] = 1.0 / factor[y]
+                log_product[y + 1] = log_product[y] + np.log(factor[y])
+                slopes[y + 1] = slopes[y] + y / (1.0 + kappa * y)  # of log_product by kappa
         if not kappa >= 0.0:
             logp[cell] = np.nan
             continue
@@ -100,9 +100,9 @@ class LogProbability(Op):  # type: ignore[misc]  # PyTensor has no types
     __props__ = ()
 
     def make_node(self, value: Any, log_rate: Any, kappa: Any, upper: Any) -> Apply:
-        """Accept vectors of cells and a scalar kappa."""
+        """Accept vectors of cells."""
         inputs = [pt.as_tensor(x) for x in (value, log_rate, kappa, upper)]
-        wanted = [(1, "float64"), (1, "float64"), (0, "float64"), (1, "int64")]
+        wanted = [(1, "float64"), (1, "float64"), (1, "float64"), (1, "int64")]
         if [(x.type.ndim, x.type.dtype) for x in inputs] != wanted:
             raise TypeError(f"expected inputs of (dimensions, type) {wanted}")
         return Apply(self, inputs, [inputs[1].type() for _ in range(3)])
@@ -110,7 +110,7 @@ class LogProbability(Op):  # type: ignore[misc]  # PyTensor has no types
     def perform(self, node: Apply, inputs: list[Any], outputs: list[Any]) -> None:
         """Evaluate outside compiled graphs."""
         value, log_rate, kappa, upper = inputs
-        results = _log_probability(value, log_rate, float(kappa), upper)
+        results = _log_probability(value, log_rate, kappa, upper)
         for storage, result in zip(outputs, results, strict=True):
             storage[0] = result
 
@@ -126,7 +126,7 @@ class LogProbability(Op):  # type: ignore[misc]  # PyTensor has no types
         return [
             grad_undefined(self, 0, inputs[0], "counts are whole numbers"),
             by_output * outputs[1],
-            (by_output * outputs[2]).sum(),
+            by_output * outputs[2],
             DisconnectedType()(),
         ]
 
@@ -137,7 +137,7 @@ def _compile_log_probability(op: LogProbability, node: Apply, **kwargs: Any) -> 
     def log_probability(
         value: np.ndarray, log_rate: np.ndarray, kappa: np.ndarray, upper: np.ndarray
     ) -> Any:
-        return _log_probability(value, log_rate, kappa.item(), upper)
+        return _log_probability(value, log_rate, kappa, upper)
 
     return log_probability, CACHE_VERSION
 
@@ -158,8 +158,9 @@ def truncated_logp(value: Any, log_rate: Any, upper: Any, kappa: Any = 0.0) -> A
         Log of the untruncated mean; any finite value.
     upper : int or array of int
         Largest value, 1 to 150; constant.
-    kappa : scalar tensor_like of float
-        Inverse size 1 / r of the negative binomial; 0 is Poisson.
+    kappa : tensor_like of float
+        Inverse size 1 / r of the negative binomial; 0 is Poisson. Neighbours that share a value
+        share the work for it.
 
     Returns
     -------
@@ -172,19 +173,20 @@ def truncated_logp(value: Any, log_rate: Any, upper: Any, kappa: Any = 0.0) -> A
     9.124004
     """
     bounds = pt.as_tensor(np.asarray(upper, dtype=np.int64))
-    cells = pt.broadcast_arrays(_as_double(value), _as_double(log_rate), bounds)
-    value, log_rate, bounds = (part.ravel() for part in cells)
-    logp = LogProbability()(value, log_rate, _as_double(kappa), bounds)[0]
+    doubles = (_as_double(part) for part in (value, log_rate, kappa))
+    cells = pt.broadcast_arrays(*doubles, bounds)
+    logp = LogProbability()(*(part.ravel() for part in cells))[0]
     return logp.reshape(cells[1].shape, ndim=cells[1].ndim)
 
 
 def truncated_log_table(log_rate: Any, upper: Any, kappa: Any = 0.0) -> Any:
     """Unnormalised log-probabilities of the values ``0..max(upper)``, on a new last axis."""
-    upper, kappa = np.asarray(upper), _as_double(kappa)
+    upper = np.asarray(upper)
+    rate, kappa = pt.broadcast_arrays(_as_double(log_rate), _as_double(kappa))
     values = np.arange(int(upper.max()) + 1)
-    factor = (1.0 + kappa * values[:-1]) / (values[:-1] + 1.0)
-    log_product = pt.concatenate([pt.zeros(1), pt.cumsum(pt.log(factor))])
-    rate = _as_double(log_rate)
+    factor = (1.0 + kappa[..., None] * values[:-1]) / (values[:-1] + 1.0)
+    log_product = pt.cumsum(pt.log(factor), axis=-1)
+    log_product = pt.concatenate([pt.zeros_like(rate)[..., None], log_product], axis=-1)
     # log(1 + kappa lambda); written so that kappa = 0 gives 0 and a large rate does not overflow
     step = rate - pt.softplus(rate + pt.log(kappa))
     return pt.switch(values <= upper[..., None], values * step[..., None] + log_product, -np.inf)
@@ -255,8 +257,9 @@ class TruncatedNegativeBinomial:
         Name of the variable in the model.
     log_rate : tensor_like of float
         Log of the untruncated mean.
-    kappa : scalar tensor_like of float
+    kappa : tensor_like of float
         Inverse of the size r, above 0; the variance of a gamma-distributed effect on the rate.
+        Broadcasts against ``log_rate``.
     upper : int or array of int
         Largest value of the support, 1 to 150; a constant that broadcasts against ``log_rate``.
     **kwargs

@@ -12,6 +12,7 @@ from bayes_sdc import FlowTable, fit_flows, read_flows
 from bayes_sdc.diagnostics import (
     EFFECTS_AT_A_TIME,
     Check,
+    Dispersion,
     checks,
     dispersion,
     group_diagnostics,
@@ -45,9 +46,17 @@ def good_posterior(areas: int = 4, seed: int = 0) -> xr.DataTree:
                 {"diverging": (("chain", "draw", "group"), diverging)},
                 coords=sampled | {"group": GROUPS},
             ),
+            "observed_data": xr.Dataset({"y": ("cell", np.tile([0, 3, 8], areas**2))}),
             "constant_data": xr.Dataset(
                 {
                     "group_index": ("cell", np.repeat(np.arange(3), areas**2)),
+                    "origin_index": ("cell", np.repeat(np.arange(3 * areas), areas)),
+                    "destination_index": (
+                        "cell",
+                        areas * np.repeat(np.arange(3), areas**2)
+                        + np.tile(np.arange(areas), 3 * areas),
+                    ),
+                    "upper": 8,
                     "group_of_origin": ("origin_effect", of_effect),
                     "group_of_destination": ("destination_effect", of_effect),
                 },
@@ -283,23 +292,30 @@ def test_dispersion_equals_its_formula():
     mean = pmf @ y
     variance = pmf @ y**2 - mean**2
     expected = np.mean((table.cells["y"] - mean) ** 2 / variance)
-    ours = dispersion(table, known_posterior(beta, gamma))
-    assert ours == pytest.approx(expected, rel=1e-9)
+    ours = dispersion(table, known_posterior(beta, gamma), seed=1)
+    assert ours.value == pytest.approx(expected, rel=1e-9)
 
 
 def test_dispersion_is_near_one_when_the_model_holds_and_above_when_not():
     # 870 cells: the standard error is about 0.05
     table, beta, gamma = simulated()
-    assert dispersion(table, known_posterior(beta, gamma)) == pytest.approx(1.0, abs=0.15)
+    holds = dispersion(table, known_posterior(beta, gamma), seed=1)
+    assert holds.value == pytest.approx(1.0, abs=0.15)
+    assert holds.lower < holds.value < holds.upper
     table, beta, gamma = simulated(dispersed=1.0)
-    assert dispersion(table, known_posterior(beta, gamma)) > 1.4
+    fails = dispersion(table, known_posterior(beta, gamma), seed=1)
+    assert fails.value > 1.4 > fails.upper
 
 
 # ---- verdicts --------------------------------------------------------------------------------
 
 
 def verdicts(
-    groups: pd.DataFrame, errors: list[float], unreliable: int = 0, width: float = 5.0
+    groups: pd.DataFrame,
+    errors: list[float],
+    unreliable: int = 0,
+    width: float = 5.0,
+    value: float = 1.0,
 ) -> dict[str, Check]:
     # 100 cells of each count, and intervals narrow enough for an error of 15 % to lie outside
     expected = 100.0 * (1.0 + np.array(errors))
@@ -318,7 +334,8 @@ def verdicts(
         unreliable_cells=unreliable,
         khat_threshold=0.7,
     )
-    return {check.name: check for check in checks(groups, predictive, risk)}
+    dispersion = Dispersion(value, 0.9, 1.05)
+    return {check.name: check for check in checks(groups, predictive, dispersion, risk)}
 
 
 @pytest.fixture(scope="module")
@@ -333,6 +350,7 @@ def test_good_numbers_pass_every_check(passing):
         "divergences",
         "small groups",
         "fit to the counts",
+        "dispersion",
         "importance weights",
     ]
     assert {check.verdict for check in found.values()} == {"pass"}
@@ -363,10 +381,31 @@ def test_one_bad_group_changes_its_verdict_alone(passing, changed, name, verdict
 @pytest.mark.parametrize("errors", [[0.0, 0.151, 0.1], [0.1, 0.0, -0.2], [0.0, -0.5, 0.0]])
 def test_misfit_of_either_sign_is_to_be_looked_at(passing, errors):
     check = verdicts(passing, errors)["fit to the counts"]
-    assert check.verdict == "look"
+    assert check.verdict == ("fail" if min(errors) < -0.3 else "look")
     worst = int(np.nanargmax(np.abs(errors)))
     assert f"{worst + 1} ({errors[worst]:+.0%})" in check.reason
     assert check.reason.startswith("1 of 3 counts")
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict"), [(1.04, "pass"), (0.85, "look"), (1.12, "look"), (1.3, "fail")]
+)
+def test_dispersion_beyond_chance_is_judged(passing, value, verdict):
+    # else a table whose counts scatter more than the model allows is released unseen
+    assert verdicts(passing, [0.0], value=value)["dispersion"].verdict == verdict
+
+
+def test_blocks_and_effects_at_a_bound_are_counted():
+    # a > x, a > y and b > x hang together; c > z stands alone, with the largest count
+    frame = pd.DataFrame({"o": list("aabc"), "d": list("xyxz"), "n": [1, 4, 1, 9]})
+    table = read_flows(frame, origin="o", destination="d", count="n")
+    posterior = fit_flows(table, sampler="gibbs", draws=10, tune=10, chains=2, seed=1)
+    row = group_diagnostics(posterior).loc["all"]
+    assert row["blocks"] == 2
+    # b and x have ones only, c and z a nine only
+    assert row["at_bound"] == 4
+    for name in ("beta", "gamma"):
+        assert np.isfinite(posterior["posterior"][name]).all()
 
 
 def test_error_within_the_predictive_interval_is_chance(passing):
@@ -391,7 +430,9 @@ def test_count_that_only_replicas_have_is_to_be_looked_at(passing):
         unreliable_cells=0,
         khat_threshold=0.7,
     )
-    found = {check.name: check for check in checks(passing, predictive, risk)}
+    found = {
+        check.name: check for check in checks(passing, predictive, Dispersion(1.0, 0.9, 1.1), risk)
+    }
     assert found["fit to the counts"].verdict == "look"
     assert "2 (+inf%)" in found["fit to the counts"].reason
 

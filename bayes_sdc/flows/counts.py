@@ -136,6 +136,118 @@ def log_probabilities(
     return result
 
 
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def fill_ladder(log_cv: float, ladder: np.ndarray) -> None:
+    """Write what :func:`cell_terms` needs of a group, shape (4, K + 1).
+
+    The rows are the log of c_0 ... c_(y-1), c_y, the derivative of the first by kappa, and 1 / c_y.
+    """
+    kappa = math.exp(2.0 * log_cv)
+    upper = ladder.shape[1] - 1
+    ladder[0, 0], ladder[2, 0] = 0.0, 0.0
+    for y in range(upper):
+        ladder[1, y] = (1.0 + kappa * y) / (y + 1.0)
+        ladder[3, y] = 1.0 / ladder[1, y]
+        ladder[0, y + 1] = ladder[0, y] + math.log(ladder[1, y])
+        ladder[2, y + 1] = ladder[2, y] + y / (1.0 + kappa * y)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def cell_terms(
+    y: float, log_rate: float, log_cv: float, ladder: np.ndarray
+) -> tuple[float, float, float, float, float, float]:
+    """Log-probability of a count, its slopes, and the expected information.
+
+    Parameters
+    ----------
+    y : float
+        The count, 0 to K.
+    log_rate : float
+        Log of the untruncated mean.
+    log_cv : float
+        Half the log of kappa; minus infinity for the Poisson family.
+    ladder : array of float, shape (4, K + 1)
+        From :func:`fill_ladder` with the same ``log_cv``.
+
+    Returns
+    -------
+    log_p, slope, information : float
+        Log-probability; its derivative by the log rate, and the variance of that.
+    slope_cv, information_cv, information_both : float
+        The derivative by log cv, its variance, and its covariance with the other; 0 for Poisson.
+
+    Examples
+    --------
+    >>> rungs = np.zeros((4, 3))
+    >>> fill_ladder(-np.inf, rungs)
+    >>> [round(term, 3) for term in cell_terms(1.0, 0.0, -np.inf, rungs)][:3]
+    [-0.916, 0.2, 0.56]
+    """
+    upper = ladder.shape[1] - 1
+    if log_cv == -np.inf:
+        kappa, shrink, log_s = 0.0, 1.0, log_rate
+        s = math.exp(min(log_rate, 700.0))
+    else:
+        # s = lambda / (1 + kappa lambda), shrink = its elasticity by lambda
+        kappa = math.exp(2.0 * log_cv)
+        odds = math.exp(min(log_rate + 2.0 * log_cv, 700.0))
+        shrink = 1.0 / (1.0 + odds)
+        s = odds * shrink / kappa
+        log_s = log_rate + math.log(shrink)
+    count = int(y)
+    rest, y1, y2, h1, h2, yh, k = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    term = 1.0
+    if s < 1.0:
+        for rung in range(upper):
+            k += 1.0
+            term *= s * ladder[1, rung]
+            rest += term
+            y1 += term * k
+            y2 += term * k * k
+            if kappa > 0.0:
+                h = ladder[2, rung + 1]
+                h1 += term * h
+                h2 += term * h * h
+                yh += term * h * k
+        per_z = 1.0 / (1.0 + rest)
+        log_z = math.log(1.0 + rest)
+        residual = y - y1 * per_z
+        h_residual = ladder[2, count] - h1 * per_z
+    else:
+        # downwards from the top, in differences to it: counts at the bound lose no digits
+        ratio, top = 1.0 / s, ladder[2, upper]
+        for rung in range(upper - 1, -1, -1):
+            k += 1.0
+            term *= ratio * ladder[3, rung]
+            rest += term
+            y1 += term * k
+            y2 += term * k * k
+            if kappa > 0.0:
+                h = top - ladder[2, rung]
+                h1 += term * h
+                h2 += term * h * h
+                yh += term * h * k
+        per_z = 1.0 / (1.0 + rest)
+        log_z = upper * log_s + ladder[0, upper] + math.log(1.0 + rest)
+        residual = y1 * per_z - (upper - y)
+        h_residual = h1 * per_z - (top - ladder[2, count])
+    mean, h_mean = y1 * per_z, h1 * per_z
+    variance = max(y2 * per_z - mean * mean, 0.0)
+    log_p = y * log_s + ladder[0, count] - log_z
+    slope, information = residual * shrink, variance * shrink * shrink
+    if kappa == 0.0:
+        return log_p, slope, information, 0.0, 0.0, 0.0
+    # by kappa the log-probability changes like h_y - s y, and d kappa = 2 kappa d log cv
+    h_variance, covariance = h2 * per_z - h_mean * h_mean, yh * per_z - mean * h_mean
+    slope_cv = 2.0 * kappa * (h_residual - s * residual)
+    information_cv = h_variance - 2.0 * s * covariance + s * s * variance
+    information_both = 2.0 * kappa * shrink * (covariance - s * variance)
+    return (
+        log_p, slope, information,
+        slope_cv, max(4.0 * kappa * kappa * information_cv, 0.0), information_both,
+    )  # fmt: skip
+
+
 @numba.njit(cache=True, nogil=True)
 def fill_probabilities(log_rate: float, g: int, rungs: Ladder, table: np.ndarray) -> float:
     """Write P(0), ..., P(K) of group ``g`` into ``table``; return the log of the step s.

@@ -4,40 +4,32 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows import gibbs
+from bayes_sdc.flows import engine, gibbs
+from bayes_sdc.flows.chain import Chain, Sampling
 from bayes_sdc.flows.checkpoint import Checkpoint, Part
+from bayes_sdc.flows.hyperpriors import CV, is_pooled
 from bayes_sdc.flows.layout import Layout, layout, subset
+from bayes_sdc.flows.posterior import assemble
 from bayes_sdc.flows.table import FlowTable
 from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import seed_sequence
 
-SAMPLERS = ("nuts", "gibbs")
+SAMPLERS = ("nuts", "gibbs", "reference")
 GIBBS_BATCH = 20_000  # cells, about, that advance together: what an interruption can cost
 
 
 VERSIONED = ("bayes-sdc", "pymc", "nutpie", "numba", "numpy", "xarray")
-
-
-class Sampling(NamedTuple):
-    """What is drawn from, and how."""
-
-    family: str
-    prior: Mapping[str, float]
-    draws: int
-    tune: int
-    chains: int
-    seed: int
-    cores: int
 
 
 def fit_flows(
@@ -61,11 +53,12 @@ def fit_flows(
         The table with its small cells.
     family : {"default", "poisson", "negative-binomial"}
         Distribution of the counts given the effects; see :mod:`bayes_sdc.models.migration`.
-    prior : {"default", "weak", "paper"}
-        Hyperprior; see :data:`bayes_sdc.models.migration.PRIORS`. The default is the weak one.
-    sampler : {"nuts", "gibbs"}
-        nutpie's NUTS, or the reference Metropolis within Gibbs, where every kept draw is the last
-        of five sweeps.
+    prior : {"default", "pooled", "weak", "paper"}
+        Hyperprior; see :data:`bayes_sdc.models.migration.PRIORS`.
+    sampler : {"nuts", "gibbs", "reference"}
+        nutpie's NUTS; Metropolis within Gibbs with Newton proposals, all groups at once; or the
+        paper's own random-walk Metropolis within Gibbs, which mixes slowly. Every kept draw of the
+        last two is the last of several sweeps.
     draws, tune : int
         Kept draws and warm-up draws of each chain.
     chains : int
@@ -83,7 +76,9 @@ def fit_flows(
     xarray.DataTree
         ``posterior`` with mu_beta, mu_gamma, alpha, delta, phi_beta, phi_gamma (chain, draw,
         group), beta (chain, draw, origin_effect) and gamma (chain, draw, destination_effect),
-        log rates, and r (chain, draw, group) for the negative binomial; ``sample_stats``;
+        log rates, r (chain, draw, group) for the negative binomial, coefficient (chain, draw,
+        group, covariate), and national_mean and national_sd (chain, draw, parameter) for the
+        pooled prior; ``sample_stats``;
         ``observed_data`` and ``constant_data`` by cell. Labels of effects are ``group|area``.
         Attributes: model, family, prior, sampler, seed, bounds, input hash, versions.
 
@@ -146,7 +141,9 @@ def fit_flows(
     cores = cores or os.cpu_count() or 1
     with Progress(len(cells.groups), f"fitting {len(cells.groups)} groups ({sampler})") as progress:
         store = Checkpoint(resume, attributes)
-        make = _nuts_parts if sampler == "nuts" else _gibbs_parts
+        make: Callable[..., Iterator[Part]] = _nuts_parts
+        if sampler != "nuts":
+            make = partial(_gibbs_parts, module=engine if sampler == "gibbs" else gibbs)
         parts = list(store.finished())
         done = {int(group) for part in parts for group in part.groups}
         progress.advance(len(done))
@@ -154,64 +151,49 @@ def fit_flows(
         for part in make(cells, sampling, skip=done, progress=progress):
             store.save(part)
             parts.append(part)
-    return _assemble(cells, parts, attributes)
+    return assemble(cells, parts, attributes)
 
 
 def _call(table: FlowTable, cells: Layout) -> dict[str, str]:
     """What ties a posterior to the columns, groups and cells it was fitted to."""
     columns = [table.origin, table.destination, table.count, *table.groups]
     labels = [*cells.cells, *cells.groups, *cells.origin_effects, *cells.destination_effects]
+    labels += cells.covariates
     digest = hashlib.sha256("\x1f".join(labels).encode())
-    for indices in (cells.y, cells.group, cells.origin, cells.destination):
-        digest.update(indices.tobytes())
+    for values in (cells.y, cells.group, cells.origin, cells.destination, cells.x):
+        digest.update(values.tobytes())
     return {"columns": json.dumps(columns), "cells_sha256": digest.hexdigest()}
 
 
 def _nuts_parts(
     cells: Layout, sampling: Sampling, *, skip: set[int], progress: Progress
 ) -> Iterator[Part]:
-    """Fit group by group."""
-    from bayes_sdc.flows.nuts import sample_groups
+    """Fit group by group, or all together where the prior pools them."""
+    from bayes_sdc.flows.nuts import sample_groups, sample_together
 
-    def seed_of(label: str) -> int:
-        words = seed_sequence(sampling.seed, "nuts", label).generate_state(1, np.uint64)
-        return int(words[0] >> 1)
-
-    for result in sample_groups(
-        cells,
-        dict(sampling.prior),
-        family=sampling.family,
-        draws=sampling.draws,
-        tune=sampling.tune,
-        chains=sampling.chains,
-        cores=sampling.cores,
-        seed_of=seed_of,
-        skip=skip,
-        announce=progress.note,
-    ):
-        posterior = {
-            name: values if values.ndim == 3 else values[..., None]
-            for name, values in result.posterior.items()
-        }
-        statistics = {name: values[..., None] for name, values in result.statistics.items()}
-        yield Part(np.array([result.group]), posterior, statistics)
+    if is_pooled(sampling.prior):
+        if not skip:
+            yield sample_together(cells, sampling, announce=progress.note)
+        return
+    for part in sample_groups(cells, sampling, skip=skip, announce=progress.note):
+        yield part
         progress.advance(1)
 
 
 def _gibbs_parts(
-    cells: Layout, sampling: Sampling, *, skip: set[int], progress: Progress
+    cells: Layout, sampling: Sampling, *, skip: set[int], progress: Progress, module: Any = engine
 ) -> Iterator[Part]:
-    """Fit batch by batch."""
-    for groups in _batches(cells):
+    """Fit batch by batch, with the engine or the reference sampler."""
+    for groups in _batches(cells, together=is_pooled(sampling.prior)):
         if int(groups[0]) not in skip:
-            yield _gibbs_part(subset(cells, groups), groups, sampling, progress)
+            yield _gibbs_part(subset(cells, groups), groups, sampling, progress, module)
 
 
 def _gibbs_part(
-    members: Layout, groups: np.ndarray, sampling: Sampling, progress: Progress
+    members: Layout, groups: np.ndarray, sampling: Sampling, progress: Progress, module: Any
 ) -> Part:
     """Run the chains of one batch side by side."""
-    data = gibbs.prepare(members)
+    data = module.prepare(members)
     seeds = seed_sequence(sampling.seed, "gibbs", members.groups[0]).spawn(sampling.chains)
     share = len(groups) / (sampling.chains * (sampling.draws + sampling.tune))
     stop = threading.Event()
@@ -221,8 +203,8 @@ def _gibbs_part(
             raise InterruptedError
         progress.advance(share)
 
-    def run(seed: np.random.SeedSequence) -> gibbs.Chain:
-        return gibbs.sample_chain(
+    def run(seed: np.random.SeedSequence) -> Chain:
+        chain: Chain = module.sample_chain(
             data,
             sampling.prior,
             family=sampling.family,
@@ -231,6 +213,7 @@ def _gibbs_part(
             seed=seed,
             after_draw=after_draw,
         )
+        return chain
 
     with ThreadPoolExecutor(min(sampling.cores, sampling.chains)) as pool:
         try:
@@ -252,94 +235,25 @@ def _gibbs_part(
         "gamma": states["gamma"],
     }
     acceptance = {
-        "acceptance_beta": np.stack([r.acceptance.accepted_beta for r in results]),
-        "acceptance_gamma": np.stack([r.acceptance.accepted_gamma for r in results]),
+        name: np.stack([r.acceptance[name] for r in results]) for name in results[0].acceptance
     }
-    if sampling.family != "poisson":
+    poisson = sampling.family == "poisson"
+    if not poisson:
         posterior["r"] = np.exp(-2.0 * states["log_cv"])
-        acceptance["acceptance_r"] = np.stack([r.acceptance.accepted_cv for r in results])
+    if members.covariates:
+        posterior["coefficient"] = states["coefficient"]
+    if is_pooled(sampling.prior):
+        # without log cv, which the Poisson family does not have
+        kept = [k for k in range(states["national_mean"].shape[-1]) if k != CV or not poisson]
+        posterior["national_mean"] = states["national_mean"][..., kept]
+        posterior["national_sd"] = states["national_sd"][..., kept]
     return Part(groups, posterior, acceptance)
 
 
-def _batches(cells: Layout) -> list[np.ndarray]:
-    """Consecutive groups, about :data:`GIBBS_BATCH` cells together."""
+def _batches(cells: Layout, *, together: bool) -> list[np.ndarray]:
+    """Consecutive groups, about :data:`GIBBS_BATCH` cells together; or all of them."""
+    if together:
+        return [np.arange(len(cells.groups))]
     total = np.cumsum(np.bincount(cells.group, minlength=len(cells.groups)))
     batch = (total - 1) // GIBBS_BATCH
     return [np.flatnonzero(batch == b) for b in np.unique(batch)]
-
-
-_BY_ORIGIN = ("beta", "acceptance_beta")
-_BY_DESTINATION = ("gamma", "acceptance_gamma")
-
-
-def _assemble(cells: Layout, parts: list[Part], attributes: dict[str, Any]) -> xr.DataTree:
-    """Put the parts together into one tree with labels."""
-    members = [
-        (
-            part,
-            {
-                "group": part.groups,
-                "origin_effect": np.flatnonzero(np.isin(cells.group_of_origin, part.groups)),
-                "destination_effect": np.flatnonzero(
-                    np.isin(cells.group_of_destination, part.groups)
-                ),
-            },
-        )
-        for part in parts
-    ]
-    sizes = {
-        "group": len(cells.groups),
-        "origin_effect": len(cells.origin_effects),
-        "destination_effect": len(cells.destination_effects),
-    }
-
-    def gather(kind: str, name: str) -> tuple[tuple[str, ...], np.ndarray]:
-        if name in _BY_ORIGIN:
-            last = "origin_effect"
-        elif name in _BY_DESTINATION:
-            last = "destination_effect"
-        else:
-            last = "group"
-        first = getattr(parts[0], kind)[name]
-        values = np.empty((*first.shape[:-1], sizes[last]), first.dtype)
-        for part, positions in members:
-            values[..., positions[last]] = getattr(part, kind)[name]
-        return ("chain", "draw", last) if first.ndim == 3 else ("chain", last), values
-
-    labels = {
-        "group": cells.groups,
-        "origin_effect": cells.origin_effects,
-        "destination_effect": cells.destination_effects,
-    }
-    chains, draws = parts[0].posterior["alpha"].shape[:2]
-    sampled = {"chain": np.arange(chains), "draw": np.arange(draws)}
-    posterior = xr.Dataset(
-        {name: gather("posterior", name) for name in parts[0].posterior},
-        coords={**sampled, **labels},
-        attrs=attributes,
-    )
-    statistics = {name: gather("statistics", name) for name in parts[0].statistics}
-    used = {dim for dims, _ in statistics.values() for dim in dims}
-    sample_stats = xr.Dataset(
-        statistics, coords={k: v for k, v in {**sampled, **labels}.items() if k in used}
-    )
-    of_cell = {"cell": cells.cells}
-    return xr.DataTree.from_dict(
-        {
-            "/": xr.Dataset(attrs=attributes),
-            "posterior": posterior,
-            "sample_stats": sample_stats,
-            "observed_data": xr.Dataset({"y": ("cell", cells.y)}, coords=of_cell),
-            "constant_data": xr.Dataset(
-                {
-                    "group_index": ("cell", cells.group),
-                    "origin_index": ("cell", cells.origin),
-                    "destination_index": ("cell", cells.destination),
-                    "group_of_origin": ("origin_effect", cells.group_of_origin),
-                    "group_of_destination": ("destination_effect", cells.group_of_destination),
-                    "upper": ((), cells.upper),
-                },
-                coords={**of_cell, **labels},
-            ),
-        }
-    )

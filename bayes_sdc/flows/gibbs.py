@@ -11,8 +11,10 @@ One step is added. The data do not see :math:`\delta = \mu_\beta - \mu_\gamma`, 
 :math:`\alpha = \mu_\beta + \mu_\gamma` and the deviations its full conditional is its prior, so it
 is redrawn exactly.
 
-The negative binomial family adds one step: the coefficient of variation ``cv = r ** -0.5`` of the
-gamma-distributed cell effects that it stands for, by a random walk on its logarithm.
+Three extensions add steps: the negative binomial family the coefficient of variation
+``cv = r ** -0.5`` of the gamma-distributed cell effects that it stands for, by a random walk on its
+logarithm; covariates their coefficients, by a random walk; the pooled prior the national means and
+standard deviations of the groups' parameters.
 
 References
 ----------
@@ -26,6 +28,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from bayes_sdc.flows.chain import Chain
 from bayes_sdc.flows.counts import (
     Ladder,
     ladder,
@@ -33,7 +36,20 @@ from bayes_sdc.flows.counts import (
     log_probabilities,
     log_step,
 )
+from bayes_sdc.flows.hyperpriors import (
+    CV,
+    GAMMA,
+    LEVEL,
+    SD_DESTINATION,
+    SD_ORIGIN,
+    Priors,
+    is_pooled,
+    log_priors,
+    nation,
+    priors,
+)
 from bayes_sdc.flows.layout import Layout
+from bayes_sdc.flows.national import draw_nation
 
 TARGET_ACCEPTANCE = 0.44  # of a one-dimensional random walk (Roberts and Rosenthal 2001)
 SWEEPS_PER_DRAW = 5  # the random walk mixes slowly; the sweeps between are not kept
@@ -50,6 +66,9 @@ class State(NamedTuple):
     log_phi_beta: np.ndarray  # (group,)
     log_phi_gamma: np.ndarray  # (group,)
     log_cv: np.ndarray  # (group,) cv = sqrt(1 / r) of the negative binomial; -inf for Poisson
+    coefficient: np.ndarray  # (group, covariate)
+    national_mean: np.ndarray  # (parameter,) of alpha, log sd, log sd, log cv, coefficients
+    national_sd: np.ndarray  # (parameter,) both as the prior has them unless it is pooled
     log_p: np.ndarray  # (cell,) log-probability of the counts, kept to be computed once a step
 
 
@@ -59,6 +78,7 @@ class Info(NamedTuple):
     accepted_beta: np.ndarray  # (origin_effect,) bool
     accepted_gamma: np.ndarray  # (destination_effect,) bool
     accepted_cv: np.ndarray  # (group,) bool
+    accepted_coefficient: np.ndarray  # (group, covariate) bool
 
 
 class Side(NamedTuple):
@@ -77,17 +97,19 @@ class Data(NamedTuple):
     group: np.ndarray  # (cell,)
     origin: np.ndarray  # (cell,)
     destination: np.ndarray  # (cell,)
+    x: np.ndarray  # (cell, covariate)
     origins: Side
     destinations: Side
     upper: int
 
 
 class Scales(NamedTuple):
-    """Standard deviations of the random-walk proposals: c and d of steps 1 and 2, and of log cv."""
+    """Standard deviations of the random-walk proposals: c and d of steps 1 and 2, and the rest."""
 
     beta: np.ndarray  # (origin_effect,)
     gamma: np.ndarray  # (destination_effect,)
     log_cv: np.ndarray  # (group,)
+    coefficient: np.ndarray  # (group, covariate)
 
 
 def prepare(cells: Layout) -> Data:
@@ -97,6 +119,7 @@ def prepare(cells: Layout) -> Data:
         group=cells.group,
         origin=cells.origin,
         destination=cells.destination,
+        x=cells.x,
         origins=_side(cells.origin, cells.group_of_origin, len(cells.groups)),
         destinations=_side(cells.destination, cells.group_of_destination, len(cells.groups)),
         upper=cells.upper,
@@ -113,16 +136,16 @@ def _side(effect_of_cell: np.ndarray, group_of_effect: np.ndarray, n_groups: int
     )
 
 
-def init(rng: np.random.Generator, data: Data, family: str) -> State:
+def init(rng: np.random.Generator, data: Data, family: str, prior: Mapping[str, float]) -> State:
     """Start near the data, spread out enough for R-hat to mean something."""
     n_groups = len(data.origins.size)
-    group = data.origins.group[data.origin]
-    mean = np.bincount(group, data.y, n_groups) / np.bincount(group, minlength=n_groups)
+    mean = np.bincount(data.group, data.y, n_groups) / np.bincount(data.group, minlength=n_groups)
     # the odds of the mean count stand in for log lambda: finite when all counts are at a bound
     level = np.log((mean + 0.5) / (data.upper - mean + 0.5)) + rng.normal(0.0, 0.5, n_groups)
     beta = level[data.origins.group] / 2 + rng.normal(0.0, 0.5, len(data.origins.group))
     gamma = level[data.destinations.group] / 2 + rng.normal(0.0, 0.5, len(data.destinations.group))
     poisson = family == "poisson"
+    start = priors(prior, data.x.shape[1])
     state = State(
         beta=beta,
         gamma=gamma,
@@ -131,14 +154,23 @@ def init(rng: np.random.Generator, data: Data, family: str) -> State:
         log_phi_beta=rng.normal(0.0, 0.5, n_groups),
         log_phi_gamma=rng.normal(0.0, 0.5, n_groups),
         log_cv=np.full(n_groups, -np.inf) if poisson else rng.normal(-0.5, 0.5, n_groups),
+        coefficient=rng.normal(0.0, 0.2, (n_groups, data.x.shape[1])),
+        national_mean=start.first,
+        national_sd=start.second,
         log_p=np.empty(0),
     )
     return refresh(state, data)
 
 
+def offset(coefficient: np.ndarray, data: Data) -> np.ndarray:
+    """What the covariates add to the log rate of each cell."""
+    return np.asarray((data.x * coefficient[data.group]).sum(axis=1))
+
+
 def refresh(state: State, data: Data) -> State:
     """Compute the carried log-probabilities anew, as after a change of the counts."""
     log_rate = state.beta[data.origin] + state.gamma[data.destination]
+    log_rate += offset(state.coefficient, data)
     rungs = ladder(np.exp(2.0 * state.log_cv), data.upper)
     return state._replace(log_p=log_probabilities(data.y, log_rate, data.group, rungs))
 
@@ -150,6 +182,7 @@ def first_scales(data: Data) -> Scales:
         beta=2.4 / np.sqrt(1.0 + 1.5 * np.diff(data.origins.start)),
         gamma=2.4 / np.sqrt(1.0 + 1.5 * np.diff(data.destinations.start)),
         log_cv=2.4 / np.sqrt(1.0 + 0.2 * cells),
+        coefficient=np.repeat(1.0 / np.sqrt(1.0 + cells)[:, None], data.x.shape[1], axis=1),
     )
 
 
@@ -180,44 +213,83 @@ def step(
     State, Info
         The new values and what was accepted.
     """
+    now = priors_now(state, prior)
     # 1. beta_i given Y and gamma
     state, accepted_beta = metropolis_beta(rng, state, data, scales.beta)
     # 2. gamma_j given Y and beta
     state, accepted_gamma = metropolis_gamma(rng, state, data, scales.gamma)
     # 3. and 4. the means given the effects
-    mu_beta = draw_mean(rng, state.beta, data.origins, state.log_phi_beta, prior)
-    mu_gamma = draw_mean(rng, state.gamma, data.destinations, state.log_phi_gamma, prior)
+    mu_beta = draw_mean(
+        rng, state.beta, data.origins, state.log_phi_beta, state.mu_gamma, now, prior
+    )
+    mu_gamma = draw_mean(
+        rng, state.gamma, data.destinations, state.log_phi_gamma, mu_beta, now, prior
+    )
     # 5. and 6. the precisions given the effects
     log_phi_beta = draw_log_precision(
         rng,
         state.log_phi_beta,
         sum_of_squares(state.beta, mu_beta, data.origins),
         data.origins.size,
-        prior,
+        now,
+        SD_ORIGIN,
     )
     log_phi_gamma = draw_log_precision(
         rng,
         state.log_phi_gamma,
         sum_of_squares(state.gamma, mu_gamma, data.destinations),
         data.destinations.size,
-        prior,
+        now,
+        SD_DESTINATION,
     )
     # negative binomial only: the size r given Y and the effects
-    state, accepted_cv = metropolis_cv(rng, state, data, scales.log_cv, prior)
+    state, accepted_cv = metropolis_cv(rng, state, data, scales.log_cv, now)
+    # covariates only: each coefficient given the rest
+    state, accepted_coefficient = metropolis_coefficients(rng, state, data, scales.coefficient, now)
     # the direction that the data do not see, exactly
     delta = rng.normal(0.0, math.sqrt(2.0) * prior["mu_sd"], len(mu_beta))
     shift = (delta - (mu_beta - mu_gamma)) / 2.0
-    new = State(
+    state = state._replace(
         beta=state.beta + shift[data.origins.group],
         gamma=state.gamma - shift[data.destinations.group],
         mu_beta=mu_beta + shift,
         mu_gamma=mu_gamma - shift,
         log_phi_beta=log_phi_beta,
         log_phi_gamma=log_phi_gamma,
-        log_cv=state.log_cv,
-        log_p=state.log_p,
     )
-    return new, Info(accepted_beta, accepted_gamma, accepted_cv)
+    # pooled prior only: the national distribution given the groups
+    state = pool(rng, state, prior, now)
+    return state, Info(accepted_beta, accepted_gamma, accepted_cv, accepted_coefficient)
+
+
+def priors_now(state: State, prior: Mapping[str, float]) -> Priors:
+    """Prior of the groups' parameters, with the present national distribution if it is pooled."""
+    given = priors(prior, state.coefficient.shape[1])
+    if not is_pooled(prior):
+        return given
+    return Priors(given.kind, state.national_mean, state.national_sd)
+
+
+def pool(rng: np.random.Generator, state: State, prior: Mapping[str, float], now: Priors) -> State:
+    """Draw the national means and standard deviations, those of log cv only where it is sampled."""
+    if not is_pooled(prior):
+        return state
+    theta = np.column_stack(
+        [
+            state.mu_beta + state.mu_gamma,
+            -state.log_phi_beta / 2.0,
+            -state.log_phi_gamma / 2.0,
+            state.log_cv,
+            state.coefficient,
+        ]
+    )
+    sampled = np.isfinite(theta).all(axis=0)
+    hyper = nation(prior, state.coefficient.shape[1])
+    part = Priors(now.kind[sampled], now.first[sampled], now.second[sampled])
+    new = draw_nation(rng, theta[:, sampled], part, hyper[sampled])
+    mean, sd = state.national_mean.copy(), state.national_sd.copy()
+    mean[sampled], sd[sampled] = new.first, new.second
+    return state._replace(national_mean=mean, national_sd=sd)
 
 
 def metropolis_beta(
@@ -227,7 +299,7 @@ def metropolis_beta(
     effect, log_p, accepted = metropolis(
         rng,
         state.beta,
-        state.gamma[data.destination],
+        state.gamma[data.destination] + offset(state.coefficient, data),
         scale,
         state.mu_beta,
         state.log_phi_beta,
@@ -245,7 +317,7 @@ def metropolis_gamma(
     effect, log_p, accepted = metropolis(
         rng,
         state.gamma,
-        state.beta[data.origin],
+        state.beta[data.origin] + offset(state.coefficient, data),
         scale,
         state.mu_gamma,
         state.log_phi_gamma,
@@ -309,23 +381,15 @@ def log_likelihood_ratio(
 
 
 def metropolis_cv(
-    rng: np.random.Generator,
-    state: State,
-    data: Data,
-    scale: np.ndarray,
-    prior: Mapping[str, float],
+    rng: np.random.Generator, state: State, data: Data, scale: np.ndarray, now: Priors
 ) -> tuple[State, np.ndarray]:
-    """A random-walk step for the log of cv of every group; half-normal prior on cv."""
+    """A random-walk step for the log of cv of every group."""
     if np.isneginf(state.log_cv).all():
         return state, np.zeros(len(state.log_cv), dtype=bool)
     proposal = state.log_cv + scale * rng.standard_normal(len(scale))
     then = refresh(state._replace(log_cv=proposal), data)
-
-    def log_prior(log_cv: np.ndarray) -> np.ndarray:
-        return np.asarray(log_cv - np.exp(2.0 * log_cv) / (2.0 * prior["cv_scale"] ** 2))
-
     log_ratio = np.bincount(data.group, then.log_p - state.log_p, len(scale))
-    log_ratio += log_prior(proposal) - log_prior(state.log_cv)
+    log_ratio += log_priors(proposal, now, CV) - log_priors(state.log_cv, now, CV)
     accepted = -rng.standard_exponential(len(scale)) < log_ratio
     return (
         state._replace(
@@ -336,19 +400,47 @@ def metropolis_cv(
     )
 
 
+def metropolis_coefficients(
+    rng: np.random.Generator, state: State, data: Data, scale: np.ndarray, now: Priors
+) -> tuple[State, np.ndarray]:
+    """A random-walk step for one coefficient after the other, of every group."""
+    accepted = np.zeros(scale.shape, dtype=bool)
+    for p in range(scale.shape[1]):
+        proposal = state.coefficient.copy()
+        proposal[:, p] += scale[:, p] * rng.standard_normal(len(scale))
+        then = refresh(state._replace(coefficient=proposal), data)
+        log_ratio = np.bincount(data.group, then.log_p - state.log_p, len(scale))
+        log_ratio += log_priors(proposal[:, p], now, CV + 1 + p)
+        log_ratio -= log_priors(state.coefficient[:, p], now, CV + 1 + p)
+        accepted[:, p] = -rng.standard_exponential(len(scale)) < log_ratio
+        chosen = accepted[:, p]
+        state = state._replace(
+            coefficient=np.where(chosen[:, None], proposal, state.coefficient),
+            log_p=np.where(chosen[data.group], then.log_p, state.log_p),
+        )
+    return state, accepted
+
+
 def draw_mean(
     rng: np.random.Generator,
     effect: np.ndarray,
     side: Side,
     log_phi: np.ndarray,
+    other_mean: np.ndarray,
+    now: Priors,
     prior: Mapping[str, float],
 ) -> np.ndarray:
-    """Steps 3 and 4: normal with precision n phi + 1/sigma_mu^2 (25 in the paper)."""
+    """Steps 3 and 4: the mean of one side given its effects and the other side's mean.
+
+    The prior is that of the sum of the two means and of their difference. With mean 0 and variance
+    50 for both, the paper's, the other mean drops out and 1/25 is left.
+    """
     phi = np.exp(log_phi)
-    precision = side.size * phi + prior["mu_sd"] ** -2.0
-    total = np.bincount(side.group, effect, len(side.size))
-    noise = rng.standard_normal(len(phi)) / np.sqrt(precision)
-    return np.asarray(phi * total / precision + noise)
+    of_sum, of_difference = now.second[LEVEL] ** -2.0, 0.5 * prior["mu_sd"] ** -2.0
+    precision = side.size * phi + of_sum + of_difference
+    total = phi * np.bincount(side.group, effect, len(side.size))
+    total += of_sum * (now.first[LEVEL] - other_mean) + of_difference * other_mean
+    return np.asarray(total / precision + rng.standard_normal(len(phi)) / np.sqrt(precision))
 
 
 def sum_of_squares(effect: np.ndarray, mu: np.ndarray, side: Side) -> np.ndarray:
@@ -361,19 +453,17 @@ def draw_log_precision(
     log_phi: np.ndarray,
     squares: np.ndarray,
     size: np.ndarray,
-    prior: Mapping[str, float],
+    now: Priors,
+    column: int,
 ) -> np.ndarray:
-    """Steps 5 and 6: gamma draw under the gamma prior, random walk under the half-normal."""
-    if "phi_shape" in prior:
-        shape = prior["phi_shape"] + size / 2.0
-        log_gamma = np.log(rng.standard_gamma(shape))
-        return np.asarray(log_gamma - np.log(prior["phi_rate"] + squares / 2.0))
+    """Steps 5 and 6: gamma draw under the gamma prior, a random walk under the others."""
+    if now.kind[column] == GAMMA:
+        log_gamma = np.log(rng.standard_gamma(now.first[column] + size / 2.0))
+        return np.asarray(log_gamma - np.log(now.second[column] + squares / 2.0))
 
     def log_density(log_sd: np.ndarray) -> np.ndarray:
-        # of log sd: likelihood of the effects, half-normal prior, and the change of variable
-        variance = np.exp(2.0 * log_sd)
-        half_normal = variance / (2.0 * prior["sd_scale"] ** 2)
-        return np.asarray((1.0 - size) * log_sd - squares / (2.0 * variance) - half_normal)
+        of_effects = -size * log_sd - squares / (2.0 * np.exp(2.0 * log_sd))
+        return np.asarray(of_effects + log_priors(log_sd, now, column))
 
     log_sd = -log_phi / 2.0
     scale = 2.4 / np.sqrt(1.0 + 2.0 * size)  # the curvature at the mode is about 2 n
@@ -392,14 +482,9 @@ def tune(scales: Scales, info: Info, sweep: int) -> Scales:
         beta=scales.beta * np.exp(rate * (info.accepted_beta - TARGET_ACCEPTANCE)),
         gamma=scales.gamma * np.exp(rate * (info.accepted_gamma - TARGET_ACCEPTANCE)),
         log_cv=scales.log_cv * np.exp(rate * (info.accepted_cv - TARGET_ACCEPTANCE)),
+        coefficient=scales.coefficient
+        * np.exp(rate * (info.accepted_coefficient - TARGET_ACCEPTANCE)),
     )
-
-
-class Chain(NamedTuple):
-    """The kept states of one chain, and the acceptance rates after the warm-up."""
-
-    states: dict[str, np.ndarray]  # the fields of State but log_p, with a leading draw axis
-    acceptance: Info  # rates instead of yes or no
 
 
 def sample_chain(
@@ -414,25 +499,29 @@ def sample_chain(
 ) -> Chain:
     """Run one chain; each kept draw is the last of :data:`SWEEPS_PER_DRAW` sweeps."""
     rng = np.random.default_rng(seed)
-    state, scales = init(rng, data, family), first_scales(data)
+    state, scales = init(rng, data, family, prior), first_scales(data)
     for sweep in range(tune_draws * SWEEPS_PER_DRAW):
         state, info = step(rng, state, data, scales, prior)
         scales = tune(scales, info, sweep)
         if sweep % SWEEPS_PER_DRAW == 0:
             after_draw()
-    kept = {
-        name: np.empty((draws, len(field)))
-        for name, field in state._asdict().items()
-        if name != "log_p"
-    }
-    accepted = Info(*(np.zeros(len(scale)) for scale in scales))
-    for draw in range(draws):
+    kept: list[dict[str, np.ndarray]] = []
+    total = Info(*(np.zeros(scale.shape) for scale in scales))
+    for _ in range(draws):
         for _ in range(SWEEPS_PER_DRAW):
             state, info = step(rng, state, data, scales, prior)
-            for total, now in zip(accepted, info, strict=True):
-                total += now
-        for name, store in kept.items():
-            store[draw] = getattr(state, name)
+            total = Info(*(sum_ + now for sum_, now in zip(total, info, strict=True)))
+        kept.append(state._replace(log_p=np.empty(0))._asdict())  # not (draw, cell) in memory
         after_draw()
+    names = [name for name in State._fields if name != "log_p"]
+    if not is_pooled(prior):
+        names = [name for name in names if not name.startswith("national")]
     sweeps = draws * SWEEPS_PER_DRAW
-    return Chain(kept, Info(*(total / sweeps for total in accepted)))
+    return Chain(
+        {name: np.stack([one[name] for one in kept]) for name in names},
+        {
+            "acceptance_beta": total.accepted_beta / sweeps,
+            "acceptance_gamma": total.accepted_gamma / sweeps,
+            "acceptance_r": total.accepted_cv / sweeps,
+        },
+    )

@@ -79,9 +79,11 @@ def release_probabilities(
             _cells(
                 rates.beta,
                 rates.gamma,
+                rates.coefficient[cells.group[first]],
                 rungs,
                 cells.origin[part],
                 cells.destination[part],
+                cells.x[part],
                 cells.y[part],
                 released[:, part],
                 m[part],
@@ -96,9 +98,11 @@ def release_probabilities(
 def _cells(
     beta: np.ndarray,
     gamma: np.ndarray,
+    coefficient: np.ndarray,
     rungs: Ladder,
     origin: np.ndarray,
     destination: np.ndarray,
+    x: np.ndarray,
     y: np.ndarray,
     released: np.ndarray,
     m: np.ndarray,
@@ -114,6 +118,8 @@ def _cells(
         least = 1.0
         for s in range(n_draws):
             log_rate = beta[origin[t], s] + gamma[destination[t], s]
+            for covariate in range(x.shape[1]):
+                log_rate += x[t, covariate] * coefficient[covariate, s]
             step = fill_probabilities(log_rate, s, rungs, p[s])
             least = min(least, p[s, true])
             for candidate in range(width):

@@ -35,7 +35,7 @@ class Protection:
         :func:`bayes_sdc.diagnostics.group_diagnostics`.
     predictive : DataFrame or None
         :func:`bayes_sdc.diagnostics.predictive_counts`.
-    dispersion : float or None
+    dispersion : Dispersion or None
         :func:`bayes_sdc.diagnostics.dispersion`.
     margins : DataFrame or None
         :func:`bayes_sdc.flows.utility.margins`.
@@ -54,7 +54,7 @@ class Protection:
     posterior: xr.DataTree | None
     groups: pd.DataFrame | None
     predictive: pd.DataFrame | None
-    dispersion: float | None
+    dispersion: diagnostics.Dispersion | None
     margins: pd.DataFrame | None
     risk: IntruderRisk | None
     repeats: pd.DataFrame | None
@@ -149,7 +149,7 @@ def protect_flows(
     lap("fit")
     groups = diagnostics.group_diagnostics(posterior)
     predictive = diagnostics.predictive_counts(table, posterior, seed=seed)
-    dispersion = diagnostics.dispersion(table, posterior)
+    dispersion = diagnostics.dispersion(table, posterior, seed=seed)
     lap("diagnostics")
     release = synthesize(table, posterior, datasets=datasets, seed=seed)
     lap("synthesis")
@@ -175,7 +175,7 @@ def protect_flows(
         risk=risk,
         repeats=repeats,
         checks=[
-            *diagnostics.checks(groups, predictive, risk),
+            *diagnostics.checks(groups, predictive, dispersion, risk),
             unchanged(table, release),
             *leaks(table),
         ],

@@ -24,7 +24,9 @@ class Layout(NamedTuple):
     destination: Indices  # (cell,) position in destination_effects
     group_of_origin: Indices  # (origin_effect,)
     group_of_destination: Indices  # (destination_effect,)
+    x: np.ndarray  # (cell, covariate) standardised
     upper: int
+    covariates: list[str]
     cells: list[str]
     groups: list[str]
     origin_effects: list[str]
@@ -44,7 +46,9 @@ def layout(table: FlowTable) -> Layout:
         destination=destination,
         group_of_origin=group_of_origin,
         group_of_destination=group_of_destination,
+        x=table.covariates.to_numpy(np.float64),
         upper=table.high - table.low,
+        covariates=[str(name) for name in table.covariates.columns],
         cells=[str(label) for label in cells.index],
         groups=[str(label) for label in groups],
         origin_effects=origin_effects,
@@ -79,11 +83,25 @@ def subset(whole: Layout, groups: Indices) -> Layout:
         destination=new_destination[whole.destination[keep]],
         group_of_origin=np.searchsorted(groups, whole.group_of_origin[keep_origin]),
         group_of_destination=np.searchsorted(groups, whole.group_of_destination[keep_destination]),
+        x=whole.x[keep],
         upper=whole.upper,
+        covariates=whole.covariates,
         cells=[label for label, kept in zip(whole.cells, keep, strict=True) if kept],
         groups=[whole.groups[g] for g in groups],
         origin_effects=_kept(whole.origin_effects, keep_origin),
         destination_effects=_kept(whole.destination_effects, keep_destination),
+    )
+
+
+def thin(whole: Layout, keep: np.ndarray) -> Layout:
+    """Keep some cells (a boolean mask), but every group and effect: to hold out the others."""
+    return whole._replace(
+        y=whole.y[keep],
+        group=whole.group[keep],
+        origin=whole.origin[keep],
+        destination=whole.destination[keep],
+        x=whole.x[keep],
+        cells=_kept(whole.cells, keep),
     )
 
 

@@ -1,5 +1,7 @@
 """NUTS for many groups: the model is compiled once per shape, not once per group.
 
+With the pooled prior the groups are one model, sampled as a whole.
+
 Compiling takes seconds and sampling a small group a fraction of one, so groups are sorted into
 buckets of similar size and padded to the bucket's shape. Padding is exact: an extra cell has the
 log rate lowered by :data:`EMPTY`, so that its count 0 has probability one whatever the parameters,
@@ -12,7 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import bayes_sdc.models.migration as migration
+from bayes_sdc.flows.chain import Sampling
+from bayes_sdc.flows.checkpoint import Part
 from bayes_sdc.flows.layout import Indices, Layout, subset
+from bayes_sdc.seeds import seed_sequence
 
 EMPTY = -1e6  # a rate of 0 in double precision, whatever the effects add
 COMPILATION = 2_500  # what a compilation costs, in cells that could be sampled meanwhile (measured)
@@ -26,9 +31,6 @@ LOW_RANK = {
     "mass_matrix_gamma": 1e-3,
 }
 CAREFUL_BELOW = 200  # cells; with fewer, a scale may be near zero and large steps diverge
-VARIABLES = [
-    "alpha", "delta", "mu_beta", "mu_gamma", "phi_beta", "phi_gamma", "beta", "gamma",
-]  # fmt: skip
 STATISTICS = ["diverging", "energy", "step_size", "n_steps", "energy_error"]
 
 
@@ -39,14 +41,6 @@ class Bucket(NamedTuple):
     origins: int
     destinations: int
     groups: Indices
-
-
-class GroupDraws(NamedTuple):
-    """The posterior of one group: arrays (chain, draw) or (chain, draw, effect), by name."""
-
-    group: int
-    posterior: dict[str, np.ndarray]
-    statistics: dict[str, np.ndarray]
 
 
 def shape_buckets(cells: Layout) -> list[Bucket]:
@@ -83,31 +77,19 @@ def shape_buckets(cells: Layout) -> list[Bucket]:
 
 def sample_groups(
     cells: Layout,
-    prior: dict[str, float],
+    sampling: Sampling,
     *,
-    family: str,
-    draws: int,
-    tune: int,
-    chains: int,
-    cores: int,
-    seed_of: Callable[[str], int],
     skip: set[int],
     announce: Callable[[str], None],
-) -> Iterator[GroupDraws]:
-    """Fit the groups one after another, the chains of a group on ``cores`` threads.
+) -> Iterator[Part]:
+    """Fit the groups one after another, the chains of a group side by side.
 
     Parameters
     ----------
     cells : Layout
         All small cells.
-    prior : dict
-        Numbers of the prior.
-    family : str
-        Distribution of the counts.
-    draws, tune, chains, cores : int
-        As for :func:`bayes_sdc.flows.fit.fit_flows`.
-    seed_of : callable
-        Seed of a group by its label.
+    sampling : Sampling
+        Family, prior, numbers of draws, seed.
     skip : set of int
         Groups that are done already.
     announce : callable
@@ -115,12 +97,11 @@ def sample_groups(
 
     Yields
     ------
-    GroupDraws
+    Part
         One for each group, in bucket order.
     """
     import nutpie
 
-    variables = VARIABLES if family == "poisson" else [*VARIABLES, "r"]
     for bucket in shape_buckets(cells):
         todo = [int(group) for group in bucket.groups if int(group) not in skip]
         if not todo:
@@ -138,39 +119,103 @@ def sample_groups(
                     upper=cells.upper,
                     origins=[str(i) for i in range(bucket.origins)],
                     destinations=[str(j) for j in range(bucket.destinations)],
-                    family=family,
-                    prior=prior,
+                    family=sampling.family,
+                    prior=sampling.prior,
+                    covariates=padded.get("x"),
+                    covariate_names=cells.covariates,
                     offset=padded["offset"],
                 )
-                compiled = nutpie.compile_pymc_model(model, var_names=variables)
-            background = nutpie.sample(
+                compiled = nutpie.compile_pymc_model(model, var_names=_variables(model))
+            posterior, statistics = _sample(
                 compiled.with_data(**padded),
-                draws=draws,
-                tune=tune,
-                chains=chains,
-                cores=cores,
-                seed=seed_of(cells.groups[group]),
-                target_accept=0.95 if len(members.y) < CAREFUL_BELOW else 0.8,
-                **(LOW_RANK if len(members.y) >= LOW_RANK_FROM else {"adaptation": "diag"}),
-                progress_bar=False,
-                save_warmup=False,
-                blocking=False,
+                sampling,
+                label=cells.groups[group],
+                cells=len(members.y),
             )
-            try:
-                trace = background.wait()
-            except BaseException:
-                # nutpie's own handling of Ctrl-C returns the draws so far: never half a group
-                background.cancel()
-                raise
-            posterior = {
-                name: np.asarray(trace["posterior"][name].to_numpy()) for name in variables
-            }
             posterior["beta"] = posterior["beta"][..., : len(members.origin_effects)]
             posterior["gamma"] = posterior["gamma"][..., : len(members.destination_effects)]
-            statistics = {
-                name: np.asarray(trace["sample_stats"][name].to_numpy()) for name in STATISTICS
-            }
-            yield GroupDraws(group, posterior, statistics)
+            yield Part(np.array([group]), posterior, statistics)
+
+
+def sample_together(cells: Layout, sampling: Sampling, *, announce: Callable[[str], None]) -> Part:
+    """Fit all groups as one model, as the pooled prior wants.
+
+    Parameters
+    ----------
+    cells, sampling, announce
+        As for :func:`sample_groups`.
+
+    Returns
+    -------
+    Part
+        All groups.
+    """
+    import nutpie
+
+    announce(f"compiling one model of {len(cells.groups)} groups and {len(cells.y)} cells")
+    model = migration.build(
+        cells.y,
+        cells.origin,
+        cells.destination,
+        upper=cells.upper,
+        origins=cells.origin_effects,
+        destinations=cells.destination_effects,
+        groups=cells.groups,
+        group_of_origin=cells.group_of_origin,
+        group_of_destination=cells.group_of_destination,
+        family=sampling.family,
+        prior=sampling.prior,
+        covariates=cells.x,
+        covariate_names=cells.covariates,
+    )
+    compiled = nutpie.compile_pymc_model(model, var_names=_variables(model))
+    posterior, statistics = _sample(compiled, sampling, label="all groups", cells=len(cells.y))
+    return Part(np.arange(len(cells.groups)), posterior, statistics)
+
+
+def _variables(model: Any) -> list[str]:
+    """What is recorded: the paper's names, not the raw coordinates of the sampler."""
+    recorded = {
+        "alpha", "delta", "mu_beta", "mu_gamma", "phi_beta", "phi_gamma", "beta", "gamma", "r",
+        "coefficient", "national_mean", "national_sd",
+    }  # fmt: skip
+    return [v.name for v in model.unobserved_RVs if v.name in recorded]
+
+
+def _sample(
+    compiled: Any, sampling: Sampling, *, label: str, cells: int
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Draws and statistics of one compiled model; the latter with a last axis for the group."""
+    import nutpie
+
+    words = seed_sequence(sampling.seed, "nuts", label).generate_state(1, np.uint64)
+    background = nutpie.sample(
+        compiled,
+        draws=sampling.draws,
+        tune=sampling.tune,
+        chains=sampling.chains,
+        cores=sampling.cores,
+        seed=int(words[0] >> 1),
+        target_accept=0.95 if cells < CAREFUL_BELOW else 0.8,
+        **(LOW_RANK if cells >= LOW_RANK_FROM else {"adaptation": "diag"}),
+        progress_bar=False,
+        save_warmup=False,
+        blocking=False,
+    )
+    try:
+        trace = background.wait()
+    except BaseException:
+        # nutpie's own handling of Ctrl-C returns the draws so far: never half a group
+        background.cancel()
+        raise
+    posterior = {
+        str(name): np.asarray(values.to_numpy())
+        for name, values in trace["posterior"].data_vars.items()
+    }
+    statistics = {
+        name: np.asarray(trace["sample_stats"][name].to_numpy())[..., None] for name in STATISTICS
+    }
+    return posterior, statistics
 
 
 def _pad(members: Layout, bucket: Bucket) -> dict[str, np.ndarray]:
@@ -178,11 +223,12 @@ def _pad(members: Layout, bucket: Bucket) -> dict[str, np.ndarray]:
     missing = bucket.cells - len(members.y)
 
     def longer(values: np.ndarray, fill: float = 0) -> np.ndarray:
-        return np.concatenate([values, np.full(missing, fill, values.dtype)])
+        rows = [(0, missing), *[(0, 0)] * (values.ndim - 1)]
+        return np.pad(values, rows, constant_values=fill)
 
     counts_origin = np.bincount(members.origin, minlength=bucket.origins)
     counts_destination = np.bincount(members.destination, minlength=bucket.destinations)
-    return {
+    padded = {
         "y_data": longer(members.y),
         "origin_index": longer(members.origin),
         "destination_index": longer(members.destination),
@@ -190,3 +236,4 @@ def _pad(members: Layout, bucket: Bucket) -> dict[str, np.ndarray]:
         "origin_centering": migration.centering(counts_origin),
         "destination_centering": migration.centering(counts_destination),
     }
+    return padded | ({"x": longer(members.x)} if members.covariates else {})

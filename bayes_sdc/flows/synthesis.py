@@ -109,6 +109,7 @@ class Rates(NamedTuple):
     beta: np.ndarray  # (origin_effect, draw)
     gamma: np.ndarray  # (destination_effect, draw)
     kappa: np.ndarray  # (group, draw) 1 / r; 0 for the Poisson family
+    coefficient: np.ndarray  # (group, covariate, draw)
 
     @property
     def n_draws(self) -> int:
@@ -118,6 +119,7 @@ class Rates(NamedTuple):
     def at(self, cells: Layout, draw: int) -> tuple[np.ndarray, Ladder]:
         """Log rate of each cell and the ladders of all groups in one draw."""
         log_rate = self.beta[cells.origin, draw] + self.gamma[cells.destination, draw]
+        log_rate += (cells.x * self.coefficient[cells.group, :, draw]).sum(axis=1)
         return log_rate, counts.ladder(self.kappa[:, draw], cells.upper)
 
 
@@ -130,7 +132,14 @@ def rates_by_draw(posterior: xr.DataTree) -> Rates:
 
     beta, gamma, alpha = (flat(draws[name].to_numpy()) for name in ("beta", "gamma", "alpha"))
     kappa = 1.0 / flat(draws["r"].to_numpy()) if "r" in draws else np.zeros_like(alpha)
-    return Rates(beta, gamma, kappa)
+    if "coefficient" in draws:
+        values = draws["coefficient"].to_numpy()
+        coefficient = np.ascontiguousarray(
+            np.moveaxis(values.reshape(-1, *values.shape[2:]), 0, -1)
+        )
+    else:
+        coefficient = np.empty((len(alpha), 0, alpha.shape[1]))
+    return Rates(beta, gamma, kappa, coefficient)
 
 
 def draw_counts(cells: Layout, rates: Rates, draw: int, rng: np.random.Generator) -> np.ndarray:
@@ -168,8 +177,9 @@ def check_posterior(table: FlowTable, posterior: xr.DataTree) -> None:
         "group": cells.groups,
         "origin_effect": cells.origin_effects,
         "destination_effect": cells.destination_effects,
+        "covariate": cells.covariates,
     }.items():
-        if list(fitted[name].to_numpy()) != labels:
+        if (list(fitted[name].to_numpy()) if name in fitted.coords else []) != labels:
             raise InputError(
                 f"the posterior was fitted to other groups or cells of this table ({name}); "
                 "read the table with the same columns as for the fit"

@@ -52,6 +52,9 @@ class FlowTable:
         The small cells, sorted by group, origin and destination as text. The index ``cell`` holds
         a label, ``row`` the position in ``frame`` (0-based), ``group``, ``origin`` and
         ``destination`` text, and ``y`` is the count less ``low``.
+    covariates
+        What is known of each small cell besides, in the order of ``cells`` and standardised; no
+        column unless :func:`bayes_sdc.flows.covariates.with_covariates` adds some.
     n_read, n_safe, n_small, n_set_aside, n_below
         Numbers of rows; the last four add up to the first.
     own_areas
@@ -74,6 +77,7 @@ class FlowTable:
     low: int
     high: int
     cells: pd.DataFrame = field(repr=False)
+    covariates: pd.DataFrame = field(repr=False)
     n_read: int
     n_safe: int
     n_small: int
@@ -224,6 +228,7 @@ def read_flows(
         low=int(low),
         high=int(high),
         cells=cells,
+        covariates=pd.DataFrame(index=cells.index),
         n_read=len(counts),
         n_safe=int(np.sum(~own & (counts > high))),
         n_small=len(cells),

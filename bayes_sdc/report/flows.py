@@ -50,7 +50,7 @@ SECTIONS = {  # id: title, names of its checks
         ("release differs", "order of rows", "other columns", "small counts left"),
     ),
     "convergence": ("Convergence", ("convergence", "divergences", "small groups")),
-    "fit": ("Fit to the counts", ("fit to the counts",)),
+    "fit": ("Fit to the counts", ("fit to the counts", "dispersion")),
     "margins": ("Totals by area", ()),
     "intruder": ("Intruder risk", ("importance weights",)),
     "other": ("Other checks", ()),
@@ -69,6 +69,10 @@ PUBLIC_REASONS = {
     ("small groups", "look"): "Some groups are so small that the prior decides their rates.",
     ("fit to the counts", "pass"): "The model reproduces how common each small count is.",
     ("fit to the counts", "look"): "The model misses how common some small counts are.",
+    ("fit to the counts", "fail"): "The model misses how common some small counts are by far.",
+    ("dispersion", "pass"): "The small counts scatter as the model says.",
+    ("dispersion", "look"): "The small counts scatter more or less than the model says.",
+    ("dispersion", "fail"): "The small counts scatter much more or less than the model says.",
     ("importance weights", "pass"): "The weights behind the probabilities are reliable.",
     ("release differs", "pass"): "The released small counts are not the true ones.",
     ("release differs", "fail"): "The released small counts are the true ones: do not release.",
@@ -262,7 +266,7 @@ def _row_classes(table: FlowTable, number: Callable[[int], str]) -> list[list[st
 
 def _groups(groups: pd.DataFrame) -> list[list[str]]:
     counted = ("rhat_above", "ess_below", "divergences", "parameters")
-    sizes = ("cells", "origins", "destinations")
+    sizes = ("cells", "origins", "destinations", "blocks", "at_bound")
     return [
         [
             str(label),

@@ -212,10 +212,10 @@ def test_padding_adds_nothing_but_standard_normals() -> None:
     density, density_padded = plain.compile_logp(), padded.compile_logp()
     for _ in range(5):
         point = {
-            "alpha": rng.normal(),
-            "delta": rng.normal(),
-            "sd_beta_log__": rng.normal(),
-            "sd_gamma_log__": rng.normal(),
+            "alpha": rng.normal(size=1),
+            "delta": rng.normal(size=1),
+            "sd_beta_log__": rng.normal(size=1),
+            "sd_gamma_log__": rng.normal(size=1),
             "beta_raw": rng.normal(size=3),
             "gamma_raw": rng.normal(size=2),
         }

@@ -7,6 +7,7 @@ from scipy.stats import gamma as gamma_distribution
 from scipy.stats import halfnorm, ks_2samp, kstest, norm
 
 from bayes_sdc.flows import counts, gibbs
+from bayes_sdc.flows.hyperpriors import priors
 from bayes_sdc.flows.layout import Layout
 
 UPPER = 4
@@ -28,7 +29,9 @@ def many_groups(n_groups: int, n_origins: int = 3, n_destinations: int = 4) -> g
             destination=group * n_destinations + j,
             group_of_origin=np.repeat(np.arange(n_groups), n_origins),
             group_of_destination=np.repeat(np.arange(n_groups), n_destinations),
+            x=np.empty((len(group), 0)),
             upper=UPPER,
+            covariates=[],
             cells=[],
             groups=[str(g) for g in range(n_groups)],
             origin_effects=[],
@@ -52,7 +55,20 @@ def draw_prior(rng: np.random.Generator, data: gibbs.Data, prior: dict[str, floa
     log_cv = np.full(n, -np.inf)
     if "cv_scale" in prior:
         log_cv = np.log(np.abs(rng.normal(0.0, prior["cv_scale"], n)))
-    state = gibbs.State(beta, gamma, mu[0], mu[1], log_phi[0], log_phi[1], log_cv, np.empty(0))
+    given = priors(prior, 0)
+    state = gibbs.State(
+        beta=beta,
+        gamma=gamma,
+        mu_beta=mu[0],
+        mu_gamma=mu[1],
+        log_phi_beta=log_phi[0],
+        log_phi_gamma=log_phi[1],
+        log_cv=log_cv,
+        coefficient=np.empty((n, 0)),
+        national_mean=given.first,
+        national_sd=given.second,
+        log_p=np.empty(0),
+    )
     return gibbs.refresh(state, data)
 
 
@@ -79,7 +95,10 @@ def geweke_p_values(prior: dict[str, float], n_groups: int = 4000, sweeps: int =
     rng = np.random.default_rng(7)
     data = many_groups(n_groups)
     state = draw_prior(rng, data, prior)
-    scales = gibbs.Scales(*(np.full(len(x), 0.9) for x in (state.beta, state.gamma, state.mu_beta)))
+    scales = gibbs.Scales(
+        *(np.full(x.shape, 0.9) for x in (state.beta, state.gamma, state.mu_beta)),
+        coefficient=state.coefficient,
+    )
     for _ in range(sweeps):
         data = draw_counts(rng, data, state)
         state, _ = gibbs.step(rng, gibbs.refresh(state, data), data, scales, prior)
@@ -196,7 +215,7 @@ def test_the_carried_log_probabilities_never_go_stale(family: str) -> None:
     """After many sweeps log_p still is the log-probability at the current parameters."""
     rng, prior = np.random.default_rng(2), NEGATIVE_BINOMIAL_PRIOR
     data = draw_counts(rng, many_groups(5), draw_prior(rng, many_groups(5), prior))
-    state, scales = gibbs.init(rng, data, family), gibbs.first_scales(data)
+    state, scales = gibbs.init(rng, data, family, prior), gibbs.first_scales(data)
     for _ in range(200):
         state, _ = gibbs.step(rng, state, data, scales, prior)
     np.testing.assert_allclose(state.log_p, gibbs.refresh(state, data).log_p, rtol=0, atol=1e-10)
@@ -219,7 +238,7 @@ def test_warm_up_brings_the_acceptance_near_its_target() -> None:
     """Scales that start a hundredfold too large are found again within a warm-up."""
     rng = np.random.default_rng(5)
     data = draw_counts(rng, many_groups(20), draw_prior(rng, many_groups(20), GAMMA_PRIOR))
-    state = gibbs.init(rng, data, "poisson")
+    state = gibbs.init(rng, data, "poisson", GAMMA_PRIOR)
     scales = gibbs.Scales(*(100.0 * scale for scale in gibbs.first_scales(data)))
     for sweep in range(1500):
         state, info = gibbs.step(rng, state, data, scales, GAMMA_PRIOR)

@@ -30,7 +30,9 @@ def cells_of(y: np.ndarray) -> Layout:
         destination=np.arange(n),
         group_of_origin=np.zeros(n, np.int64),
         group_of_destination=np.zeros(n, np.int64),
+        x=np.empty((n, 0)),
         upper=K,
+        covariates=[],
         cells=names,
         groups=["all"],
         origin_effects=names,
@@ -60,7 +62,12 @@ def release(
     """The function under test, for Poisson unless kappa is given."""
     if kappa is None:
         kappa = np.zeros((1, beta.shape[1]))
-    rates = Rates(np.ascontiguousarray(beta), np.ascontiguousarray(gamma), kappa)
+    rates = Rates(
+        np.ascontiguousarray(beta),
+        np.ascontiguousarray(gamma),
+        kappa,
+        coefficient=np.empty((len(kappa), 0, kappa.shape[1])),
+    )
     return importance.release_probabilities(rates, cells, chains, released, **kwargs)
 
 

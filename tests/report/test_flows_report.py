@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from bayes_sdc import InputError, Protection, protect_flows, read_flows
-from bayes_sdc.diagnostics import Check
+from bayes_sdc.diagnostics import Check, Dispersion
 from bayes_sdc.flows.risk import Share
 from bayes_sdc.report import flows, plots
 from bayes_sdc.report.flows import render_flows
@@ -156,7 +156,7 @@ def test_numbers_equal_the_result(result: Protection, internal: str) -> None:
     spread = row(page, "Spread over independent releases", "R_all")
     assert spread[1:4] == [f"{result.repeats['r_all'].agg(f):.1%}" for f in ("mean", "min", "max")]
     assert f"{risk.believes_release:.1%}" in page.text
-    assert f"{result.dispersion:.2f}" in page.text
+    assert f"{result.dispersion.value:.2f}" in page.text
     for part in (table.sha256, str(SEED), CALL["command"], "00017"):
         assert part in page.text, f"{part} is not in the internal report"
 
@@ -239,7 +239,11 @@ def test_external_tells_no_true_count(result: Protection, external: str, interna
         assert caption in Page(internal).tables
         assert caption not in page.tables
     exact: list[Any] = [table.n_read, table.n_small, f"{risk.believes_release:.1%}"]
-    exact += [f"{risk.r_all.value:.1%}", f"{risk.r_all.value:.0%}", f"{result.dispersion:.2f}"]
+    exact += [
+        f"{risk.r_all.value:.1%}",
+        f"{risk.r_all.value:.0%}",
+        f"{result.dispersion.value:.2f}",
+    ]
     exact += [f"{float(risk.true_count_probability.mean()):.1%}"]
     for number in exact:
         assert not re.search(rf"(?<![\d.]){re.escape(str(number))}(?!\d)", page.text), (
@@ -263,7 +267,7 @@ def test_external_does_not_depend_on_the_true_counts(result: Protection, externa
         margins=result.margins.assign(true=1),
         predictive=result.predictive.assign(observed=1),
         repeats=None,
-        dispersion=77.0,
+        dispersion=Dispersion(77.0, 0.9, 1.1),
         seconds={"fit": 1234.5},
     )
     assert render_flows(other, audience="external", call={**CALL, "seed": 1}) == external

@@ -1,0 +1,211 @@
+"""The Gibbs engine: its derivatives, the joint distribution it leaves alone, its labels."""
+
+import numpy as np
+import pytest
+from scipy.special import gammaln, logsumexp
+from scipy.stats import gamma as gamma_distribution
+from scipy.stats import halfnorm, ks_2samp, kstest, norm
+
+from bayes_sdc.flows import counts, engine, newton
+from bayes_sdc.flows.hyperpriors import CV, LEVEL, SD_DESTINATION, SD_ORIGIN, priors
+from bayes_sdc.flows.layout import Layout, thin
+
+UPPER = 4
+PRIORS = {
+    "gamma": {"mu_sd": 0.8, "phi_shape": 3.0, "phi_rate": 2.0},
+    "half-normal": {"mu_sd": 0.8, "sd_scale": 0.7},
+    "negative-binomial": {"mu_sd": 0.8, "sd_scale": 0.7, "cv_scale": 0.9},
+    "covariates": {"mu_sd": 0.8, "sd_scale": 0.7, "cv_scale": 0.9, "coefficient_sd": 0.6},
+}
+
+
+def many_groups(n_groups: int, n_origins: int = 3, n_destinations: int = 4, p: int = 0) -> Layout:
+    """Groups of one shape, every pair of areas a cell."""
+    group = np.repeat(np.arange(n_groups), n_origins * n_destinations)
+    i = np.tile(np.repeat(np.arange(n_origins), n_destinations), n_groups)
+    j = np.tile(np.tile(np.arange(n_destinations), n_origins), n_groups)
+    return Layout(
+        y=np.zeros(len(group), np.int64),
+        group=group,
+        origin=group * n_origins + i,
+        destination=group * n_destinations + j,
+        group_of_origin=np.repeat(np.arange(n_groups), n_origins),
+        group_of_destination=np.repeat(np.arange(n_groups), n_destinations),
+        x=np.random.default_rng(1).normal(size=(len(group), p)),
+        upper=UPPER,
+        covariates=[f"x{k}" for k in range(p)],
+        cells=[],
+        groups=[str(g) for g in range(n_groups)],
+        origin_effects=[],
+        destination_effects=[],
+    )
+
+
+def draw_prior(
+    rng: np.random.Generator, cells: Layout, prior: dict[str, float]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Theta and deviations of every group from the prior, written from its definition."""
+    n = len(cells.groups)
+    theta = np.full((n, CV + 1 + cells.x.shape[1]), -np.inf)
+    theta[:, LEVEL] = rng.normal(0.0, np.sqrt(2.0) * prior["mu_sd"], n)
+    for column in (SD_ORIGIN, SD_DESTINATION):
+        if "sd_scale" in prior:
+            theta[:, column] = np.log(np.abs(rng.normal(0.0, prior["sd_scale"], n)))
+        else:
+            phi = rng.gamma(prior["phi_shape"], 1.0 / prior["phi_rate"], n)
+            theta[:, column] = -0.5 * np.log(phi)
+    if "cv_scale" in prior:
+        theta[:, CV] = np.log(np.abs(rng.normal(0.0, prior["cv_scale"], n)))
+    theta[:, CV + 1 :] = rng.normal(0.0, prior.get("coefficient_sd", 1.0), (n, cells.x.shape[1]))
+    b = rng.normal(0.0, np.exp(theta[cells.group_of_origin, SD_ORIGIN]))
+    g = rng.normal(0.0, np.exp(theta[cells.group_of_destination, SD_DESTINATION]))
+    return theta, b, g
+
+
+def draw_counts(
+    rng: np.random.Generator, cells: Layout, theta: np.ndarray, b: np.ndarray, g: np.ndarray
+) -> np.ndarray:
+    log_rate = theta[cells.group, LEVEL] + b[cells.origin] + g[cells.destination]
+    log_rate += (cells.x * theta[cells.group, CV + 1 :]).sum(axis=1)
+    rungs = counts.ladder(np.exp(2.0 * theta[:, CV]), UPPER)
+    return counts.draw(log_rate, cells.group, rungs, rng.random(len(log_rate)))
+
+
+def surprise(cells: Layout, theta: np.ndarray, b: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """Sum of each group's counts less its expectation given the parameters."""
+    log_rate = theta[cells.group, LEVEL] + b[cells.origin] + g[cells.destination]
+    log_rate += (cells.x * theta[cells.group, CV + 1 :]).sum(axis=1)
+    rungs = counts.ladder(np.exp(2.0 * theta[:, CV]), UPPER)
+    mean = counts.probabilities(log_rate, cells.group, rungs) @ np.arange(UPPER + 1.0)
+    return np.bincount(cells.group, cells.y - mean)
+
+
+def geweke_p_values(
+    prior: dict[str, float],
+    *,
+    p: int = 0,
+    n_groups: int = 3000,
+    sweeps: int = 25,
+    broken: bool = False,
+) -> list[float]:
+    """Alternate the engine and new counts, from the joint prior: the prior must come back."""
+    rng = np.random.default_rng(11)
+    cells = many_groups(n_groups, p=p)
+    theta, b, g = draw_prior(rng, cells, prior)
+    columns = np.array([k for k in range(theta.shape[1]) if k != CV or "cv_scale" in prior])
+    accepted = np.zeros((n_groups, 3))
+    given = priors(prior, p)
+    state = None
+    for _ in range(sweeps):
+        cells = cells._replace(y=draw_counts(rng, cells, theta, b, g))
+        data = engine.prepare(cells)
+        if broken:  # destination effects that look at the cells of origins
+            data = data._replace(by_destination=data.by_origin)
+        if state is None:
+            state = engine.init(rng, data, "poisson" if "cv_scale" not in prior else "nb")
+            state.theta[:], state.b[:], state.g[:] = theta, b, g
+        for group in range(n_groups):
+            newton.refresh_group(group, data, state)
+        newton.sweep(rng, columns, data, state, given, 0.0, accepted)
+        theta, b, g = state.theta.copy(), state.b.copy(), state.g.copy()
+    forward = draw_prior(rng, cells, prior)
+    again = cells._replace(y=draw_counts(rng, cells, *forward))
+    p_values = [
+        # the counts and the parameters together, against a pair drawn forwards
+        ks_2samp(surprise(cells, theta, b, g), surprise(again, *forward)).pvalue,
+        kstest(theta[:, LEVEL], norm(0.0, np.sqrt(2.0) * prior["mu_sd"]).cdf).pvalue,
+        kstest(b[::3] / np.exp(theta[:, SD_ORIGIN]), "norm").pvalue,
+        kstest(g[::4] / np.exp(theta[:, SD_DESTINATION]), "norm").pvalue,
+    ]
+    for column in (SD_ORIGIN, SD_DESTINATION):
+        if "sd_scale" in prior:
+            cdf = halfnorm(scale=prior["sd_scale"]).cdf
+            p_values.append(kstest(np.exp(theta[:, column]), cdf).pvalue)
+        else:
+            cdf = gamma_distribution(prior["phi_shape"], scale=1.0 / prior["phi_rate"]).cdf
+            p_values.append(kstest(np.exp(-2.0 * theta[:, column]), cdf).pvalue)
+    if "cv_scale" in prior:
+        p_values.append(kstest(np.exp(theta[:, CV]), halfnorm(scale=prior["cv_scale"]).cdf).pvalue)
+    for k in range(p):
+        cdf = norm(0.0, prior["coefficient_sd"]).cdf
+        p_values.append(kstest(theta[:, CV + 1 + k], cdf).pvalue)
+    return p_values
+
+
+@pytest.mark.parametrize("name", list(PRIORS))
+def test_joint_distribution_is_left_invariant(name: str) -> None:
+    """A wrong proposal density or Jacobian moves at least one marginal off its prior."""
+    p_values = geweke_p_values(PRIORS[name], p=2 if name == "covariates" else 0)
+    assert min(p_values) > 0.01 / len(p_values)
+
+
+def test_engine_that_looks_at_the_wrong_cells_fails_the_same_test() -> None:
+    assert min(geweke_p_values(PRIORS["half-normal"], broken=True)) < 1e-8
+
+
+def log_pmf(log_rate: float, log_cv: float) -> np.ndarray:
+    """Of 0..K, from the definition of the truncated negative binomial."""
+    y = np.arange(UPPER + 1.0)
+    if log_cv == -np.inf:
+        terms = y * log_rate - gammaln(y + 1)
+    else:
+        r = np.exp(-2.0 * log_cv)
+        terms = gammaln(y + r) - gammaln(y + 1) - gammaln(r)
+        terms += y * (log_rate - np.logaddexp(log_rate, np.log(r)))
+    return terms - logsumexp(terms)
+
+
+@pytest.mark.parametrize("log_cv", [-np.inf, -1.5, 0.0, 1.0])
+@pytest.mark.parametrize("log_rate", [-6.0, -0.3, 0.4, 2.0, 7.0])
+def test_cell_terms_are_the_derivatives_and_their_variance(log_rate: float, log_cv: float) -> None:
+    """A wrong slope only slows the sampler down, so no posterior would show it."""
+    ladder = np.zeros((4, UPPER + 1))
+    counts.fill_ladder(log_cv, ladder)
+    terms = np.array([counts.cell_terms(y, log_rate, log_cv, ladder) for y in range(UPPER + 1)])
+    h = 1e-5
+    by_rate = (log_pmf(log_rate + h, log_cv) - log_pmf(log_rate - h, log_cv)) / (2 * h)
+    pmf = np.exp(log_pmf(log_rate, log_cv))
+    np.testing.assert_allclose(terms[:, 0], log_pmf(log_rate, log_cv), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(terms[:, 1], by_rate, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(terms[:, 2], pmf @ by_rate**2, rtol=1e-6, atol=1e-9)
+    if log_cv == -np.inf:
+        assert (terms[:, 3:] == 0.0).all()
+        return
+    by_cv = (log_pmf(log_rate, log_cv + h) - log_pmf(log_rate, log_cv - h)) / (2 * h)
+    np.testing.assert_allclose(terms[:, 3], by_cv, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(terms[:, 4], pmf @ by_cv**2, rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(terms[:, 5], pmf @ (by_cv * by_rate), rtol=1e-5, atol=1e-8)
+
+
+def test_carried_terms_never_go_stale() -> None:
+    """After many sweeps what is carried of each cell is what its parameters give."""
+    rng, prior = np.random.default_rng(3), PRIORS["covariates"]
+    cells = many_groups(6, p=2)
+    cells = cells._replace(y=draw_counts(rng, cells, *draw_prior(rng, cells, prior)))
+    data = engine.prepare(cells)
+    state = engine.init(rng, data, "negative-binomial")
+    accepted, columns = np.zeros((6, 3)), np.arange(CV + 3)
+    for _ in range(100):
+        newton.sweep(rng, columns, data, state, priors(prior, 2), 0.0, accepted)
+    carried = state.log_rate.copy(), state.terms.copy()
+    for group in range(6):
+        newton.refresh_group(group, data, state)
+    np.testing.assert_allclose(carried[0], state.log_rate, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(carried[1], state.terms, rtol=1e-8, atol=1e-9)
+
+
+def test_empty_groups_and_effects_follow_the_prior() -> None:
+    """Held-out cells leave groups without data: they must be drawn from the prior, not crash."""
+    cells = many_groups(400)
+    nothing = np.zeros(len(cells.y), dtype=bool)
+    data = engine.prepare(thin(cells._replace(cells=[""] * len(cells.y)), nothing))
+    chain = engine.sample_chain(
+        data,
+        PRIORS["half-normal"],
+        family="poisson",
+        draws=30,
+        tune_draws=10,
+        seed=np.random.SeedSequence(1),
+    )
+    alpha = chain.states["mu_beta"][-1] + chain.states["mu_gamma"][-1]
+    assert kstest(alpha, norm(0.0, np.sqrt(2.0) * 0.8).cdf).pvalue > 1e-3
