@@ -25,7 +25,9 @@ app = typer.Typer(
 EXIT_FAILED, EXIT_INPUT, EXIT_DEFECT, EXIT_INTERRUPTED = 1, 2, 70, 130
 
 Out = Annotated[Path, typer.Option(help="Folder for release/ and confidential/.")]
-Sampler = Annotated[str, typer.Option(help="nuts, or gibbs: Metropolis within Gibbs.")]
+Sampler = Annotated[
+    str, typer.Option(help="gibbs, nuts, or reference: the paper's own Metropolis within Gibbs.")
+]
 Cores = Annotated[
     int | None, typer.Option(help="Threads; by default all. Draws do not depend on it.")
 ]
@@ -48,7 +50,7 @@ def flows(
     family: Annotated[
         str, typer.Option(help="default, poisson (the paper's) or negative-binomial.")
     ] = "default",
-    prior: Annotated[str, typer.Option(help="default, weak or paper.")] = "default",
+    prior: Annotated[str, typer.Option(help="default, pooled, weak or paper.")] = "default",
     sampler: Sampler = "nuts",
     draws: Annotated[int, typer.Option(help="Draws kept of each chain.")] = 1000,
     tune: Annotated[int, typer.Option(help="Warm-up draws of each chain.")] = 1000,
@@ -60,6 +62,26 @@ def flows(
     ] = "single-mover",
     seed: Annotated[
         int | None, typer.Option(help="Repeats a run; confidential. By default a fresh one.")
+    ] = None,
+    areas: Annotated[
+        Path | None, typer.Option(help="File of areas, for covariates of the model.")
+    ] = None,
+    area: Annotated[str, typer.Option(help="Column of --areas with the code.")] = "area",
+    population: Annotated[
+        str | None, typer.Option(help="Column of --areas: populations as covariates.")
+    ] = None,
+    longitude: Annotated[
+        str | None, typer.Option(help="Column of --areas, degrees: distance as covariate.")
+    ] = None,
+    latitude: Annotated[str | None, typer.Option(help="Column of --areas, degrees.")] = None,
+    state: Annotated[
+        str | None, typer.Option(help="Column of --areas: same state as covariate.")
+    ] = None,
+    neighbours: Annotated[
+        Path | None, typer.Option(help="File of pairs of areas that touch, two columns.")
+    ] = None,
+    earlier: Annotated[
+        Path | None, typer.Option(help="Table of an earlier year: class of its counts.")
     ] = None,
     cores: Cores = None,
     resume: Annotated[bool, typer.Option(help="Go on with an interrupted run in --out.")] = False,
@@ -74,6 +96,16 @@ def flows(
             "groups": [name for name in (groups or "").split(",") if name] or None,
             "low": low,
             "high": high,
+        },
+        gravity={
+            "areas": areas,
+            "area": area,
+            "population": population,
+            "longitude": longitude,
+            "latitude": latitude,
+            "state": state,
+            "neighbours": neighbours,
+            "earlier": earlier,
         },
         out=out,
         seed=seed,
@@ -106,6 +138,7 @@ def demo(out: Out = Path("bayes-sdc-demo"), sampler: Sampler = "nuts", cores: Co
             "count": "count",
             "groups": ["origin_state", "destination_state"],
         },
+        gravity={},
         out=out,
         seed=1,  # the data are invented, so nobody is protected by a secret seed
         resume=False,
@@ -117,6 +150,7 @@ def _flows(
     file: Path,
     *,
     reading: dict[str, Any],
+    gravity: dict[str, Any],
     out: Path,
     seed: int | None,
     resume: bool,
@@ -130,6 +164,7 @@ def _flows(
 
     table = read_flows(file, **reading)
     _say(table.summary())
+    table = _with_gravity(table, gravity, reading)
     run = open_run(out)
     earlier = read_seed(run)
     if resume:
@@ -155,7 +190,13 @@ def _flows(
         "command": shlex.join(["bayes-sdc", *sys.argv[1:]]),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "seed": seed,
-        "arguments": {**reading, **defaults, **arguments},
+        "arguments": {
+            **reading,
+            **defaults,
+            **arguments,
+            "covariates": list(table.covariates.columns),
+            **{name: str(value) for name, value in gravity.items() if value is not None},
+        },
         "versions": {
             name: version(name) for name in ("bayes-sdc", "pymc", "nutpie", "arviz", "numpy")
         },
@@ -168,6 +209,36 @@ def _flows(
     if any(check.verdict == "fail" for check in result.checks):
         _say("done, but a check failed: read the report before anything is released")
         raise typer.Exit(EXIT_FAILED)
+
+
+def _with_gravity(table: Any, gravity: dict[str, Any], reading: dict[str, Any]) -> Any:
+    """Add the covariates that the options ask for."""
+    from bayes_sdc.flows.covariates import (
+        gravity_covariates,
+        read_areas,
+        read_neighbours,
+        with_covariates,
+    )
+    from bayes_sdc.flows.table import read_flows
+
+    asked = {name: value for name, value in gravity.items() if value is not None}
+    area = asked.pop("area", None)
+    if not asked or table.n_small == 0:
+        return table
+    if "areas" in asked:
+        asked["areas"] = read_areas(asked["areas"], area=str(area))
+    if "neighbours" in asked:
+        asked["neighbours"] = read_neighbours(asked["neighbours"])
+    if "earlier" in asked:
+        asked["earlier"] = read_flows(asked["earlier"], **reading)
+    covariates = gravity_covariates(table, **asked)
+    if covariates.empty:
+        raise InputError(
+            "covariates: none differs between the small cells; with --areas, name its columns by "
+            "--population, --longitude and --latitude, or --state"
+        )
+    _say(f"covariates: {', '.join(covariates.columns)}")
+    return with_covariates(table, covariates)
 
 
 def _say(text: str) -> None:

@@ -5,11 +5,13 @@ cells, known without the counts, and standardised over all small cells.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.flows.files import load
 from bayes_sdc.flows.table import FlowTable
 
 EARTH_RADIUS = 6371.0  # km
@@ -174,6 +176,65 @@ def gravity_covariates(
     return frame.loc[:, [name for name in columns if frame[name].nunique() > 1]]
 
 
+def read_areas(source: Any, *, area: str) -> pd.DataFrame:
+    """Read a file of areas for :func:`gravity_covariates`.
+
+    Parameters
+    ----------
+    source
+        Path of a CSV file (also gzipped) or a Parquet file, or a data frame.
+    area
+        Column of the codes, text as in the table of flows.
+
+    Returns
+    -------
+    DataFrame
+        All columns of the file, by code.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, has no such column, or has a code twice.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> read_areas(pd.DataFrame({"code": ["01001"], "people": [55869]}), area="code").index[0]
+    '01001'
+    """
+    loaded = load(source, [area])
+    if area not in loaded.frame.columns:
+        raise InputError(
+            f"{loaded.source}: no column {area!r}; there are {list(loaded.frame.columns)}"
+        )
+    frame = loaded.frame.set_index(area)
+    frame.index = frame.index.astype(str)
+    if frame.index.has_duplicates:
+        code = frame.index[frame.index.duplicated()][0]
+        raise InputError(f"{loaded.source}: area {code!r} has more than one row; keep one")
+    return frame
+
+
+def read_neighbours(source: Any) -> pd.DataFrame:
+    """Read pairs of areas that touch: the first two columns of a file, codes as text.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or has fewer than two columns.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> read_neighbours(pd.DataFrame({"area": ["01001"], "touches": ["01021"]})).shape
+    (1, 2)
+    """
+    loaded = load(source, [])
+    if loaded.frame.shape[1] < 2:
+        raise InputError(f"{loaded.source}: needs two columns, the codes of areas that touch")
+    return loaded.frame.iloc[:, :2].astype(str)
+
+
 def _column(areas: pd.DataFrame | None, codes: np.ndarray, name: str) -> np.ndarray:
     """Values of one column of the area file, for every code."""
     if areas is None or name not in areas.columns:
@@ -226,7 +287,6 @@ def _classes(table: FlowTable, earlier: FlowTable) -> dict[str, np.ndarray]:
     counts = frame[earlier.count].groupby(list(codes)).sum()
     cells = pd.MultiIndex.from_arrays([table.cells["origin"], table.cells["destination"]])
     then = counts.reindex(cells).fillna(0.0).to_numpy(float)
-    then[(table.cells["origin"] == table.cells["destination"]).to_numpy()] = 0.0
     return {
         "earlier_small": ((then >= table.low) & (then <= table.high)).astype(float),
         "earlier_safe": (then > table.high).astype(float),
