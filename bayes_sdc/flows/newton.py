@@ -44,6 +44,7 @@ from bayes_sdc.flows.hyperpriors import (
 
 TARGET_ACCEPTANCE = 0.7  # of the joint moves; a full Newton step is their upper limit
 SMALLEST_STEP = 0.01
+JOINT_MOVES = 3  # a sweep; level, scales and overdispersion are what mixes last (measured)
 TINY = 1e-150  # a scale that is 0 for every purpose, whose logarithm and square are numbers
 SD_STEPS = 3  # random-walk steps of a scale given its effects: they cost nothing beside the counts
 
@@ -372,7 +373,7 @@ def move_jointly(
 def sweep_group(
     rng: np.random.Generator, g: int, columns: np.ndarray, data: Data, state: State,
     priors: Priors, scratch: np.ndarray, scratch_rate: np.ndarray, scratch_ladder: np.ndarray,
-) -> tuple[float, float, bool]:  # fmt: skip
+) -> tuple[float, float, float]:  # fmt: skip
     """Steps 1 to 4 for one group; returns what was accepted of effects and joint move."""
     origins = data.origins_of_group[g], data.origins_of_group[g + 1]
     destinations = data.destinations_of_group[g], data.destinations_of_group[g + 1]
@@ -388,10 +389,12 @@ def sweep_group(
         rng, g, destinations[0], destinations[1], SD_DESTINATION, state.g, data.by_destination,
         data.cells_of_destination, data, state, scratch,
     )  # fmt: skip
-    jointly = move_jointly(
-        rng, g, columns, data, state, priors, scratch, scratch_rate, scratch_ladder
-    )
-    return accepted_b, accepted_g, jointly
+    jointly = 0.0
+    for _ in range(JOINT_MOVES):
+        jointly += move_jointly(
+            rng, g, columns, data, state, priors, scratch, scratch_rate, scratch_ladder
+        )
+    return accepted_b, accepted_g, jointly / JOINT_MOVES
 
 
 @compiled
