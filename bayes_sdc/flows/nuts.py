@@ -31,6 +31,10 @@ LOW_RANK = {
     "mass_matrix_gamma": 1e-3,
 }
 CAREFUL_BELOW = 200  # cells; with fewer, a scale may be near zero and large steps diverge
+RECORDED = [
+    "alpha", "delta", "mu_beta", "mu_gamma", "phi_beta", "phi_gamma", "beta", "gamma", "r",
+    "coefficient", "national_mean", "national_sd",
+]  # fmt: skip
 STATISTICS = ["diverging", "energy", "step_size", "n_steps", "energy_error"]
 
 
@@ -174,12 +178,8 @@ def sample_together(cells: Layout, sampling: Sampling, *, announce: Callable[[st
 
 
 def _variables(model: Any) -> list[str]:
-    """What is recorded: the paper's names, not the raw coordinates of the sampler."""
-    recorded = {
-        "alpha", "delta", "mu_beta", "mu_gamma", "phi_beta", "phi_gamma", "beta", "gamma", "r",
-        "coefficient", "national_mean", "national_sd",
-    }  # fmt: skip
-    return [v.name for v in model.unobserved_RVs if v.name in recorded]
+    """Recorded variables that this model has."""
+    return [v.name for v in model.unobserved_RVs if v.name in RECORDED]
 
 
 def _sample(
@@ -209,8 +209,10 @@ def _sample(
         background.cancel()
         raise
     posterior = {
-        str(name): np.asarray(values.to_numpy())
-        for name, values in trace["posterior"].data_vars.items()
+        # nutpie also gives the raw coordinates
+        name: np.asarray(trace["posterior"][name].to_numpy())
+        for name in RECORDED
+        if name in trace["posterior"]
     }
     statistics = {
         name: np.asarray(trace["sample_stats"][name].to_numpy())[..., None] for name in STATISTICS

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 from scipy.stats import norm
 
-from bayes_sdc import FlowTable, InputError, diagnostics, fit_flows, read_flows
+from bayes_sdc import FlowTable, InputError, diagnostics, fit_flows, read_flows, with_covariates
 from bayes_sdc.flows import fit, nuts
 from bayes_sdc.flows.layout import layout
 from bayes_sdc.flows.simulate import simulate_flows
@@ -34,12 +34,12 @@ def table() -> FlowTable:
 
 @pytest.fixture(scope="module")
 def by_nuts(table: FlowTable) -> xr.DataTree:
-    return fit_flows(table, **SHORT, seed=5, cores=2)
+    return fit_flows(table, **SHORT, sampler="nuts", prior="weak", seed=5, cores=2)
 
 
 @pytest.fixture(scope="module")
 def by_gibbs(table: FlowTable) -> xr.DataTree:
-    return fit_flows(table, **SHORT, sampler="gibbs", seed=5, cores=2)
+    return fit_flows(table, **SHORT, sampler="gibbs", prior="weak", seed=5, cores=2)
 
 
 def same_draws(one: xr.DataTree, two: xr.DataTree) -> bool:
@@ -77,12 +77,13 @@ def test_draws_do_not_depend_on_cores_or_row_order(
     """One seed is one posterior, whatever the machine and however the file is sorted."""
     shuffled = read_flows(table.frame.sample(frac=1.0, random_state=1), **COLUMNS, groups=STATES)
     sampler = which.removeprefix("by_")
-    again = fit_flows(shuffled, **SHORT, sampler=sampler, seed=5, cores=1)
+    again = fit_flows(shuffled, **SHORT, sampler=sampler, prior="weak", seed=5, cores=1)
     assert same_draws(request.getfixturevalue(which), again)
 
 
 def test_another_seed_gives_other_draws(table: FlowTable, by_gibbs: xr.DataTree) -> None:
-    assert not same_draws(by_gibbs, fit_flows(table, **SHORT, sampler="gibbs", seed=6))
+    other = fit_flows(table, **SHORT, sampler="gibbs", prior="weak", seed=6)
+    assert not same_draws(by_gibbs, other)
 
 
 @pytest.mark.parametrize("which", ["by_nuts", "by_gibbs"])
@@ -108,7 +109,8 @@ def test_interrupted_fit_resumes_with_the_same_draws(
 ) -> None:
     """Finished groups are kept, not fitted again, and the result is that of a run in one go."""
     monkeypatch.setattr(fit, "GIBBS_BATCH", 20)
-    call = {**SHORT, "sampler": which.removeprefix("by_"), "seed": 5, "cores": 2}
+    sampler = which.removeprefix("by_")
+    call = {**SHORT, "sampler": sampler, "prior": "weak", "seed": 5, "cores": 2}
     whole = request.getfixturevalue(which) if which == "by_nuts" else fit_flows(table, **call)
     original = getattr(fit, unit)
 
@@ -126,6 +128,59 @@ def test_interrupted_fit_resumes_with_the_same_draws(
     assert len(kept) == 2
     assert same_draws(whole, fit_flows(table, **call, resume=tmp_path))
     assert all((tmp_path / name).stat().st_mtime_ns == then for name, then in kept.items())
+
+
+@pytest.mark.parametrize("sampler", ["gibbs", "reference"])
+def test_pooled_draws_do_not_depend_on_cores_or_row_order(table: FlowTable, sampler: str) -> None:
+    """All groups advance together, so their order must be that of the labels."""
+    shuffled = read_flows(table.frame.sample(frac=1.0, random_state=1), **COLUMNS, groups=STATES)
+    table, shuffled = with_two_covariates(table), with_two_covariates(shuffled)
+    call = {**SHORT, "sampler": sampler, "prior": "pooled", "family": "negative-binomial"}
+    one = fit_flows(table, **call, seed=5, cores=2)
+    assert same_draws(one, fit_flows(shuffled, **call, seed=5, cores=1))
+    national = one["posterior"]["national_mean"]
+    assert list(national["parameter"].values) == [
+        "alpha", "log_sd_beta", "log_sd_gamma", "log_cv", "coefficient of near",
+        "coefficient of old",
+    ]  # fmt: skip
+    assert one["posterior"]["coefficient"].dims == ("chain", "draw", "group", "covariate")
+
+
+def test_pooled_posterior_of_nuts_has_the_same_shape(table: FlowTable) -> None:
+    call = {"draws": 20, "tune": 30, "chains": 2, "prior": "pooled", "family": "poisson"}
+    by_nuts, by_gibbs = (
+        fit_flows(table, **call, sampler=sampler, seed=1)["posterior"].to_dataset()
+        for sampler in ("nuts", "gibbs")
+    )
+    assert {name: v.shape for name, v in by_nuts.items()} == {
+        name: v.shape for name, v in by_gibbs.items()
+    }
+    for dim in by_gibbs.coords:
+        np.testing.assert_array_equal(by_nuts[dim], by_gibbs[dim])
+
+
+def test_tiny_group_borrows_from_the_nation() -> None:
+    """The point of pooling: without it a group of one cell has the rate of its prior."""
+    rng = np.random.default_rng(2)
+    rows = [
+        (f"o{g}{i}", f"d{g}{j}", g, 7 + rng.integers(0, 3))
+        for g in range(12)
+        for i in range(4)
+        for j in range(4)
+    ]
+    rows.append(("o", "d", 99, 1))
+    table = read_flows(
+        pd.DataFrame(rows, columns=["origin", "destination", "g", "count"]), **COLUMNS, groups="g"
+    )
+    alpha = {
+        prior: fit_flows(
+            table, family="poisson", prior=prior, sampler="gibbs", draws=400, tune=200, seed=3
+        )["posterior"]["alpha"].mean(["chain", "draw"])
+        for prior in ("pooled", "weak")
+    }
+    others = float(alpha["pooled"].drop_sel(group="99").mean())
+    lone = {prior: float(values.sel(group="99")) for prior, values in alpha.items()}
+    assert lone["weak"] < lone["pooled"] < others
 
 
 def test_resuming_another_call_is_refused(table: FlowTable, tmp_path: Path) -> None:
@@ -264,34 +319,62 @@ def disagreement(one: xr.DataTree, two: xr.DataTree) -> tuple[float, int]:
     return largest, comparisons
 
 
-def check_agreement(table: FlowTable, seed: int, **model: str) -> None:
-    long = {"draws": 2000, "tune": 1000, "chains": 4, **model}
-    one = fit_flows(table, **long, seed=seed)
-    two = fit_flows(table, **long, sampler="gibbs", seed=seed + 100)
+def with_two_covariates(table: FlowTable) -> FlowTable:
+    """Covariates that the counts know nothing of: their coefficients follow the prior's pull."""
+    rng = np.random.default_rng(17)
+    values = rng.normal(size=(table.n_small, 2))
+    return with_covariates(table, pd.DataFrame(values, table.cells.index, ["near", "old"]))
+
+
+def check_agreement(
+    table: FlowTable, seed: int, samplers: tuple[str, str], draws: int = 2000, **model: str
+) -> None:
+    long = {"draws": draws, "tune": 1000, "chains": 4, **model}
+    one = fit_flows(table, **long, sampler=samplers[0], seed=seed)
+    two = fit_flows(table, **long, sampler=samplers[1], seed=seed + 100)
     largest, comparisons = disagreement(one, two)
     # Bonferroni: one false alarm in a thousand runs of this check
     assert largest < norm.isf(0.0005 / comparisons)
 
 
-def test_samplers_agree() -> None:
+def test_nuts_and_gibbs_agree() -> None:
     """NUTS and Metropolis within Gibbs draw from one posterior, whatever the coordinates."""
-    check_agreement(small_table(seed=11, areas=14), seed=1, family="poisson")
+    table = small_table(seed=11, areas=14)
+    check_agreement(table, 1, ("nuts", "gibbs"), family="poisson", prior="weak")
+
+
+def test_gibbs_and_reference_agree_with_pooling_and_covariates() -> None:
+    """Two samplers that share no move but that of the national distribution given the groups."""
+    table = with_two_covariates(small_table(seed=11, areas=14))
+    model = {"family": "negative-binomial", "prior": "pooled"}
+    check_agreement(table, 2, ("gibbs", "reference"), draws=3000, **model)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
-@pytest.mark.parametrize(
-    ("areas", "states", "family", "prior"),
-    [
-        (16, 2, "poisson", "weak"),
-        (40, 2, "poisson", "weak"),
-        (40, 2, "poisson", "paper"),
-        (16, 2, "negative-binomial", "weak"),
-        (40, 2, "negative-binomial", "weak"),
-    ],
-)
-def test_samplers_agree_on_more_tables(
-    areas: int, states: int, family: str, prior: str, seed: int
+@pytest.mark.parametrize("covariates", [False, True])
+@pytest.mark.parametrize("family", ["poisson", "negative-binomial"])
+@pytest.mark.parametrize("prior", ["weak", "pooled"])
+def test_nuts_agrees_with_gibbs_on_every_model(
+    family: str, prior: str, covariates: bool, seed: int
 ) -> None:
-    table = small_table(seed=areas, areas=areas, states=states)
-    check_agreement(table, seed=seed, family=family, prior=prior)
+    table = small_table(seed=16 + seed, areas=16)
+    if covariates:
+        table = with_two_covariates(table)
+    check_agreement(table, seed, ("nuts", "gibbs"), family=family, prior=prior)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["poisson", "negative-binomial"])
+@pytest.mark.parametrize("prior", ["weak", "pooled", "paper"])
+def test_reference_agrees_with_gibbs_on_every_model(family: str, prior: str) -> None:
+    # the paper's prior has a posterior only where there are many areas
+    table = small_table(seed=40, areas=40 if prior == "paper" else 16)
+    check_agreement(table, 5, ("gibbs", "reference"), draws=6000, family=family, prior=prior)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_nuts_agrees_with_gibbs_under_the_paper_s_prior(seed: int) -> None:
+    table = small_table(seed=40, areas=40)
+    check_agreement(table, seed, ("nuts", "gibbs"), family="poisson", prior="paper")

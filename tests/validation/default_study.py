@@ -187,7 +187,7 @@ def study(table: FlowTable, family: str, prior: str, draws: int) -> dict[str, An
     )
     predictive = diagnostics.predictive_counts(table, posterior, seed=SEED)
     result["counts_error"] = float(predictive["relative_error"].abs().max())
-    result["dispersion"] = diagnostics.dispersion(table, posterior)
+    result["dispersion"] = diagnostics.dispersion(table, posterior, seed=SEED).value
     releases = [synthesize(table, posterior, seed=SEED + i) for i in range(5)]
     result["totals_error"] = float(np.mean([totals_error(table, frame) for frame in releases]))
     risk = intruder_risk(table, posterior, releases[0])
