@@ -6,7 +6,7 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import gamma as gamma_distribution
 from scipy.stats import halfnorm, ks_2samp, kstest, norm
 
-from bayes_sdc.flows import counts, gibbs
+from bayes_sdc.flows import conditionals, counts, gibbs
 from bayes_sdc.flows.hyperpriors import priors
 from bayes_sdc.flows.layout import Layout
 
@@ -152,13 +152,13 @@ def test_sampler_that_ignores_the_counts_fails_the_same_test(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Draws from the prior alone have the right marginals: the joint with the counts tells."""
-    original = gibbs.log_likelihood_ratio
+    original = conditionals.log_likelihood_ratio
 
     def no_data(*args: object) -> tuple[np.ndarray, np.ndarray]:
         ratio, log_p = original(*args)
         return np.zeros_like(ratio), log_p
 
-    monkeypatch.setattr(gibbs, "log_likelihood_ratio", no_data)
+    monkeypatch.setattr(conditionals, "log_likelihood_ratio", no_data)
     assert min(geweke_p_values(GAMMA_PRIOR)) < 1e-8
 
 
@@ -184,7 +184,7 @@ def test_log_likelihood_ratio_is_that_of_the_truncated_poisson() -> None:
     rungs = counts.ladder(np.zeros(2), UPPER)
     proposal = state.gamma + rng.normal(size=len(state.gamma))
     other = state.beta[data.origin]
-    ratio, log_p_then = gibbs.log_likelihood_ratio(
+    ratio, log_p_then = conditionals.log_likelihood_ratio(
         proposal,
         other,
         state.log_p,
