@@ -48,10 +48,10 @@ def flows(
     low: Annotated[int, typer.Option(help="Smallest count to protect.")] = 1,
     high: Annotated[int, typer.Option(help="Largest count to protect.")] = 9,
     family: Annotated[
-        str, typer.Option(help="default, poisson (the paper's) or negative-binomial.")
+        str, typer.Option(help="default (negative-binomial), or poisson: the paper's.")
     ] = "default",
-    prior: Annotated[str, typer.Option(help="default, pooled, weak or paper.")] = "default",
-    sampler: Sampler = "nuts",
+    prior: Annotated[str, typer.Option(help="default (pooled), weak or paper.")] = "default",
+    sampler: Sampler = "gibbs",
     draws: Annotated[int, typer.Option(help="Draws kept of each chain.")] = 1000,
     tune: Annotated[int, typer.Option(help="Warm-up draws of each chain.")] = 1000,
     chains: Annotated[int, typer.Option(help="Chains.")] = 4,
@@ -126,7 +126,9 @@ def flows(
 
 
 @app.command()
-def demo(out: Out = Path("bayes-sdc-demo"), sampler: Sampler = "nuts", cores: Cores = None) -> None:
+def demo(
+    out: Out = Path("bayes-sdc-demo"), sampler: Sampler = "gibbs", cores: Cores = None
+) -> None:
     """Run the main job on the bundled table of an invented country."""
     from bayes_sdc.flows.simulate import example_flows_path
 

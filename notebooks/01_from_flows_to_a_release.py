@@ -40,12 +40,12 @@ print(table.summary())
 
 # %% [markdown]
 # ## Fit
-# One truncated count model (here the paper's Poisson) for each pair of states, all in one
-# posterior. Here with the reference sampler, Metropolis within Gibbs; `sampler="nuts"` is the
-# default.
+# A truncated negative binomial with effects of origin and destination for each pair of states. The
+# pairs share a national distribution of their levels and scales, so that small ones borrow from the
+# rest; all of them are in one posterior.
 
 # %%
-posterior = fit_flows(table, sampler="gibbs", draws=500, tune=500, seed=1)
+posterior = fit_flows(table, draws=500, tune=500, seed=1)
 posterior
 
 # %% [markdown]
@@ -57,8 +57,7 @@ groups.head()
 
 # %% [markdown]
 # And does the model fit? Replicated tables should have as many ones, twos, ..., nines as the real
-# one. A Poisson model without room for over-dispersion has too few ones and too few nines, and the
-# check says so.
+# one. The paper's Poisson model (`family="poisson"`) would have too few ones and too few nines.
 
 # %%
 predictive = diagnostics.predictive_counts(table, posterior, seed=2)

@@ -1,4 +1,4 @@
-"""Finished groups of a fit on disk, so that an interrupted run loses at most those in hand."""
+"""Finished groups and chains of a fit on disk: an interrupted run loses those in hand."""
 
 import json
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.flows.chain import Chain
 from bayes_sdc.runs import write_atomically, write_json
 
 
@@ -67,8 +68,39 @@ class Checkpoint:
             **{f"s.{name}": values for name, values in part.statistics.items()},
         }
 
-        def write(path: Path) -> None:
-            with path.open("wb") as file:
+        self._write(self._folder / f"part-{int(part.groups[0]):06d}.npz", arrays)
+        for path in self._folder.glob(f"chain-{int(part.groups[0]):06d}-*.npz"):
+            path.unlink()
+
+    def chain(self, group: int, number: int) -> Chain | None:
+        """Return a chain that an earlier call finished of a part that it did not."""
+        path = None if self._folder is None else self._folder / _chain_name(group, number)
+        if path is None or not path.exists():
+            return None
+        with np.load(path, allow_pickle=False) as arrays:
+            return Chain(
+                {k.removeprefix("s."): arrays[k] for k in arrays if k.startswith("s.")},
+                {k.removeprefix("a."): arrays[k] for k in arrays if k.startswith("a.")},
+            )
+
+    def save_chain(self, group: int, number: int, chain: Chain) -> None:
+        """Keep a finished chain until the part that starts with this group is saved."""
+        if self._folder is None:
+            return
+        arrays = {
+            **{f"s.{name}": values for name, values in chain.states.items()},
+            **{f"a.{name}": values for name, values in chain.acceptance.items()},
+        }
+        self._write(self._folder / _chain_name(group, number), arrays)
+
+    @staticmethod
+    def _write(path: Path, arrays: dict[str, np.ndarray]) -> None:
+        def write(temporary: Path) -> None:
+            with temporary.open("wb") as file:
                 np.savez(file, allow_pickle=False, **arrays)
 
-        write_atomically(self._folder / f"part-{int(part.groups[0]):06d}.npz", write, private=True)
+        write_atomically(path, write, private=True)
+
+
+def _chain_name(group: int, number: int) -> str:
+    return f"chain-{group:06d}-{number:03d}.npz"

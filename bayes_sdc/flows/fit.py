@@ -37,7 +37,7 @@ def fit_flows(
     *,
     family: str = "default",
     prior: str = "default",
-    sampler: str = "nuts",
+    sampler: str = "gibbs",
     draws: int = 1000,
     tune: int = 1000,
     chains: int = 4,
@@ -45,20 +45,23 @@ def fit_flows(
     cores: int | None = None,
     resume: Path | None = None,
 ) -> xr.DataTree:
-    """Draw from the posterior of the truncated count model, one model a group.
+    """Draw from the posterior of the truncated count model.
 
     Parameters
     ----------
     table : FlowTable
         The table with its small cells.
-    family : {"default", "poisson", "negative-binomial"}
-        Distribution of the counts given the effects; see :mod:`bayes_sdc.models.migration`.
+    family : {"default", "negative-binomial", "poisson"}
+        Distribution of the counts given the effects; see :mod:`bayes_sdc.models.migration`. The
+        default is the negative binomial; the Poisson is the paper's.
     prior : {"default", "pooled", "weak", "paper"}
-        Hyperprior; see :data:`bayes_sdc.models.migration.PRIORS`.
-    sampler : {"nuts", "gibbs", "reference"}
-        nutpie's NUTS; Metropolis within Gibbs with Newton proposals, all groups at once; or the
-        paper's own random-walk Metropolis within Gibbs, which mixes slowly. Every kept draw of the
-        last two is the last of several sweeps.
+        Hyperprior; see :data:`bayes_sdc.models.migration.PRIORS`. With the default, the pooled one,
+        the groups share a national distribution; with the others each group stands alone.
+    sampler : {"gibbs", "nuts", "reference"}
+        Metropolis within Gibbs with Newton proposals, all groups at once; nutpie's NUTS, group by
+        group, or on one model of all groups where the prior pools them, which takes long for more
+        than a few; or the paper's own random-walk Metropolis within Gibbs, which mixes slowly.
+        Every kept draw of the first and the last is the last of several sweeps.
     draws, tune : int
         Kept draws and warm-up draws of each chain.
     chains : int
@@ -68,8 +71,8 @@ def fit_flows(
     cores : int, optional
         Threads; by default as many as the machine has.
     resume : Path, optional
-        Folder that keeps the finished groups of an interrupted run; a later call with the same
-        arguments goes on from there. It holds confidential draws.
+        Folder that keeps the finished groups, or chains, of an interrupted run; a later call with
+        the same arguments goes on from there. It holds confidential draws.
 
     Returns
     -------
@@ -148,7 +151,7 @@ def fit_flows(
         done = {int(group) for part in parts for group in part.groups}
         progress.advance(len(done))
         sampling = Sampling(family, settings, draws, tune, chains, seed, cores)
-        for part in make(cells, sampling, skip=done, progress=progress):
+        for part in make(cells, sampling, store, skip=done, progress=progress):
             store.save(part)
             parts.append(part)
     return assemble(cells, parts, attributes)
@@ -166,7 +169,7 @@ def _call(table: FlowTable, cells: Layout) -> dict[str, str]:
 
 
 def _nuts_parts(
-    cells: Layout, sampling: Sampling, *, skip: set[int], progress: Progress
+    cells: Layout, sampling: Sampling, store: Checkpoint, *, skip: set[int], progress: Progress
 ) -> Iterator[Part]:
     """Fit group by group, or all together where the prior pools them."""
     from bayes_sdc.flows.nuts import sample_groups, sample_together
@@ -181,16 +184,27 @@ def _nuts_parts(
 
 
 def _gibbs_parts(
-    cells: Layout, sampling: Sampling, *, skip: set[int], progress: Progress, module: Any = engine
+    cells: Layout,
+    sampling: Sampling,
+    store: Checkpoint,
+    *,
+    skip: set[int],
+    progress: Progress,
+    module: Any = engine,
 ) -> Iterator[Part]:
     """Fit batch by batch, with the engine or the reference sampler."""
     for groups in _batches(cells, together=is_pooled(sampling.prior)):
         if int(groups[0]) not in skip:
-            yield _gibbs_part(subset(cells, groups), groups, sampling, progress, module)
+            yield _gibbs_part(subset(cells, groups), groups, sampling, store, progress, module)
 
 
 def _gibbs_part(
-    members: Layout, groups: np.ndarray, sampling: Sampling, progress: Progress, module: Any
+    members: Layout,
+    groups: np.ndarray,
+    sampling: Sampling,
+    store: Checkpoint,
+    progress: Progress,
+    module: Any,
 ) -> Part:
     """Run the chains of one batch side by side."""
     data = module.prepare(members)
@@ -203,21 +217,26 @@ def _gibbs_part(
             raise InterruptedError
         progress.advance(share)
 
-    def run(seed: np.random.SeedSequence) -> Chain:
+    def run(number: int) -> Chain:
+        kept = store.chain(int(groups[0]), number)
+        if kept is not None:
+            progress.advance(share * (sampling.draws + sampling.tune))
+            return kept
         chain: Chain = module.sample_chain(
             data,
             sampling.prior,
             family=sampling.family,
             draws=sampling.draws,
             tune_draws=sampling.tune,
-            seed=seed,
+            seed=seeds[number],
             after_draw=after_draw,
         )
+        store.save_chain(int(groups[0]), number, chain)
         return chain
 
     with ThreadPoolExecutor(min(sampling.cores, sampling.chains)) as pool:
         try:
-            results = list(pool.map(run, seeds))
+            results = list(pool.map(run, range(sampling.chains)))
         except BaseException:
             stop.set()  # the chains end with their next draw, not with their last
             raise

@@ -67,7 +67,7 @@ def protect_flows(
     *,
     family: str = "default",
     prior: str = "default",
-    sampler: str = "nuts",
+    sampler: str = "gibbs",
     draws: int = 1000,
     tune: int = 1000,
     chains: int = 4,

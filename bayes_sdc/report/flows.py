@@ -29,6 +29,7 @@ PUBLIC_AREAS = 100  # the median over fewer areas may be the error of one that c
 PUBLIC_OPTIONS = (
     "family",
     "prior",
+    "covariates",
     "sampler",
     "draws",
     "tune",

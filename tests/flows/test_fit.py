@@ -10,7 +10,7 @@ import xarray as xr
 from scipy.stats import norm
 
 from bayes_sdc import FlowTable, InputError, diagnostics, fit_flows, read_flows, with_covariates
-from bayes_sdc.flows import fit, nuts
+from bayes_sdc.flows import engine, fit, nuts
 from bayes_sdc.flows.layout import layout
 from bayes_sdc.flows.simulate import simulate_flows
 from bayes_sdc.models import migration
@@ -157,6 +157,28 @@ def test_pooled_posterior_of_nuts_has_the_same_shape(table: FlowTable) -> None:
     }
     for dim in by_gibbs.coords:
         np.testing.assert_array_equal(by_nuts[dim], by_gibbs[dim])
+
+
+def test_interrupted_pooled_fit_keeps_its_finished_chains(
+    table: FlowTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All groups are one piece of work; without the chains an interruption would cost all of it."""
+    call = {**SHORT, "chains": 3, "prior": "pooled", "seed": 5, "cores": 1}
+    whole, original, started = fit_flows(table, **call), engine.sample_chain, []
+
+    def interrupted(*args: object, **kwargs: object) -> object:
+        started.append(1)
+        if len(started) == 3:
+            raise KeyboardInterrupt
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(engine, "sample_chain", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fit_flows(table, **call, resume=tmp_path)
+    assert len(list(tmp_path.glob("chain-*.npz"))) == 2
+    assert same_draws(whole, fit_flows(table, **call, resume=tmp_path))
+    assert len(started) == 4  # one more chain, not three
+    assert [path.name for path in tmp_path.glob("*.npz")] == ["part-000000.npz"]
 
 
 def test_tiny_group_borrows_from_the_nation() -> None:
