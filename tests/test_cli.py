@@ -198,17 +198,16 @@ def test_ctrl_c_says_how_to_go_on(file: Path, tmp_path: Path) -> None:
 def test_killed_run_resumes_to_the_same_bytes(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Kill -9 after the first finished group; --resume takes the seed along and ends the same."""
-    command = [sys.executable, "-m", "bayes_sdc.cli", "flows", str(file), *COLUMNS, *GROUPS]
-    # NUTS, since its unit of work is a group
-    command += ["--draws", "60", "--tune", "100", "--chains", "2", "--releases", "3"]
+    """Kill -9 after the first finished chain; --resume takes the seed along and ends the same."""
+    rest = ["--draws", "2000", "--tune", "100", "--chains", "5", "--cores", "1", "--releases", "3"]
+    command = [sys.executable, "-m", "bayes_sdc.cli", "flows", str(file), *COLUMNS, *GROUPS, *rest]
     out = tmp_path / "killed"
     process = subprocess.Popen(
         [*command, "--out", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     resume = out / "confidential" / "resume"
     deadline = time.monotonic() + 240
-    while not list(resume.glob("part-*.npz")):
+    while not list(resume.glob("chain-*.npz")):
         assert time.monotonic() < deadline
         assert process.poll() is None
         time.sleep(0.02)
@@ -216,7 +215,6 @@ def test_killed_run_resumes_to_the_same_bytes(
     process.wait()
     assert not (out / "release" / "moves_synthetic.csv").exists()
     seed = json.loads((resume / "call.json").read_text())["seed"]
-    rest = [*SHORT, "--sampler", "nuts", "--tune", "100"]
     resumed = run(monkeypatch, "flows", file, *COLUMNS, *GROUPS, *rest, "--out", out, "--resume")
     whole = run(
         monkeypatch,

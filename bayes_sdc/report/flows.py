@@ -202,6 +202,8 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in call["arguments"].items()
         if name in PUBLIC_OPTIONS
     }
+    if result.posterior is not None:  # what "default" stood for
+        arguments |= {name: result.posterior.attrs[name] for name in ("family", "prior")}
     context = {
         "contents": _contents(result, reasons),
         "checks": [Check(c.name, c.verdict, reasons[c.name]) for c in result.checks],

@@ -166,7 +166,7 @@ def summary(result: Protection) -> list[str]:
 
     at_true = float(risk.true_count_probability.mean())
     return [
-        f"{table.n_small} small cells in {len(result.groups)} groups are synthetic; "
+        f"{table.n_small} small cells in {table.cells['group'].nunique()} groups are synthetic; "
         f"{table.n_read - table.n_small} rows are as they were",
         *[line(check) for check in result.checks],
         risk_line("R_all", risk.r_all, "r_all"),
