@@ -62,7 +62,7 @@ def fit(y: np.ndarray, i: np.ndarray, j: np.ndarray, family: str) -> Any:
         return pm.sample(
             500, tune=500, chains=4, cores=2, nuts_sampler="nutpie", random_seed=SEED,
             progressbar=False,
-        )["posterior"]  # fmt: skip
+        )["posterior"].to_dataset()  # fmt: skip
 
 
 def log_scores(posterior: Any, held: np.ndarray, y: np.ndarray, family: str) -> np.ndarray:
