@@ -214,9 +214,10 @@ def markdown(results: pd.DataFrame) -> str:
     lines = [
         "# Which family and prior fit real tables",
         "",
-        "Made by `python tests/validation/default_study.py DATA --tables NAME --draws DRAWS` for the "
-        f"names and draws below, seed {SEED}, {CHAINS} chains of the Gibbs engine with as many draws "
-        "of warm-up; columns as in the script. Seconds are those of the fit on a loaded machine.",
+        "Made by `python tests/validation/default_study.py DATA --tables NAME --draws DRAWS` for "
+        f"the names and draws below, seed {SEED}, {CHAINS} chains of the Gibbs engine with as many "
+        "draws of warm-up; columns as in the script. Seconds are those of the fit on a loaded "
+        "machine.",
     ]
     for name, part in results.groupby("table", sort=False):
         first = part.iloc[0]
