@@ -1,0 +1,1 @@
+"""Records of persons: key variables, combinations and the risk of each record."""

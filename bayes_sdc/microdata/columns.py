@@ -1,0 +1,220 @@
+"""What stands in a key, weight or household column, as arrays of numbers.
+
+Every distinct value of a column is judged once and the verdict is spread over the records, so the
+rules are plain exact Python and a million records are still read in a fraction of a second.
+"""
+
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from bayes_sdc.flows.checking import INFINITE, NUMBER, Problem, padding_variants
+
+LOOKS_MISSING = frozenset(
+    ["na", "n/a", "nan", "null", "none", ".", "?", "*", "-9", "-99", "-999", "-9999", "99999"]
+)
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """A key variable: its levels in sorted order, and for each record a place in them.
+
+    The place is -1 where the value is missing.
+    """
+
+    labels: tuple[str, ...]
+    places: npt.NDArray[np.int32]
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...]
+
+
+def read_levels(column: pd.Series, name: str, missing: Collection[str]) -> Levels:
+    """Turn a column into levels; empty, blank and declared codes are missing.
+
+    Parameters
+    ----------
+    column : Series
+        Values of any kind; numbers become text, whole ones without a decimal point.
+    name : str
+        For messages.
+    missing : collection of str
+        Declared missing codes, compared with the text of a value and with its stripped text.
+
+    Returns
+    -------
+    Levels
+        Its labels are distinct texts in sorted order.
+    """
+    places, values = _distinct(column)
+    texts = [text_of(value) for value in values]
+    bad = [i for i, text in enumerate(texts) if text is None]
+    problems = []
+    if bad:
+        rows = np.flatnonzero(np.isin(places, bad))
+        problems.append(
+            Problem(
+                "a value that is no code",
+                (name,),
+                rows,
+                tuple(values[places[row]] for row in rows[:5]),
+                "write the levels of a key variable as text or whole numbers",
+            )
+        )
+    known = [t if t and t.strip() and not {t, t.strip()} & set(missing) else "" for t in texts]
+    labels = sorted(set(known) - {""})
+    rank = {label: i for i, label in enumerate(labels)} | {"": -1}
+    moved = np.array([rank[text] for text in known] or [-1], dtype=np.int32)
+    codes = moved[places]
+    seen = {t.strip() for t in texts if t is not None}
+    numbers = any(isinstance(v, float | np.floating) and v == v for v in values)
+    notes = tuple(_notes(name, labels, codes, missing, seen, numbers))
+    return Levels(tuple(labels), codes, tuple(problems), notes)
+
+
+def _notes(
+    name: str,
+    labels: list[str],
+    codes: npt.NDArray[np.int32],
+    missing: Collection[str],
+    seen: Collection[str],
+    numbers: bool,
+) -> Iterator[str]:
+    absent = int(np.sum(codes < 0))
+    if absent:
+        yield f"column {name!r}: {absent:,} values are missing"
+    unused = sorted(code for code in missing if code.strip() and code.strip() not in seen)
+    if unused:
+        yield f"column {name!r}: declared missing codes that do not occur: {_first(unused)}"
+    suspects = [label for label in labels if label.strip().casefold() in LOOKS_MISSING]
+    if suspects:
+        yield (
+            f"column {name!r}: {_first(suspects)} counted as a value; if it stands for a missing "
+            "value, declare it as a missing code"
+        )
+    if numbers:
+        yield f"column {name!r}: codes read as numbers: leading zeros are lost; read them as text"
+    spaced = [label for label in labels if label != label.strip()]
+    if spaced:
+        yield f"column {name!r}: codes with surrounding spaces, kept: {_first(spaced)}"
+    alike = [" and ".join(map(repr, group)) for group in padding_variants(labels)]
+    if alike:
+        yield (
+            f"column {name!r}: codes that differ only in padding count as different: "
+            + ", ".join(alike[:5])
+        )
+
+
+def _first(items: list[str]) -> str:
+    more = f" and {len(items) - 5:,} more" if len(items) > 5 else ""
+    return ", ".join(map(repr, items[:5])) + more
+
+
+def text_of(value: Any) -> str | None:
+    """Return the text of a value: empty for a missing one, None for what cannot be a code.
+
+    Examples
+    --------
+    >>> [text_of(v) for v in ("01", 1, 1.0, 1.5, True, None, [1])]
+    ['01', '1', '1', '1.5', 'True', '', None]
+    """
+    if isinstance(value, str):
+        return value
+    if not pd.api.types.is_scalar(value):
+        return None
+    if pd.isna(value):
+        return ""
+    if isinstance(value, float | np.floating):
+        number = float(value)
+        if math.isinf(number):
+            return None
+        return str(int(number)) if number.is_integer() else repr(number)
+    return str(value)
+
+
+def read_weights(column: pd.Series, name: str) -> tuple[Floats, tuple[Problem, ...]]:
+    """Turn a column into positive finite weights; records with a problem get 1."""
+    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
+        weights = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        if bool(np.all((weights > 0) & np.isfinite(weights))):
+            return np.array(weights), ()
+    places, values = _distinct(column)
+    numbers = [_weight(value) for value in values]
+    problems = []
+    for what, remedy in {
+        "missing weight": "give every record a weight, or remove the record",
+        "weight that is not a number": "write plain digits, without thousands separators",
+        "infinite weight": "correct the weight",
+        "negative weight": "weights are above 0",
+        "weight 0": "a weight is the inverse of the probability to be in the sample, so it is "
+        "above 0; name another weight, or remove the records that stand for nobody",
+    }.items():
+        bad = [i for i, number in enumerate(numbers) if number == what]
+        if bad:
+            rows = np.flatnonzero(np.isin(places, bad))
+            shown = tuple(_plain(values[places[row]]) for row in rows[:5])
+            problems.append(Problem(what, (name,), rows, shown, remedy))
+    usable = [number if isinstance(number, float) else 1.0 for number in numbers]
+    return np.array(usable or [1.0])[places], tuple(problems)
+
+
+def _weight(value: Any) -> float | str:
+    """Return the weight, or what is wrong with it.
+
+    >>> [_weight(v) for v in (" 76 ", 1.5, "1e400", "1,076.5", 0, "-3", None)]
+    [76.0, 1.5, 'infinite weight', 'weight that is not a number', 'weight 0', \
+'negative weight', 'missing weight']
+    """
+    if not isinstance(value, str) and not pd.api.types.is_scalar(value):
+        return "weight that is not a number"
+    if isinstance(value, bool | np.bool_):
+        return "weight that is not a number"
+    text = "" if not isinstance(value, str) and pd.isna(value) else str(value).strip()
+    if not text:
+        return "missing weight"
+    if INFINITE.fullmatch(text):
+        return "infinite weight"
+    if not NUMBER.fullmatch(text):
+        return "weight that is not a number"
+    number = float(text)
+    if math.isinf(number):
+        return "infinite weight"
+    if number < 0:
+        return "negative weight"
+    return number or "weight 0"
+
+
+def read_households(column: pd.Series, name: str) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:
+    """Number the households from 0; a person without an id is a household of one."""
+    levels = read_levels(column, name, ())
+    numbers = levels.places.astype(np.int64)
+    alone = np.flatnonzero(numbers < 0)
+    numbers[alone] = len(levels.labels) + np.arange(len(alone))
+    if not len(alone):
+        return numbers, ()
+    persons = "1 person" if len(alone) == 1 else f"{len(alone):,} persons"
+    return numbers, (
+        f"column {name!r}: {persons} without a household id; each counts as a household",
+    )
+
+
+def _plain(value: object) -> object:
+    # so that messages say -1 and not np.int64(-1)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _distinct(column: pd.Series) -> tuple[npt.NDArray[np.intp], list[Any]]:
+    """Return the distinct values and, for each record, the place of its value among them."""
+    if column.dtype == object:
+        kind = pd.api.types.infer_dtype(column, skipna=True)
+        if kind.startswith("mixed") or kind == "unknown-array":
+            # 1, 1.0 and True are equal and would hide one another, so no value stands for another
+            return np.arange(len(column)), list(column)
+    places, distinct = pd.factorize(column, use_na_sentinel=False)
+    return places, list(distinct)

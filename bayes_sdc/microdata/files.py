@@ -1,0 +1,249 @@
+"""Formats of microdata files at the edge: only the named columns are read, as the text they are.
+
+CSV goes through Arrow, which skips the other columns, is fast at a million records and refuses
+ragged lines; Stata, SPSS and SAS go through pyreadstat, an optional extra.
+"""
+
+import csv
+import difflib
+import gzip
+import hashlib
+import io
+import os
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import narwhals as nw
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.flows.files import SEPARATORS
+
+STATISTICAL = {
+    ".dta": "read_dta",
+    ".sav": "read_sav",
+    ".por": "read_por",
+    ".sas7bdat": "read_sas7bdat",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The named columns of a source, and what was seen on the way.
+
+    Parameters
+    ----------
+    frame
+        The named columns; those of a CSV file are text.
+    source
+        File name, or ``"DataFrame"``.
+    sha256
+        Of the bytes of the file; a frame has none.
+    labels
+        Value labels that a Stata, SPSS or SAS file gives its codes, by column.
+    notes
+        Encoding, separator and the like, where they are not the usual ones.
+    """
+
+    frame: pd.DataFrame
+    source: str
+    sha256: str | None = None
+    labels: dict[str, dict[Any, str]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def load_columns(source: Any, wanted: Sequence[str]) -> Columns:
+    """Read the columns ``wanted`` of a path or of a data frame of any kind narwhals knows.
+
+    Raises
+    ------
+    InputError
+        If the source cannot be read or lacks a column.
+    """
+    if isinstance(source, str | os.PathLike):
+        return _load_file(Path(source), wanted)
+    if isinstance(source, pd.DataFrame):
+        find_columns("DataFrame", list(source.columns), wanted)
+        return Columns(source.loc[:, list(wanted)].reset_index(drop=True), "DataFrame")
+    try:
+        native = nw.from_native(source)
+    except TypeError as error:
+        kind = type(source).__name__
+        raise InputError(f"expected a path or a data frame, got {kind}") from error
+    names = native.collect_schema().names()
+    find_columns("DataFrame", names, wanted)
+    chosen = native.select(*wanted)
+    eager = chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen
+    return Columns(_from_arrow(eager.to_arrow()), "DataFrame")
+
+
+def find_columns(source: str, available: Sequence[Any], wanted: Sequence[str]) -> list[int]:
+    """Return the places of the named columns.
+
+    Raises
+    ------
+    InputError
+        If a column is missing, or two have its name.
+    """
+    for name in wanted:
+        found = sum(column == name for column in available)
+        if found > 1:
+            raise InputError(f"{source}: {found} columns are called {name!r}; rename one")
+        if not found:
+            folded = {str(c).strip().casefold(): str(c) for c in reversed(available)}
+            near = difflib.get_close_matches(name.strip().casefold(), folded, n=1)
+            hint = f"; did you mean {folded[near[0]]!r}?" if near else "."
+            listed = ", ".join(repr(str(c)) for c in available[:40])
+            more = ", ..." if len(available) > 40 else ""
+            raise InputError(f"{source}: no column {name!r}{hint} The columns are {listed}{more}")
+    return [list(available).index(name) for name in wanted]
+
+
+def _load_file(path: Path, wanted: Sequence[str]) -> Columns:
+    if path.suffix.lower() in STATISTICAL:
+        return _read_statistical(path, wanted)
+    data = _bytes(path)
+    sha256 = hashlib.sha256(data).hexdigest()
+    if data.startswith(b"\x1f\x8b"):
+        try:
+            data = gzip.decompress(data)
+        except (EOFError, OSError, zlib.error) as error:
+            raise InputError(f"{path.name}: damaged gzip file ({error})") from error
+    if data.startswith(b"PAR1"):
+        return Columns(_read_parquet(data, path.name, wanted), path.name, sha256)
+    if data.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
+        raise InputError(f"{path.name}: a zip archive or Excel workbook; save it as CSV or Parquet")
+    frame, notes = _read_csv(data, path.name, wanted)
+    return Columns(frame, path.name, sha256, notes=notes)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def _from_arrow(table: pa.Table) -> pd.DataFrame:
+    # Arrow types are kept, so that integers with gaps stay integers
+    return cast(pd.DataFrame, table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True))
+
+
+def _read_parquet(data: bytes, name: str, wanted: Sequence[str]) -> pd.DataFrame:
+    try:
+        file = pq.ParquetFile(pa.BufferReader(data))
+        find_columns(name, file.schema_arrow.names, wanted)
+        return _from_arrow(file.read(columns=list(wanted)).select(list(wanted)))
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{name}: damaged Parquet file ({error})") from error
+
+
+def _read_csv(
+    data: bytes, name: str, wanted: Sequence[str]
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    text, encoding = _decode(data)
+    if not text.strip():
+        raise InputError(f"{name}: the file is empty")
+    separator = _find_separator(text, wanted)
+    stream = io.StringIO(text, newline="")
+    reader = csv.reader(stream, delimiter=separator, strict=True)
+    try:
+        header = next(row for row in reader if row)
+        body = text[stream.tell() :]
+        if '"' in body:
+            for _ in reader:  # Arrow would take an open quotation mark for the end of the file
+                pass
+    except csv.Error as error:
+        raise InputError(
+            f"{name}: not a valid CSV file (line {reader.line_num}: {error}); look for a quotation "
+            "mark that is not closed"
+        ) from error
+    places = [str(place) for place in find_columns(name, header, wanted)]
+    ragged: list[int] = []
+
+    def refuse(row: pa_csv.InvalidRow) -> str:
+        ragged.append(row.actual_columns)
+        return "skip"  # and refused below, once all are counted
+
+    if body.strip("\r\n"):
+        table = pa_csv.read_csv(
+            pa.BufferReader(body.encode()),
+            # names are places, because a header may hold a name twice
+            pa_csv.ReadOptions(
+                column_names=[str(place) for place in range(len(header))], use_threads=False
+            ),
+            pa_csv.ParseOptions(
+                delimiter=separator, newlines_in_values=True, invalid_row_handler=refuse
+            ),
+            pa_csv.ConvertOptions(
+                include_columns=places,
+                column_types={place: pa.string() for place in places},
+                strings_can_be_null=False,
+            ),
+        )
+    else:
+        table = pa.table({place: pa.array([], pa.string()) for place in places})
+    if ragged:
+        raise InputError(
+            f"{name}: {len(ragged):,} rows do not have the {len(header)} fields of the header "
+            f"(the first has {ragged[0]}). Put text that contains the separator {separator!r} in "
+            "quotation marks, and remove footers"
+        )
+    notes = []
+    if encoding == "utf-8-sig":
+        notes.append("encoding: UTF-8 with a byte-order mark")
+    elif encoding != "utf-8":
+        notes.append(f"encoding: read as {encoding}, because the bytes are not UTF-8")
+    if separator != ",":
+        notes.append(f"separator: {separator!r}")
+    return _from_arrow(table.rename_columns(list(wanted))), tuple(notes)
+
+
+def _decode(data: bytes) -> tuple[str, str]:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        encoding = "utf-16"
+    else:
+        encoding = "utf-8-sig" if data.startswith(b"\xef\xbb\xbf") else "utf-8"
+    try:
+        return data.decode(encoding), encoding
+    except UnicodeDecodeError:
+        return data.decode("latin-1"), "latin-1"  # which decodes every byte; it is noted
+
+
+def _find_separator(text: str, wanted: Sequence[str]) -> str:
+    """Return the separator that yields most of the named columns; ties go to most columns."""
+
+    def yield_of(separator: str) -> tuple[int, int]:
+        try:
+            header = next(csv.reader(io.StringIO(text, newline=""), delimiter=separator), [])
+        except csv.Error:
+            return 0, 0
+        return sum(name in header for name in wanted), len(header)
+
+    return max(SEPARATORS, key=yield_of)
+
+
+def _read_statistical(path: Path, wanted: Sequence[str]) -> Columns:
+    try:
+        import pyreadstat
+    except ImportError as error:
+        raise InputError(
+            f"{path.name}: Stata, SPSS and SAS files need the extra 'statistical': "
+            "pip install bayes-sdc[statistical]"
+        ) from error
+    sha256 = hashlib.sha256(_bytes(path)).hexdigest()
+    read: Callable[..., Any] = getattr(pyreadstat, STATISTICAL[path.suffix.lower()])
+    try:
+        _, described = read(str(path), metadataonly=True)
+        find_columns(path.name, described.column_names, wanted)
+        frame, meta = read(str(path), usecols=list(wanted))
+    except pyreadstat.ReadstatError as error:
+        raise InputError(f"{path.name}: damaged file ({error})") from error
+    labels = {c: v for c, v in meta.variable_value_labels.items() if c in wanted}
+    return Columns(frame.loc[:, list(wanted)], path.name, sha256, labels)
