@@ -229,7 +229,7 @@ def mixture(
     >>> result.weights.round(3).tolist(), round(result.probability, 4)
     ([0.144, 0.856, 0.0], 0.0711)
     """
-    sizes, cells, n = _sizes(size_indices, K)
+    sizes, cells, n = check_size_indices(size_indices, K)
     _check_sizes(n, N, K)
     for concentration in concentrations:
         _check_concentration(concentration)
@@ -247,9 +247,10 @@ def mixture(
     return Mixture(posterior, float(min(1.0, posterior @ np.array(q))))
 
 
-def _sizes(
+def check_size_indices(
     size_indices: pd.Series, K: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
+    """Return sizes, numbers of cells and n, or refuse what is no table of K cells."""
     sizes = size_indices.index.to_numpy(dtype=np.int64)
     cells = size_indices.to_numpy(dtype=np.int64)
     if np.any(sizes < 1) or np.any(cells < 0) or not cells.sum():

@@ -1,0 +1,124 @@
+"""Population uniques without structure, with the concentration of the table learned from it.
+
+The published priors fix the concentration c of the Dirichlet-multinomial distribution, at 1 or at
+infinity, and the answer depends on it strongly. Here c has a prior of its own and is learned from
+how many cells of the sample have each size; see :mod:`bayes_sdc.models.uniques`.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import xarray as xr
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.microdata.posterior import (
+    Estimate,
+    estimate,
+    sample_posterior,
+    spread_draws,
+)
+from bayes_sdc.microdata.uniques import check_size_indices, unique_probability
+from bayes_sdc.seeds import generator
+
+FEWEST_DRAWS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedUniques:
+    """What the sample says of the concentration, and of the population uniques.
+
+    Parameters
+    ----------
+    concentration : Estimate
+        c.
+    probability : Estimate
+        Q, that a sample unique is alone in the population; the interval is over c.
+    uniques : Estimate
+        Number of sample uniques that are.
+    posterior : DataTree
+        Of c.
+    trusted : bool
+        False when the chains did not converge.
+    """
+
+    concentration: Estimate
+    probability: Estimate
+    uniques: Estimate
+    posterior: xr.DataTree = field(repr=False)
+    trusted: bool
+
+
+def learn_uniques(
+    size_indices: pd.Series, N: int, K: int, *, draws: int = 1000, seed: int
+) -> LearnedUniques:
+    """Estimate the number of population uniques, learning the concentration from the sample.
+
+    Parameters
+    ----------
+    size_indices : Series
+        Number of cells by the number of sampled members in them, sizes from 1 as index.
+    N : int
+        Members of the population.
+    K : int
+        Cells that can be occupied. Structural zeros, combinations that cannot occur, must not be
+        counted: the more empty cells, the rarer every sample unique looks.
+    draws : int
+        Draws behind the intervals, 200 or more.
+    seed : int
+        Everything random follows from it.
+
+    Returns
+    -------
+    LearnedUniques
+        Means, intervals and whether to trust them.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> sizes = pd.Series({1: 7, 2: 5, 10: 6, 23: 1})
+    >>> result = learn_uniques(sizes, 1000, 50, seed=1)
+    >>> result.trusted, 0 <= result.probability.value <= 1
+    (True, True)
+    """
+    from bayes_sdc.models.uniques import build_concentration
+
+    sizes, cells, n = check_size_indices(size_indices, K)
+    unique_probability(n, N, K)  # refuses sizes that do not go together
+    if draws < FEWEST_DRAWS:
+        raise InputError(f"draws must be at least {FEWEST_DRAWS}; it is {draws!r}")
+    posterior, trusted = sample_posterior(
+        build_concentration(sizes, cells, K), ["concentration"], seed
+    )
+    c = spread_draws(posterior, "concentration", draws)
+    q = np.array([unique_probability(n, N, K, concentration=value) for value in c])
+    s = int(cells[sizes == 1].sum())
+    alone = _draw_alone(s, n, N, K, c, generator(seed, "uniques"))
+    return LearnedUniques(
+        concentration=estimate(c),
+        probability=estimate(q),
+        uniques=estimate(alone, float(s * q.mean())),
+        posterior=posterior,
+        trusted=trusted,
+    )
+
+
+def _draw_alone(
+    s: int, n: int, N: int, K: int, c: npt.NDArray[np.float64], rng: np.random.Generator
+) -> npt.NDArray[np.float64]:
+    """Number of sample uniques whose cells get none of the others, one draw for each c.
+
+    The cells of no interest are one component of the Dirichlet distribution.
+    """
+    alone = np.empty(len(c))
+    for draw, value in enumerate(c):
+        rest = (K - s) * value + n - s
+        gamma = rng.gamma(np.concatenate([np.full(s, 1.0 + value), [rest]]))
+        theta = gamma / gamma.sum()
+        alone[draw] = np.sum(rng.multinomial(N - n, theta)[:s] == 0)
+    return alone

@@ -1,0 +1,77 @@
+"""Sampling the few parameters that are learned from a file, and what is said of a result."""
+
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from bayes_sdc.seeds import seed_sequence
+
+RHAT_LIMIT = 1.01  # Vehtari, Gelman, Simpson, Carpenter and Buerkner 2021
+CHAINS, DRAWS, TUNE = 4, 1000, 1000
+
+
+class Estimate(NamedTuple):
+    """A quantity of the file: posterior mean, 95 % interval and Monte Carlo error of the mean.
+
+    The error is 0 where the mean is integrated and only the interval is simulated.
+    """
+
+    value: float
+    interval: tuple[float, float]
+    monte_carlo_error: float
+
+
+def estimate(draws: npt.NDArray[np.float64], mean: float | None = None) -> Estimate:
+    """Sum up independent draws; ``mean`` is given where it is known without them."""
+    low, high = np.quantile(draws, [0.025, 0.975])
+    interval = float(low), float(high)
+    if mean is not None:
+        return Estimate(mean, interval, 0.0)
+    return Estimate(float(draws.mean()), interval, float(draws.std() / np.sqrt(len(draws))))
+
+
+def sample_posterior(model: Any, names: list[str], seed: int) -> tuple[xr.DataTree, bool]:
+    """Sample a PyMC model of one or two parameters by NUTS, and say whether the chains agree.
+
+    Parameters
+    ----------
+    model : pm.Model
+        With free variables only of the few parameters.
+    names : list of str
+        Variables that are kept.
+    seed : int
+        Everything random follows from it.
+
+    Returns
+    -------
+    DataTree
+        The posterior.
+    bool
+        Whether R-hat of all is at most 1.01.
+    """
+    import arviz_stats
+    import nutpie
+
+    posterior = nutpie.sample(
+        nutpie.compile_pymc_model(model, var_names=names),
+        draws=DRAWS,
+        tune=TUNE,
+        chains=CHAINS,
+        cores=1,
+        seed=int(seed_sequence(seed, "nuts").generate_state(1)[0]),
+        adaptation="low_rank",  # the two parameters of a Gamma distribution follow a ridge
+        progress_bar=False,
+        save_warmup=False,
+    )
+    rhat = arviz_stats.rhat(posterior["posterior"].to_dataset()[names])
+    trusted = all(float(rhat[name]) <= RHAT_LIMIT for name in names)
+    return cast(xr.DataTree, posterior), trusted
+
+
+def spread_draws(posterior: xr.DataTree, name: str, draws: int) -> npt.NDArray[np.float64]:
+    """Return draws of a parameter, as far apart as there are enough of them."""
+    every = posterior["posterior"][name].to_numpy().ravel()
+    chosen = np.linspace(0, len(every) - 1, draws).astype(np.intp)
+    return np.asarray(every[chosen], dtype=np.float64)

@@ -1,0 +1,332 @@
+r"""Risk with its uncertainty: draws of the population frequencies, given the sample.
+
+The models are those of :mod:`bayes_sdc.models.individual_risk`. Risks of single combinations are
+integrated, not simulated; draws serve the totals over the file, whose spread they show.
+
+With shape alpha and rate beta of the shared Gamma distribution the risk is
+
+.. math:: r = \rho \int_0^1 y^{f-1} (\rho + z y)^{\alpha - 1} \, dy
+    = \frac{\rho}{f} \, {}_2F_1(1, 1 - \alpha; f + 1; z),
+    \qquad \rho = \frac{\beta + p}{\beta + 1}, \quad z = 1 - \rho ,
+
+from :math:`E[1/F] = \int_0^1 t^{-1} E[t^F] dt` with :math:`y = \rho t / (1 - z t)`.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+from scipy.special import betaincinv
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.microdata.individual import individual_risk
+from bayes_sdc.microdata.posterior import (
+    Estimate,
+    estimate,
+    sample_posterior,
+    spread_draws,
+)
+from bayes_sdc.microdata.tabulate import sums
+from bayes_sdc.seeds import generator, seed_sequence
+
+Model = Literal["known", "uncertain", "shared"]
+MODELS: dict[str, str] = {
+    "known": "prior 1/rate for each combination, inclusion probability known",
+    "uncertain": "prior 1/rate, inclusion probability from the weights with its uncertainty",
+    "shared": "the rates of all combinations share a Gamma distribution",
+}
+SIMULATED = 20_000_000  # population frequencies drawn in all; fewer draws of a large table
+FEWEST_DRAWS = 200
+INTEGRATED_DRAWS = 100  # of alpha and beta, for the risk of single combinations
+INCLUSION_NODES = 64
+SERIES_FROM = 40
+NODES, NODE_WEIGHTS = np.polynomial.legendre.leggauss(64)
+AT_ONCE = 2_000_000
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class SuperpopulationRisk:
+    """Risk of combinations and of the file under one model of the population.
+
+    Parameters
+    ----------
+    model : {"known", "uncertain", "shared"}
+        The assumption on the rates.
+    risk : array of float, shape (combination,)
+        Posterior mean of 1 / F, in [0, 1].
+    expected : Estimate
+        Correct matches when every record is matched to one member of its population cell by lot:
+        the sum of 1 / F over records.
+    tau1 : Estimate
+        Sample uniques that are population uniques.
+    tau2 : Estimate
+        Correct matches among sample uniques.
+    posterior : DataTree or None
+        Of alpha and beta, for the model "shared".
+    trusted : bool
+        False when the chains did not converge.
+    draws : int
+        Number of draws behind the totals.
+    """
+
+    model: str
+    risk: Floats = field(repr=False)
+    expected: Estimate
+    tau1: Estimate
+    tau2: Estimate
+    posterior: xr.DataTree | None = field(repr=False)
+    trusted: bool
+    draws: int
+
+
+def superpopulation_risk(
+    f: npt.ArrayLike,
+    p: npt.ArrayLike,
+    *,
+    records: npt.ArrayLike | None = None,
+    model: Model = "known",
+    spread: npt.ArrayLike | None = None,
+    empty: int | None = None,
+    draws: int = 1000,
+    seed: int,
+) -> SuperpopulationRisk:
+    """Draw the population frequencies of all combinations, and sum up the risk of the file.
+
+    Parameters
+    ----------
+    f : array_like of int, shape (combination,)
+        Sample frequencies, 1 or more.
+    p : array_like of float, shape (combination,)
+        Probability to be in the sample, above 0 and at most 1.
+    records : array_like of int, shape (combination,), optional
+        Records with each combination; f by default. They differ where missing values match.
+    model : {"known", "uncertain", "shared"}
+        See :data:`MODELS`.
+    spread : array_like of float, shape (combination,)
+        Relative standard deviation of p, for "uncertain" only; see `weight_spread`.
+    empty : int, optional
+        For "shared" only: combinations that can occur and are not in the sample, without structural
+        zeros. By default their number is unknown.
+    draws : int
+        Draws behind the totals; fewer, but at least 200, beyond 20 million frequencies in all.
+    seed : int
+        Everything random follows from it.
+
+    Returns
+    -------
+    SuperpopulationRisk
+        Means, intervals and whether to trust them.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of range or does not go with the model.
+
+    Examples
+    --------
+    >>> result = superpopulation_risk([1, 1, 3], [0.1, 0.2, 0.1], seed=1)
+    >>> result.risk.round(4).tolist()
+    [0.2558, 0.4024, 0.0464]
+    >>> result.tau1.interval
+    (0.0, 1.0)
+    """
+    risk = individual_risk(f, p)  # which also judges f and p
+    frequency = np.asarray(f, dtype=np.int64)
+    inclusion = np.broadcast_to(np.asarray(p, dtype=np.float64), frequency.shape)
+    multiplicity = frequency if records is None else np.asarray(records, dtype=np.int64)
+    if frequency.ndim != 1 or not len(frequency) or multiplicity.shape != frequency.shape:
+        raise InputError("f, p and records must have one dimension, equal lengths and no length 0")
+    if model not in MODELS:
+        raise InputError(f"model {model!r} is unknown; choose from {list(MODELS)}")
+    for name, given, only in (("spread", spread, "uncertain"), ("empty", empty, "shared")):
+        if given is not None and model != only:
+            raise InputError(f"{name} goes with the model {only!r}, not with {model!r}")
+    if draws < FEWEST_DRAWS:
+        raise InputError(f"draws must be at least {FEWEST_DRAWS}; it is {draws!r}")
+    if empty is not None and empty < 0:
+        raise InputError(f"empty must be 0 or more; it is {empty}")
+    seed_sequence(seed)  # refuses a seed that is none
+    used = int(np.clip(SIMULATED // len(frequency), FEWEST_DRAWS, draws))
+    rng = generator(seed, "superpopulation", model)
+    posterior, trusted = None, True
+    shape, rate = np.zeros(used), np.zeros(used)
+    deviation = None
+    if model == "uncertain":
+        if spread is None:
+            raise InputError("the model 'uncertain' needs spread; see weight_spread")
+        deviation = np.broadcast_to(np.asarray(spread, dtype=np.float64), frequency.shape)
+        if not bool(np.all((deviation >= 0) & np.isfinite(deviation))):
+            raise InputError("spread must be 0 or more")
+        risk = _uncertain_risk(frequency, inclusion, deviation)
+    elif model == "shared":
+        posterior, trusted = _fit_shared(frequency, inclusion, empty, seed)
+        shape = spread_draws(posterior, "alpha", used)
+        rate = spread_draws(posterior, "beta", used)
+        few = np.linspace(0, used - 1, INTEGRATED_DRAWS).astype(int)
+        risk = _shared_risk(frequency, inclusion, shape[few], rate[few])
+    totals = _totals(frequency, inclusion, multiplicity, shape, rate, deviation, rng)
+    alone = frequency == 1
+    return SuperpopulationRisk(
+        model=model,
+        risk=risk,
+        expected=estimate(totals[0], float(risk @ multiplicity)),
+        tau1=estimate(totals[1], float(inclusion[alone].sum()) if model == "known" else None),
+        tau2=estimate(totals[2], float(risk[alone].sum())),
+        posterior=posterior,
+        trusted=trusted,
+        draws=used,
+    )
+
+
+def weight_spread(
+    weights: npt.ArrayLike, combination: npt.ArrayLike, records: npt.ArrayLike
+) -> Floats:
+    """Estimate how uncertain the inclusion probability of each combination is, from its weights.
+
+    The weights within a combination vary with a relative variance that is pooled over all
+    combinations with two records or more; the mean weight of f records then has a relative variance
+    f times smaller. Equal weights within combinations give 0: then p is known. Without a
+    combination of two records the variance of all weights is taken, which is at least as large.
+
+    Parameters
+    ----------
+    weights : array_like of float, shape (record,)
+        Above 0.
+    combination : array_like of int, shape (record,)
+        Place of the record's combination.
+    records : array_like of int, shape (combination,)
+        Records with each combination, 1 or more.
+
+    Returns
+    -------
+    array of float, shape (combination,)
+        Relative standard deviation of p.
+
+    Examples
+    --------
+    >>> weight_spread([10, 20, 15], [0, 0, 1], [2, 1]).round(3).tolist()
+    [0.333, 0.471]
+    """
+    given = np.asarray(weights, dtype=np.float64)
+    place = np.asarray(combination, dtype=np.int64)
+    number = np.asarray(records, dtype=np.int64)
+    if number.max() == 1:
+        place, pooled = np.zeros_like(place), np.array([len(given)])
+    else:
+        pooled = number
+    means = sums(place, given, len(pooled)) / pooled
+    squares = sums(place, (given / means[place] - 1.0) ** 2, len(pooled)).sum()
+    variance = squares / max(1, (pooled - 1).sum())
+    return np.asarray(np.sqrt(variance / number), dtype=np.float64)
+
+
+def _uncertain_risk(f: Integers, p: Floats, spread: Floats) -> Floats:
+    """Mean risk over the Beta distribution of p, at the middles of equally probable parts."""
+    from bayes_sdc.models.individual_risk import MOST_CERTAIN, beta_concentration
+
+    mean = np.minimum(p, MOST_CERTAIN)
+    concentration = beta_concentration(mean, spread)
+    risk = np.zeros(len(f))
+    for node in (np.arange(INCLUSION_NODES) + 0.5) / INCLUSION_NODES:
+        at = betaincinv(mean * concentration, (1.0 - mean) * concentration, node)
+        risk += individual_risk(f, np.clip(at, 1e-300, 1.0))
+    return np.where(spread > 0, risk / INCLUSION_NODES, individual_risk(f, p))
+
+
+def _fit_shared(f: Integers, p: Floats, empty: int | None, seed: int) -> tuple[xr.DataTree, bool]:
+    """Posterior of alpha and beta; combinations of equal f and p are one group."""
+    from bayes_sdc.models.individual_risk import build_shared
+
+    # three digits of p are enough to learn two parameters, and make few groups of many weights
+    digits = 10.0 ** (2 - np.floor(np.log10(p)))
+    rounded = np.round(p * digits) / digits
+    pairs, copies = np.unique(np.column_stack([f, rounded]), axis=0, return_counts=True)
+    model = build_shared(pairs[:, 0], pairs[:, 1], copies, empty=empty)
+    return sample_posterior(model, ["alpha", "beta"], seed)
+
+
+def _shared_risk(f: Integers, p: Floats, shape: Floats, rate: Floats) -> Floats:
+    """Mean risk over draws of alpha and beta."""
+    groups, place = np.unique(np.column_stack([f, p]), axis=0, return_inverse=True)
+    risk = _mean_risk(groups[:, 0], groups[:, 1], shape, rate, NODES, NODE_WEIGHTS)
+    return np.asarray(risk[place.ravel()], dtype=np.float64)
+
+
+@numba.njit(cache=True, nogil=True)
+def _mean_risk(
+    f: np.ndarray,
+    p: np.ndarray,
+    shape: np.ndarray,
+    rate: np.ndarray,
+    nodes: np.ndarray,
+    node_weights: np.ndarray,
+) -> np.ndarray:
+    risk = np.zeros(len(f))
+    for i in range(len(f)):
+        for s in range(len(shape)):
+            rho = (rate[s] + p[i]) / (rate[s] + 1.0)
+            z = (1.0 - p[i]) / (rate[s] + 1.0)
+            if f[i] >= SERIES_FROM + shape[s] or z < 1e-3:
+                term = total = 1.0
+                j = 0
+                while abs(term) > 1e-17 * abs(total) and j < 1000:
+                    term *= (1.0 - shape[s] + j) * z / (f[i] + 1.0 + j)
+                    total += term
+                    j += 1
+                value = rho / f[i] * total
+            else:
+                # v = log(rho + z y) makes the integrand smooth whatever rho
+                half = -0.5 * np.log(rho)
+                value = 0.0
+                for node, weight in zip(nodes, node_weights):  # noqa: B905  # not in numba
+                    v = (node - 1.0) * half
+                    y = (np.exp(v) - rho) / z
+                    value += weight * y ** (f[i] - 1.0) * np.exp(shape[s] * v)
+                value *= rho * half / z
+            risk[i] += min(max(value, 0.0), 1.0 / f[i])
+    return risk / len(shape)
+
+
+def _totals(
+    f: Integers,
+    p: Floats,
+    records: Integers,
+    shape: Floats,
+    rate: Floats,
+    spread: Floats | None,
+    rng: np.random.Generator,
+) -> tuple[Floats, Floats, Floats]:
+    """Sum of 1 / F over records, population uniques, and 1 / F over sample uniques, by draw."""
+    draws, unique = len(shape), f == 1
+    expected, tau1, tau2 = np.empty(draws), np.empty(draws), np.empty(draws)
+    step = max(1, AT_ONCE // len(f))
+    for start in range(0, draws, step):
+        part = slice(start, min(draws, start + step))
+        chance = p
+        if spread is not None:
+            chance = _draw_inclusion(p, spread, part.stop - part.start, rng)
+        size = f + shape[part, None]
+        success = (rate[part, None] + chance) / (rate[part, None] + 1.0)
+        # negative binomial as a Poisson of a Gamma, which also serves means beyond 64 bits
+        mean = rng.gamma(size) * ((1.0 - success) / success)
+        unsampled = np.where(mean < 1e15, rng.poisson(np.minimum(mean, 1e15)), mean)
+        inverse = records / (f + unsampled)
+        expected[part] = inverse.sum(axis=1)
+        tau1[part] = (unsampled[:, unique] == 0).sum(axis=1)
+        tau2[part] = inverse[:, unique].sum(axis=1)
+    return expected, tau1, tau2
+
+
+def _draw_inclusion(p: Floats, spread: Floats, draws: int, rng: np.random.Generator) -> Floats:
+    from bayes_sdc.models.individual_risk import MOST_CERTAIN, beta_concentration
+
+    mean = np.minimum(p, MOST_CERTAIN)
+    concentration = beta_concentration(mean, spread)
+    drawn = rng.beta(mean * concentration, (1.0 - mean) * concentration, (draws, len(p)))
+    return np.where(spread > 0, np.maximum(drawn, 1e-300), p)

@@ -1,0 +1,91 @@
+r"""Population uniques without structure: a Dirichlet-multinomial model of the whole table.
+
+The K cells that can be occupied have probabilities :math:`\theta \sim \mathrm{Dirichlet}(c, ...,
+c)`, the sample is :math:`f \sim \mathrm{Multinomial}(n, \theta)`, and the members who were not
+sampled are :math:`F - f \sim \mathrm{Multinomial}(N - n, \theta)`. Given f, theta is
+:math:`\mathrm{Dirichlet}(c + f)`. A sample unique is a population unique when its cell gets none of
+the others. c = 1 is the uniform prior on population tables and c = infinity has all cells equal.
+
+Structural zeros, combinations that cannot occur, must not be among the K cells.
+
+References
+----------
+A. Cohen and H. B. Sackrowitz, "Some issues concerning disclosure risk in contingency tables"; a
+sample from a multinomial population is multivariate hypergeometric given the population, (2.1).
+"""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import pymc as pm
+import pytensor.tensor as pt
+
+#: Normal prior of log c, where c is learned.
+PRIORS: dict[str, dict[str, float]] = {"log_concentration": {"mean": -1.0, "sd": 2.5}}
+
+
+def build(f: npt.ArrayLike, N: int, *, concentration: float = 1.0) -> pm.Model:
+    """The table after the sample was seen; forward draws are draws from the posterior.
+
+    Parameters
+    ----------
+    f : array_like of int, shape (cell,)
+        Sampled members in each of the K cells, 0 included.
+    N : int
+        Members of the population.
+    concentration : float
+        c, above 0; ``math.inf`` for equal cells.
+
+    Returns
+    -------
+    pm.Model
+        ``theta``, ``unsampled`` (F - f) and ``uniques``, the number of cells with f = F = 1.
+    """
+    sample = np.asarray(f, dtype=np.int64)
+    with pm.Model(coords={"cell": np.arange(len(sample))}) as model:
+        if math.isinf(concentration):
+            theta = pt.as_tensor(np.full(len(sample), 1.0 / len(sample)))
+        else:
+            theta = pm.Dirichlet("theta", concentration + sample, dims="cell")
+        unsampled = pm.Multinomial("unsampled", n=N - sample.sum(), p=theta, dims="cell")
+        alone = pt.eq(sample, 1) & pt.eq(unsampled, 0)
+        pm.Deterministic("uniques", alone.sum())
+    return model
+
+
+def build_concentration(sizes: npt.ArrayLike, cells: npt.ArrayLike, K: int) -> pm.Model:
+    """The concentration c, learned from the sample by NUTS.
+
+    theta is integrated out. The likelihood needs only how many cells have each size, so it costs
+    the same for a thousand cells and for a million.
+
+    Parameters
+    ----------
+    sizes : array_like of int, shape (size,)
+        Numbers of sampled members, from 1.
+    cells : array_like of int, shape (size,)
+        How many cells have each.
+    K : int
+        Cells that can be occupied.
+
+    Returns
+    -------
+    pm.Model
+        Free variable ``log_concentration``; ``concentration`` derived from it.
+    """
+    size = np.asarray(sizes, dtype=np.float64)
+    number = np.asarray(cells, dtype=np.int64)
+    n = float(size @ number)
+    with pm.Model(coords={"size": size.astype(np.int64)}) as model:
+        prior = PRIORS["log_concentration"]
+        log_c = pm.Normal("log_concentration", prior["mean"], prior["sd"])
+        c = pm.Deterministic("concentration", pt.exp(log_c))
+
+        def log_likelihood(value: pt.TensorVariable, c: pt.TensorVariable) -> pt.TensorVariable:
+            members = value * (pt.gammaln(c + size) - pt.gammaln(c))
+            whole = pt.gammaln(K * c) - pt.gammaln(K * c + n)
+            return members + whole / len(number)
+
+        pm.CustomDist("cells", c, logp=log_likelihood, observed=number, dims="size")
+    return model

@@ -1,0 +1,185 @@
+"""Superpopulation models of the individual risk against closed forms and simulated populations."""
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy import integrate, stats
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.microdata.individual import individual_risk
+from bayes_sdc.microdata.superpopulation import (
+    _shared_risk,
+    superpopulation_risk,
+    weight_spread,
+)
+from bayes_sdc.models import individual_risk as models
+
+F = np.array([1, 1, 1, 2, 2, 5, 40])
+P = np.array([0.01, 0.3, 1.0, 0.05, 0.9, 0.1, 0.02])
+DRAWS = 20_000
+
+
+def draws_of(model: pm.Model, name: str, seed: int = 3) -> np.ndarray:
+    with model:
+        tree = pm.sample_prior_predictive(DRAWS, var_names=[name], random_seed=seed)
+    return tree["prior"][name].to_numpy()[0]
+
+
+def test_model_with_known_probability_gives_the_closed_form():
+    """Mean of 1 / F per combination within four standard errors, and F itself negative binomial."""
+    risk = draws_of(models.build(F, P), "risk")
+    error = risk.std(axis=0) / np.sqrt(DRAWS)
+    assert np.all(np.abs(risk.mean(axis=0) - individual_risk(F, P)) <= 4 * error + 1e-12)
+    population = draws_of(models.build(F, P), "population", seed=4)
+    mean, sd = F / P, np.sqrt(F * (1 - P)) / P
+    assert np.all(np.abs(population.mean(axis=0) - mean) <= 4 * sd / np.sqrt(DRAWS) + 1e-6)
+
+
+def test_negative_binomial_of_the_model_is_the_one_of_the_derivation():
+    """Not the closed form again: prior 1/rate on a fine grid times the Poisson of f, summed."""
+    f, p, values = 3, 0.2, np.arange(3, 60)
+    rates = np.exp(np.linspace(-9, 9, 20_001))
+    weight = stats.poisson.pmf(f, p * rates)  # flat in the log of the rate
+    weight /= weight.sum()
+    expected = weight @ stats.poisson.pmf(values[None] - f, (1 - p) * rates[:, None])
+    logp = pm.logp(models.build([f], [p])["unsampled"], (values - f)[:, None]).eval().ravel()
+    np.testing.assert_allclose(np.exp(logp), expected, rtol=1e-6)
+
+
+def test_uncertain_probability_mixes_the_closed_form():
+    spread = np.array([0.5, 0.5, 0.5, 0.2, 0.0, 1.5, 0.3])
+    model = models.build(F, P, spread=spread)
+    inclusion, risk = draws_of(model, "inclusion"), draws_of(model, "risk")
+    moderate = [0, 3, 5, 6]
+    np.testing.assert_allclose(inclusion[:, moderate].mean(axis=0), P[moderate], rtol=0.05)
+    np.testing.assert_allclose(
+        inclusion[:, [0, 3, 6]].std(axis=0) / P[[0, 3, 6]], spread[[0, 3, 6]], rtol=0.05
+    )
+    result = superpopulation_risk(F, P, model="uncertain", spread=spread, seed=2)
+    error = risk.std(axis=0) / np.sqrt(DRAWS)
+    # the integral over 64 parts has an error of its own where the Beta distribution is extreme
+    assert np.all(np.abs(risk.mean(axis=0) - result.risk) <= 4 * error + 2e-3 * result.risk)
+
+
+def test_no_spread_is_the_model_with_known_probability():
+    known = superpopulation_risk(F, P, seed=5)
+    still = superpopulation_risk(F, P, model="uncertain", spread=np.zeros(len(F)), seed=5)
+    np.testing.assert_array_equal(known.risk, still.risk)
+    np.testing.assert_allclose(known.risk, individual_risk(F, P), rtol=1e-15)
+
+
+@pytest.mark.parametrize("shape", [0.0, 0.02, 0.7, 1.0, 3.5])
+@pytest.mark.parametrize("rate", [0.0, 1e-3, 0.4, 20.0])
+def test_shared_risk_is_the_mean_over_the_negative_binomial(shape, rate):
+    """By adding up 1 / F over its distribution, or by an adaptive integral where F is large."""
+    for f in (1, 2, 7, 45):
+        for p in (1e-3, 0.05, 0.6, 1.0):
+            if shape == 0 and f == 1 and rate == 0 and p == 1:
+                continue
+            rho = (rate + p) / (rate + 1)
+            if rho == 1:
+                expected = 1 / f
+            elif rho > 0.02:
+                extra = np.arange(20_000)
+                pmf = stats.nbinom.pmf(extra, f + shape, rho)
+                expected = float(pmf @ (1 / (f + extra)))
+            else:
+                z = 1 - rho
+                expected = integrate.quad(
+                    lambda y, f=f, z=z, rho=rho: rho * y ** (f - 1) * (rho + z * y) ** (shape - 1),
+                    0,
+                    1,
+                    epsabs=0,
+                    epsrel=1e-11,
+                    points=[rho, 10 * rho],
+                )[0]
+            risk = _shared_risk(np.array([f]), np.array([p]), np.array([shape]), np.array([rate]))
+            assert risk[0] == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.fixture(scope="module")
+def population() -> tuple[np.ndarray, np.ndarray]:
+    """Cells whose rates share a Gamma distribution, and a sample of a tenth."""
+    rng = np.random.default_rng(8)
+    rates = rng.gamma(0.4, 1 / 0.05, 6000)
+    full = rng.poisson(rates)
+    return full, rng.binomial(full, 0.1)
+
+
+def test_shared_model_finds_the_distribution_it_was_drawn_from(population):
+    """And its intervals hold the truth of the population that was drawn."""
+    full, sample = population
+    seen = sample > 0
+    truth = 1 / full[seen] @ sample[seen]
+    uniques = int(np.sum((sample == 1) & (full == 1)))
+    p = np.full(seen.sum(), 0.1)
+    for empty in (None, int(np.sum(~seen))):
+        result = superpopulation_risk(sample[seen], p, model="shared", empty=empty, seed=1)
+        assert result.trusted
+        draws = result.posterior["posterior"].to_dataset()
+        for name, true in (("alpha", 0.4), ("beta", 0.05)):
+            low, high = np.quantile(draws[name], [0.005, 0.995])
+            assert low < true < high
+        assert result.expected.interval[0] < truth < result.expected.interval[1]
+        assert result.tau1.interval[0] < uniques < result.tau1.interval[1]
+        assert np.all((result.risk > 0) & (result.risk <= 1 / sample[seen]))
+        matches = float(np.sum(1 / full[sample == 1]))
+        assert result.tau2.interval[0] < matches < result.tau2.interval[1]
+
+
+def test_totals_agree_with_the_models_own_draws():
+    """The totals are drawn outside PyMC, for speed; both ways must have one distribution."""
+    f, p = np.repeat(F, 20), np.repeat(np.minimum(P, 0.95), 20)
+    result = superpopulation_risk(f, p, draws=4000, seed=6)
+    population = draws_of(models.build(f, p), "population")
+    for estimate, drawn in (
+        (result.expected, (f / population).sum(axis=1)),
+        (result.tau1, ((f == 1) & (population == 1)).sum(axis=1)),
+        (result.tau2, (1 / population)[:, f == 1].sum(axis=1)),
+    ):
+        error = drawn.std() / np.sqrt(DRAWS)
+        assert abs(estimate.value - drawn.mean()) < 4 * error
+        expected = np.quantile(drawn, [0.025, 0.975])
+        np.testing.assert_allclose(estimate.interval, expected, rtol=0.05)
+
+
+def test_spread_of_weights():
+    """Equal weights within combinations: p is known. Else the pooled variance, by hand."""
+    assert weight_spread([3, 3, 8, 8, 5], [0, 0, 1, 1, 2], [2, 2, 1]).tolist() == [0, 0, 0]
+    weights, place = [1, 3, 10, 10, 10, 7], [0, 0, 1, 1, 1, 2]
+    pooled = (2 * 0.5**2 + 0) / (1 + 2)
+    expected = np.sqrt(pooled / np.array([2, 3, 1]))
+    np.testing.assert_allclose(weight_spread(weights, place, [2, 3, 1]), expected)
+    alone = weight_spread([1, 3], [0, 1], [1, 1])
+    np.testing.assert_allclose(alone, np.std([1, 3], ddof=1) / 2)
+
+
+def test_same_seed_same_answer_and_other_seed_another():
+    runs = [superpopulation_risk(F, P, model="shared", seed=seed) for seed in (1, 1, 2)]
+    assert runs[0].expected == runs[1].expected
+    assert runs[0].risk.tolist() == runs[1].risk.tolist()
+    assert runs[0].expected != runs[2].expected
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"model": "other"},
+        {"model": "uncertain"},
+        {"spread": 0.1},
+        {"empty": 3},
+        {"model": "shared", "empty": -1},
+        {"model": "uncertain", "spread": -1},
+        {"draws": 10},
+        {"records": [1]},
+        {"seed": -1},
+    ],
+)
+def test_arguments_that_cannot_be_used(changed):
+    with pytest.raises(InputError):
+        superpopulation_risk(F, P, **{"seed": 1, **changed})
+
+
+def test_tiny_probabilities_do_not_overflow():
+    result = superpopulation_risk([1, 10**6], [1e-12, 1e-12], seed=1)
+    assert np.all(np.isfinite(result.expected.interval))

@@ -1,0 +1,134 @@
+"""The table models of population uniques against closed forms and a plain NUTS of the whole."""
+
+import math
+import time
+
+import numpy as np
+import pandas as pd
+import pymc as pm
+import pytest
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.microdata.learned_uniques import learn_uniques
+from bayes_sdc.microdata.uniques import expected_uniques, uniques_deviation
+from bayes_sdc.models import uniques as models
+
+DRAWS = 4000
+
+
+def uniques_drawn(f: np.ndarray, N: int, c: float) -> np.ndarray:
+    with models.build(f, N, concentration=c):
+        tree = pm.sample_prior_predictive(DRAWS, var_names=["uniques"], random_seed=5)
+    return tree["prior"]["uniques"].to_numpy()[0]
+
+
+def paper_table() -> np.ndarray:
+    """A table of the sizes of the paper's example: 1108 cells, 108 of size 1, 8399 members."""
+    f = np.zeros(1108, dtype=np.int64)
+    f[:108] = 1
+    f[108:1008] = 9
+    f[1008] = 8399 - 108 - 900 * 9
+    return f
+
+
+@pytest.mark.parametrize("c", [0.1, 0.5, 1.0, 2.0])
+def test_the_example_of_the_paper(c):
+    """4.3553 under the uniform prior, and the closed forms under others, mean and spread."""
+    f = paper_table()
+    drawn = uniques_drawn(f, 46_228, c)
+    mean = expected_uniques(108, 8399, 46_228, 1108, concentration=c)
+    sd = uniques_deviation(108, 8399, 46_228, 1108, concentration=c)
+    if c == 1:
+        assert mean == pytest.approx(4.3553, abs=5e-5)
+    assert abs(drawn.mean() - mean) < 4 * sd / math.sqrt(DRAWS)
+    assert drawn.std() == pytest.approx(sd, rel=0.06)
+
+
+@pytest.mark.parametrize("c", [0.3, 1.0, math.inf])
+def test_a_small_table_where_uniques_are_likely(c):
+    f, N = np.array([1, 1, 0, 0, 2, 1, 0, 3]), 14
+    drawn = uniques_drawn(f, N, c)
+    mean = expected_uniques(3, 8, N, 8, concentration=c)
+    sd = uniques_deviation(3, 8, N, 8, concentration=c)
+    assert abs(drawn.mean() - mean) < 4 * sd / math.sqrt(DRAWS)
+
+
+def test_prior_and_likelihood_give_the_distribution_that_is_drawn():
+    """The model takes theta given f from conjugacy; here NUTS gets prior and data separately."""
+    f, N, c = np.array([1, 1, 0, 2, 4]), 20, 0.7
+    with pm.Model() as model:
+        theta = pm.Dirichlet("theta", np.full(5, c))
+        pm.Multinomial("f", n=f.sum(), p=theta, observed=f)
+        trace = pm.sample(
+            1000,
+            tune=1000,
+            chains=4,
+            cores=1,
+            random_seed=1,
+            nuts_sampler="nutpie",
+            progressbar=False,
+        )
+    with model:
+        pm.Multinomial("unsampled", n=N - f.sum(), p=theta)
+        more = pm.sample_posterior_predictive(
+            trace, var_names=["unsampled"], random_seed=2, progressbar=False
+        )
+    unsampled = more["posterior_predictive"]["unsampled"].to_numpy().reshape(-1, 5)
+    alone = ((f == 1) & (unsampled == 0)).sum(axis=1)
+    mean = expected_uniques(2, 8, N, 5, concentration=c)
+    sd = uniques_deviation(2, 8, N, 5, concentration=c)
+    assert abs(alone.mean() - mean) < 4 * sd / math.sqrt(len(alone) / 2)
+
+
+def test_likelihood_of_the_concentration_is_the_dirichlet_multinomial():
+    f = np.array([1, 1, 0, 3, 2, 0, 1])
+    sizes, cells = np.unique(f[f > 0], return_counts=True)
+    model = models.build_concentration(sizes, cells, len(f))
+    logp = model.compile_logp(vars=model.observed_RVs)
+    at = [0.05, 0.8, 7.0]
+    ours = [float(logp({"log_concentration": math.log(c)})) for c in at]
+    whole = [
+        pm.logp(pm.DirichletMultinomial.dist(n=f.sum(), a=np.full(len(f), c)), f).eval() for c in at
+    ]
+    np.testing.assert_allclose(np.diff(ours), np.diff(whole), rtol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def table() -> tuple[np.ndarray, np.ndarray]:
+    """A population drawn from the model with c = 0.2 and 5,000 cells, and a sample of a tenth."""
+    rng = np.random.default_rng(21)
+    full = rng.multinomial(40_000, rng.dirichlet(np.full(5000, 0.2)))
+    return full, rng.multivariate_hypergeometric(full, 4000)
+
+
+def test_the_learned_concentration_and_uniques_hold_the_truth_in_seconds(table):
+    full, f = table
+    sizes = pd.Series(f[f > 0]).value_counts().sort_index()
+    learn_uniques(sizes, 40_000, 5000, seed=1)  # compiled
+    start = time.perf_counter()
+    result = learn_uniques(sizes, 40_000, 5000, seed=1)
+    assert time.perf_counter() - start < 20
+    assert result.trusted
+    assert result.concentration.interval[0] < 0.2 < result.concentration.interval[1]
+    truth = int(np.sum((f == 1) & (full == 1)))
+    assert result.uniques.interval[0] <= truth <= result.uniques.interval[1]
+    uniform = expected_uniques(int(sizes[1]), 4000, 40_000, 5000)
+    assert abs(result.uniques.value - truth) < abs(uniform - truth)
+
+
+def test_same_seed_same_answer():
+    sizes = pd.Series({1: 7, 2: 5, 10: 6, 23: 1})
+    one, two = (learn_uniques(sizes, 1000, 50, seed=4) for _ in range(2))
+    assert (one.concentration, one.uniques) == (two.concentration, two.uniques)
+
+
+@pytest.mark.parametrize("changed", [{"N": 99}, {"K": 18}, {"draws": 1}, {"seed": -1}])
+def test_arguments_that_cannot_be_used(changed):
+    arguments = {"N": 1000, "K": 50, "seed": 1, **changed}
+    with pytest.raises(InputError):
+        learn_uniques(
+            pd.Series({1: 7, 2: 5, 10: 6, 23: 1}),
+            arguments.pop("N"),
+            arguments.pop("K"),
+            **arguments,
+        )
