@@ -16,17 +16,22 @@ uncertain
     the same with p_k from a Beta distribution around its design-based estimate. Under the prior
     :math:`1 / \lambda_k` the likelihood of f_k does not depend on p_k, so what the design says of
     p_k is all that is known of it.
-shared
+gamma
     :math:`\lambda_k \sim \mathrm{Gamma}(\alpha, \beta)` for all combinations, with alpha and beta
     estimated from all f, so that a sample unique borrows strength: then
     :math:`F_k - f_k \mid f_k \sim \mathrm{NegBinomial}(f_k + \alpha, (\beta + p_k) / (\beta + 1))`.
     alpha = beta = 0 is the model "known".
+extended
+    the same formulas with alpha above -1 instead of 0. This needs the number of combinations to be
+    unknown and large, and the likelihood of f given f > 0, which stays proper. Below 0 there are
+    more rare combinations than any Gamma distribution gives, as in most real files.
 
 References
 ----------
 S. Polettini, "A note on the individual risk of disclosure", eq. (2).
 J. Bethlehem, W. Keller, J. Pannekoek 1990, Journal of the American Statistical Association 85,
 for the Poisson-gamma model.
+S. Engen 1974, Biometrika 61, for the extended negative binomial distribution.
 """
 
 import numpy as np
@@ -34,9 +39,11 @@ import numpy.typing as npt
 import pymc as pm
 import pytensor.tensor as pt
 
-#: Normal priors of model "shared": log alpha, and log(1 / beta) about the log of the mean of f / p.
+#: Normal priors: of log alpha ("gamma") or log(1 + alpha) ("extended"), and of log(1 / beta) about
+#: the log of the mean of f / p.
 PRIORS: dict[str, dict[str, float]] = {
-    "log_shape": {"mean": -1.0, "sd": 2.0},
+    "gamma": {"mean": -1.0, "sd": 2.0},
+    "extended": {"mean": 0.0, "sd": 1.0},
     "log_scale": {"sd": 2.5},
 }
 MOST_CERTAIN = 1.0 - 1e-12  # PyMC's negative binomial needs p below 1
@@ -95,9 +102,14 @@ def beta_concentration(
 
 
 def build_shared(
-    f: npt.ArrayLike, p: npt.ArrayLike, copies: npt.ArrayLike, *, empty: int | None = None
+    f: npt.ArrayLike,
+    p: npt.ArrayLike,
+    copies: npt.ArrayLike,
+    *,
+    unseen: npt.ArrayLike | None = None,
+    extended: bool = False,
 ) -> pm.Model:
-    """Model "shared": alpha and beta from the frequencies of all combinations, by NUTS.
+    """Models "gamma" and "extended": alpha and beta from the frequencies of all combinations.
 
     Parameters
     ----------
@@ -106,43 +118,89 @@ def build_shared(
     p : array_like of float, shape (group,)
         Probability to be in the sample, above 0 and at most 1.
     copies : array_like of int, shape (group,)
-        Number of combinations in the group.
-    empty : int, optional
-        Combinations that can occur and are not in the sample; structural zeros must not be counted.
-        By default their number is unknown, and f is truncated at zero.
+        Number of combinations in the group; 0 makes a group idle.
+    unseen : array_like of float, shape (group,), optional
+        Combinations with the p of the group that can occur and are not in the sample; structural
+        zeros must not be counted. By default their number is unknown, and f is truncated at zero.
+    extended : bool
+        Whether alpha may be negative; not with ``unseen``.
 
     Returns
     -------
     pm.Model
         Free variables ``log_shape`` and ``log_scale``; ``alpha`` and ``beta`` derived from them.
+        ``with_data`` of a compiled model can replace the arrays by others of the same length.
     """
-    frequency = np.asarray(f, dtype=np.int64)
-    inclusion, number = np.asarray(p, dtype=np.float64), np.asarray(copies, dtype=np.float64)
-    typical = float(np.average(frequency / inclusion, weights=number))
+    if extended and unseen is not None:
+        raise ValueError("a negative alpha needs the number of combinations to be unknown")
+    frequency, inclusion, number = (np.asarray(x, dtype=np.float64) for x in (f, p, copies))
+    prior = PRIORS["extended" if extended else "gamma"]
     with pm.Model(coords={"group": np.arange(len(frequency))}) as model:
-        log_shape = pm.Normal("log_shape", PRIORS["log_shape"]["mean"], PRIORS["log_shape"]["sd"])
-        log_scale = pm.Normal("log_scale", np.log(typical), PRIORS["log_scale"]["sd"])
-        alpha = pm.Deterministic("alpha", pt.exp(log_shape))
+        frequencies = pm.Data("frequencies", frequency, dims="group")
+        chance = pm.Data("inclusion", inclusion, dims="group")
+        weight = pm.Data("copies", number, dims="group")
+        typical = pm.Data("log_typical", log_typical(frequency, inclusion, number))
+        log_shape = pm.Normal("log_shape", prior["mean"], prior["sd"])
+        log_scale = pm.Normal("log_scale", typical, PRIORS["log_scale"]["sd"])
+        alpha = pm.Deterministic("alpha", pt.exp(log_shape) - (1.0 if extended else 0.0))
         beta = pm.Deterministic("beta", pt.exp(-log_scale))
-
-        def log_likelihood(
-            value: pt.TensorVariable, shape: pt.TensorVariable, rate: pt.TensorVariable
-        ) -> pt.TensorVariable:
-            occupied = -pt.log1p(inclusion / rate)  # log of beta / (beta + p)
-            each = (
-                pt.gammaln(value + shape)
-                - pt.gammaln(shape)
-                - pt.gammaln(value + 1.0)
-                + shape * occupied
-                - value * pt.log1p(rate / inclusion)
-            )
-            if empty is None:
-                # the negative number keeps its digits when alpha is small
-                each = each - pt.log(-pt.expm1(shape * occupied))
-                return number * each
-            mean = np.average(inclusion, weights=number)
-            none = -empty * shape * pt.log1p(mean / rate)
-            return number * each + none / len(frequency)
-
-        pm.CustomDist("f", alpha, beta, logp=log_likelihood, observed=frequency, dims="group")
+        parameters = [alpha, beta, chance, weight]
+        if unseen is not None:
+            parameters.append(pm.Data("unseen", unseen, dims="group"))
+        pm.CustomDist(
+            "f",
+            *parameters,
+            logp=_truncated if unseen is None else _with_unseen,
+            observed=frequencies,
+            dims="group",
+        )
     return model
+
+
+def log_typical(
+    f: npt.NDArray[np.float64], p: npt.NDArray[np.float64], copies: npt.NDArray[np.float64]
+) -> float:
+    """Log of the mean of f / p over combinations, where the prior of the scale is centred."""
+    return float(np.log(np.average(f / p, weights=copies)))
+
+
+def _kernel(
+    f: pt.TensorVariable,
+    alpha: pt.TensorVariable,
+    beta: pt.TensorVariable,
+    p: pt.TensorVariable,
+    log_none: pt.TensorVariable,
+) -> pt.TensorVariable:
+    """Negative binomial log-probability without -log Gamma(alpha); log_none: log P(0) / alpha."""
+    members = pt.gammaln(f + alpha) - pt.gammaln(f + 1.0)
+    return members + alpha * log_none - f * pt.log1p(beta / p)
+
+
+def _with_unseen(
+    f: pt.TensorVariable,
+    alpha: pt.TensorVariable,
+    beta: pt.TensorVariable,
+    p: pt.TensorVariable,
+    copies: pt.TensorVariable,
+    unseen: pt.TensorVariable,
+) -> pt.TensorVariable:
+    log_none = -pt.log1p(p / beta)
+    seen = _kernel(f, alpha, beta, p, log_none) - pt.gammaln(alpha)
+    return copies * seen + unseen * alpha * log_none
+
+
+def _truncated(
+    f: pt.TensorVariable,
+    alpha: pt.TensorVariable,
+    beta: pt.TensorVariable,
+    p: pt.TensorVariable,
+    copies: pt.TensorVariable,
+) -> pt.TensorVariable:
+    """Given f > 0: Gamma(alpha) (1 - P(0)) is Gamma(1 + alpha) times (1 - P(0)) / alpha > 0."""
+    log_none = -pt.log1p(p / beta)
+    exponent = alpha * log_none
+    small = pt.abs(exponent) < 1e-5
+    divisor = pt.switch(small, 1.0, exponent)
+    ratio = pt.switch(small, 1.0 + 0.5 * exponent, pt.expm1(divisor) / divisor)
+    seen = _kernel(f, alpha, beta, p, log_none) - pt.gammaln(1.0 + alpha)
+    return copies * (seen - pt.log(-log_none) - pt.log(ratio))

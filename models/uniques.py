@@ -65,27 +65,37 @@ def build_concentration(sizes: npt.ArrayLike, cells: npt.ArrayLike, K: int) -> p
     sizes : array_like of int, shape (size,)
         Numbers of sampled members, from 1.
     cells : array_like of int, shape (size,)
-        How many cells have each.
+        How many cells have each; 0 makes a size idle.
     K : int
         Cells that can be occupied.
 
     Returns
     -------
     pm.Model
-        Free variable ``log_concentration``; ``concentration`` derived from it.
+        Free variable ``log_concentration``; ``concentration`` derived from it. ``with_data`` of a
+        compiled model can replace sizes, cells and K by others of the same length.
     """
     size = np.asarray(sizes, dtype=np.float64)
-    number = np.asarray(cells, dtype=np.int64)
-    n = float(size @ number)
-    with pm.Model(coords={"size": size.astype(np.int64)}) as model:
-        prior = PRIORS["log_concentration"]
+    number = np.asarray(cells, dtype=np.float64)
+    prior = PRIORS["log_concentration"]
+    with pm.Model(coords={"size": np.arange(len(size))}) as model:
+        observed = pm.Data("cells_data", number, dims="size")
+        members = pm.Data("sizes", size, dims="size")
+        whole = pm.Data("K", float(K))
         log_c = pm.Normal("log_concentration", prior["mean"], prior["sd"])
         c = pm.Deterministic("concentration", pt.exp(log_c))
-
-        def log_likelihood(value: pt.TensorVariable, c: pt.TensorVariable) -> pt.TensorVariable:
-            members = value * (pt.gammaln(c + size) - pt.gammaln(c))
-            whole = pt.gammaln(K * c) - pt.gammaln(K * c + n)
-            return members + whole / len(number)
-
-        pm.CustomDist("cells", c, logp=log_likelihood, observed=number, dims="size")
+        pm.CustomDist(
+            "cells", c, members, whole, logp=_log_likelihood, observed=observed, dims="size"
+        )
     return model
+
+
+def _log_likelihood(
+    cells: pt.TensorVariable,
+    c: pt.TensorVariable,
+    sizes: pt.TensorVariable,
+    K: pt.TensorVariable,
+) -> pt.TensorVariable:
+    n = (cells * sizes).sum()
+    whole = pt.gammaln(K * c) - pt.gammaln(K * c + n)
+    return cells * (pt.gammaln(c + sizes) - pt.gammaln(c)) + whole / cells.shape[0]

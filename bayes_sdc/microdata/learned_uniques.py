@@ -5,7 +5,9 @@ infinity, and the answer depends on it strongly. Here c has a prior of its own a
 how many cells of the sample have each size; see :mod:`bayes_sdc.models.uniques`.
 """
 
+import functools
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +18,8 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.posterior import (
     Estimate,
     estimate,
+    pad,
+    padded_length,
     sample_posterior,
     spread_draws,
 )
@@ -86,15 +90,18 @@ def learn_uniques(
     >>> result.trusted, 0 <= result.probability.value <= 1
     (True, True)
     """
-    from bayes_sdc.models.uniques import build_concentration
-
     sizes, cells, n = check_size_indices(size_indices, K)
     unique_probability(n, N, K)  # refuses sizes that do not go together
     if draws < FEWEST_DRAWS:
         raise InputError(f"draws must be at least {FEWEST_DRAWS}; it is {draws!r}")
-    posterior, trusted = sample_posterior(
-        build_concentration(sizes, cells, K), ["concentration"], seed
-    )
+    length = padded_length(len(sizes))
+    data = {
+        "cells_data": pad(cells, length, 0.0),
+        "sizes": pad(sizes, length, 1.0),
+        "K": np.float64(K),
+    }
+    model = _compiled(length).with_data(**data)
+    posterior, trusted = sample_posterior(model, ["concentration"], seed)
     c = spread_draws(posterior, "concentration", draws)
     q = np.array([unique_probability(n, N, K, concentration=value) for value in c])
     s = int(cells[sizes == 1].sum())
@@ -106,6 +113,16 @@ def learn_uniques(
         posterior=posterior,
         trusted=trusted,
     )
+
+
+@functools.cache
+def _compiled(length: int) -> Any:
+    import nutpie
+
+    from bayes_sdc.models.uniques import build_concentration
+
+    model = build_concentration(np.ones(length), np.ones(length), 2 * length)
+    return nutpie.compile_pymc_model(model, var_names=["concentration"])
 
 
 def _draw_alone(

@@ -32,15 +32,26 @@ def estimate(draws: npt.NDArray[np.float64], mean: float | None = None) -> Estim
     return Estimate(float(draws.mean()), interval, float(draws.std() / np.sqrt(len(draws))))
 
 
-def sample_posterior(model: Any, names: list[str], seed: int) -> tuple[xr.DataTree, bool]:
-    """Sample a PyMC model of one or two parameters by NUTS, and say whether the chains agree.
+def padded_length(length: int) -> int:
+    """Return the next power of two, at least 64: models of equal length are compiled once."""
+    return max(64, 1 << (length - 1).bit_length())
+
+
+def pad(values: npt.ArrayLike, length: int, fill: float) -> npt.NDArray[np.float64]:
+    """Extend values to a length, with a value that makes the additional entries idle."""
+    given = np.asarray(values, dtype=np.float64)
+    return np.concatenate([given, np.full(length - len(given), fill)])
+
+
+def sample_posterior(compiled: Any, names: list[str], seed: int) -> tuple[xr.DataTree, bool]:
+    """Sample a model of one or two parameters by NUTS, and say whether the chains agree.
 
     Parameters
     ----------
-    model : pm.Model
-        With free variables only of the few parameters.
+    compiled : nutpie model
+        With its data.
     names : list of str
-        Variables that are kept.
+        Variables that are judged.
     seed : int
         Everything random follows from it.
 
@@ -55,13 +66,14 @@ def sample_posterior(model: Any, names: list[str], seed: int) -> tuple[xr.DataTr
     import nutpie
 
     posterior = nutpie.sample(
-        nutpie.compile_pymc_model(model, var_names=names),
+        compiled,
         draws=DRAWS,
         tune=TUNE,
         chains=CHAINS,
         cores=1,
         seed=int(seed_sequence(seed, "nuts").generate_state(1)[0]),
         adaptation="low_rank",  # the two parameters of a Gamma distribution follow a ridge
+        target_accept=0.9,
         progress_bar=False,
         save_warmup=False,
     )

@@ -12,8 +12,9 @@ With shape alpha and rate beta of the shared Gamma distribution the risk is
 from :math:`E[1/F] = \int_0^1 t^{-1} E[t^F] dt` with :math:`y = \rho t / (1 - z t)`.
 """
 
+import functools
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numba
 import numpy as np
@@ -26,17 +27,20 @@ from bayes_sdc.microdata.individual import individual_risk
 from bayes_sdc.microdata.posterior import (
     Estimate,
     estimate,
+    pad,
+    padded_length,
     sample_posterior,
     spread_draws,
 )
 from bayes_sdc.microdata.tabulate import sums
 from bayes_sdc.seeds import generator, seed_sequence
 
-Model = Literal["known", "uncertain", "shared"]
+Model = Literal["known", "uncertain", "gamma", "extended"]
 MODELS: dict[str, str] = {
     "known": "prior 1/rate for each combination, inclusion probability known",
     "uncertain": "prior 1/rate, inclusion probability from the weights with its uncertainty",
-    "shared": "the rates of all combinations share a Gamma distribution",
+    "gamma": "the rates of all combinations share a Gamma distribution",
+    "extended": "the same with a shape that may be negative: more rare combinations",
 }
 SIMULATED = 20_000_000  # population frequencies drawn in all; fewer draws of a large table
 FEWEST_DRAWS = 200
@@ -56,7 +60,7 @@ class SuperpopulationRisk:
 
     Parameters
     ----------
-    model : {"known", "uncertain", "shared"}
+    model : {"known", "uncertain", "gamma", "extended"}
         The assumption on the rates.
     risk : array of float, shape (combination,)
         Posterior mean of 1 / F, in [0, 1].
@@ -68,7 +72,7 @@ class SuperpopulationRisk:
     tau2 : Estimate
         Correct matches among sample uniques.
     posterior : DataTree or None
-        Of alpha and beta, for the model "shared".
+        Of alpha and beta, for "gamma" and "extended".
     trusted : bool
         False when the chains did not converge.
     draws : int
@@ -106,12 +110,12 @@ def superpopulation_risk(
         Probability to be in the sample, above 0 and at most 1.
     records : array_like of int, shape (combination,), optional
         Records with each combination; f by default. They differ where missing values match.
-    model : {"known", "uncertain", "shared"}
+    model : {"known", "uncertain", "gamma", "extended"}
         See :data:`MODELS`.
     spread : array_like of float, shape (combination,)
         Relative standard deviation of p, for "uncertain" only; see `weight_spread`.
     empty : int, optional
-        For "shared" only: combinations that can occur and are not in the sample, without structural
+        For "gamma" only: combinations that can occur and are not in the sample, without structural
         zeros. By default their number is unknown.
     draws : int
         Draws behind the totals; fewer, but at least 200, beyond 20 million frequencies in all.
@@ -144,7 +148,7 @@ def superpopulation_risk(
         raise InputError("f, p and records must have one dimension, equal lengths and no length 0")
     if model not in MODELS:
         raise InputError(f"model {model!r} is unknown; choose from {list(MODELS)}")
-    for name, given, only in (("spread", spread, "uncertain"), ("empty", empty, "shared")):
+    for name, given, only in (("spread", spread, "uncertain"), ("empty", empty, "gamma")):
         if given is not None and model != only:
             raise InputError(f"{name} goes with the model {only!r}, not with {model!r}")
     if draws < FEWEST_DRAWS:
@@ -164,8 +168,8 @@ def superpopulation_risk(
         if not bool(np.all((deviation >= 0) & np.isfinite(deviation))):
             raise InputError("spread must be 0 or more")
         risk = _uncertain_risk(frequency, inclusion, deviation)
-    elif model == "shared":
-        posterior, trusted = _fit_shared(frequency, inclusion, empty, seed)
+    elif model in ("gamma", "extended"):
+        posterior, trusted = _fit(frequency, inclusion, empty, model == "extended", seed)
         shape = spread_draws(posterior, "alpha", used)
         rate = spread_draws(posterior, "beta", used)
         few = np.linspace(0, used - 1, INTEGRATED_DRAWS).astype(int)
@@ -230,25 +234,57 @@ def _uncertain_risk(f: Integers, p: Floats, spread: Floats) -> Floats:
     """Mean risk over the Beta distribution of p, at the middles of equally probable parts."""
     from bayes_sdc.models.individual_risk import MOST_CERTAIN, beta_concentration
 
-    mean = np.minimum(p, MOST_CERTAIN)
-    concentration = beta_concentration(mean, spread)
-    risk = np.zeros(len(f))
+    risk = individual_risk(f, p)
+    uncertain = np.flatnonzero(spread > 0)
+    if not len(uncertain):
+        return risk
+    triples, place = np.unique(
+        np.column_stack([f, p, spread])[uncertain], axis=0, return_inverse=True
+    )
+    mean = np.minimum(triples[:, 1], MOST_CERTAIN)
+    concentration = beta_concentration(mean, triples[:, 2])
+    total = np.zeros(len(triples))
     for node in (np.arange(INCLUSION_NODES) + 0.5) / INCLUSION_NODES:
         at = betaincinv(mean * concentration, (1.0 - mean) * concentration, node)
-        risk += individual_risk(f, np.clip(at, 1e-300, 1.0))
-    return np.where(spread > 0, risk / INCLUSION_NODES, individual_risk(f, p))
+        total += individual_risk(triples[:, 0], np.clip(at, 1e-300, 1.0))
+    risk[uncertain] = total[place.ravel()] / INCLUSION_NODES
+    return risk
 
 
-def _fit_shared(f: Integers, p: Floats, empty: int | None, seed: int) -> tuple[xr.DataTree, bool]:
+def _fit(
+    f: Integers, p: Floats, empty: int | None, extended: bool, seed: int
+) -> tuple[xr.DataTree, bool]:
     """Posterior of alpha and beta; combinations of equal f and p are one group."""
-    from bayes_sdc.models.individual_risk import build_shared
+    from bayes_sdc.models.individual_risk import log_typical
 
     # three digits of p are enough to learn two parameters, and make few groups of many weights
     digits = 10.0 ** (2 - np.floor(np.log10(p)))
     rounded = np.round(p * digits) / digits
     pairs, copies = np.unique(np.column_stack([f, rounded]), axis=0, return_counts=True)
-    model = build_shared(pairs[:, 0], pairs[:, 1], copies, empty=empty)
+    length = padded_length(len(pairs))
+    data = {
+        "frequencies": pad(pairs[:, 0], length, 1.0),
+        "inclusion": pad(pairs[:, 1], length, 0.5),
+        "copies": pad(copies, length, 0.0),
+        "log_typical": np.float64(log_typical(pairs[:, 0], pairs[:, 1], copies)),
+    }
+    if empty is not None:
+        data["unseen"] = pad(copies * (empty / copies.sum()), length, 0.0)
+    model = _compiled(length, empty is not None, extended).with_data(**data)
     return sample_posterior(model, ["alpha", "beta"], seed)
+
+
+@functools.cache
+def _compiled(length: int, with_unseen: bool, extended: bool) -> Any:
+    import nutpie
+
+    from bayes_sdc.models.individual_risk import build_shared
+
+    blank = np.ones(length)
+    model = build_shared(
+        blank, 0.5 * blank, blank, unseen=blank if with_unseen else None, extended=extended
+    )
+    return nutpie.compile_pymc_model(model, var_names=["alpha", "beta"])
 
 
 def _shared_risk(f: Integers, p: Floats, shape: Floats, rate: Floats) -> Floats:

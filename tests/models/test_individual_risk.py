@@ -68,14 +68,12 @@ def test_no_spread_is_the_model_with_known_probability():
     np.testing.assert_allclose(known.risk, individual_risk(F, P), rtol=1e-15)
 
 
-@pytest.mark.parametrize("shape", [0.0, 0.02, 0.7, 1.0, 3.5])
+@pytest.mark.parametrize("shape", [-0.9, -0.4, 0.0, 0.02, 0.7, 1.0, 3.5])
 @pytest.mark.parametrize("rate", [0.0, 1e-3, 0.4, 20.0])
 def test_shared_risk_is_the_mean_over_the_negative_binomial(shape, rate):
     """By adding up 1 / F over its distribution, or by an adaptive integral where F is large."""
     for f in (1, 2, 7, 45):
         for p in (1e-3, 0.05, 0.6, 1.0):
-            if shape == 0 and f == 1 and rate == 0 and p == 1:
-                continue
             rho = (rate + p) / (rate + 1)
             if rho == 1:
                 expected = 1 / f
@@ -114,7 +112,7 @@ def test_shared_model_finds_the_distribution_it_was_drawn_from(population):
     uniques = int(np.sum((sample == 1) & (full == 1)))
     p = np.full(seen.sum(), 0.1)
     for empty in (None, int(np.sum(~seen))):
-        result = superpopulation_risk(sample[seen], p, model="shared", empty=empty, seed=1)
+        result = superpopulation_risk(sample[seen], p, model="gamma", empty=empty, seed=1)
         assert result.trusted
         draws = result.posterior["posterior"].to_dataset()
         for name, true in (("alpha", 0.4), ("beta", 0.05)):
@@ -125,6 +123,73 @@ def test_shared_model_finds_the_distribution_it_was_drawn_from(population):
         assert np.all((result.risk > 0) & (result.risk <= 1 / sample[seen]))
         matches = float(np.sum(1 / full[sample == 1]))
         assert result.tau2.interval[0] < matches < result.tau2.interval[1]
+
+
+def log_likelihood(f, p, shape, rate, truncated):
+    """Negative binomial of scipy; below 0 its recurrence, which scipy does not know."""
+    rho = rate / (rate + p)
+    if shape > 0:
+        logp = stats.nbinom.logpmf(f, shape, rho)
+        return logp - np.log1p(-(rho**shape)) if truncated else logp
+    # P(f + 1) / P(f) = (f + shape) / (f + 1) p / (rate + p), normalised over f = 1, 2, ...
+    ratios = [(j + shape) / (j + 1) * p / (rate + p) for j in range(1, 20_000)]
+    terms = np.concatenate([[1.0], np.cumprod(ratios)])
+    return np.log(terms[f - 1] / terms.sum())
+
+
+@pytest.mark.parametrize(("extended", "unseen"), [(False, None), (False, 300.0), (True, None)])
+def test_likelihood_of_shape_and_rate(extended, unseen):
+    """A wrong normalisation would bias alpha, worst near 0."""
+    f, p, copies = np.array([1, 2, 9]), np.array([0.1, 0.1, 0.3]), np.array([50, 20, 3])
+    none = None if unseen is None else unseen * copies / copies.sum()
+    model = models.build_shared(f, p, copies, unseen=none, extended=extended)
+    logp = model.compile_logp(vars=model.observed_RVs)
+    shapes = [-0.8, -0.3, -1e-7, 1e-7, 0.01, 0.5, 4.0] if extended else [1e-7, 0.01, 0.5, 4.0]
+    for shape in shapes:
+        for rate in (0.01, 0.2, 5.0):
+            point = {
+                "log_shape": np.log1p(shape) if extended else np.log(shape),
+                "log_scale": -np.log(rate),
+            }
+            expected = sum(
+                m * log_likelihood(i, q, shape, rate, unseen is None)
+                for i, q, m in zip(f, p, copies, strict=True)
+            )
+            if none is not None:
+                expected += sum(
+                    m * stats.nbinom.logpmf(0, shape, rate / (rate + q))
+                    for m, q in zip(none, p, strict=True)
+                )
+            assert float(logp(point)) == pytest.approx(expected, rel=1e-6)
+
+
+def test_extended_model_holds_the_truth_of_a_heavy_tail():
+    """A population with far more rare cells than a Gamma gives: the two-parameter Chinese
+    restaurant process, whose cell sizes have a power law; sample of a tenth."""
+    rng = np.random.default_rng(12)
+    labels, sizes, discount, strength = [], [], 0.6, 50.0
+    for member in range(30_000):
+        if rng.random() < (strength + discount * len(sizes)) / (strength + member):
+            labels.append(len(sizes))
+            sizes.append(1)
+        else:
+            label = labels[rng.integers(member)]
+            while rng.random() < discount / sizes[label]:  # cells are chosen by size - discount
+                label = labels[rng.integers(member)]
+            labels.append(label)
+            sizes[label] += 1
+    full = np.array(sizes)
+    sample = np.bincount(rng.permutation(labels)[:3000], minlength=len(full))
+    seen = sample > 0
+    truth = float(1 / full[seen] @ sample[seen])
+    uniques = int(np.sum((sample == 1) & (full == 1)))
+    p = np.full(seen.sum(), 0.1)
+    result = superpopulation_risk(sample[seen], p, model="extended", seed=1)
+    assert result.trusted
+    assert result.tau1.interval[0] <= uniques <= result.tau1.interval[1]
+    assert result.expected.interval[0] <= truth <= result.expected.interval[1]
+    gamma = superpopulation_risk(sample[seen], p, model="gamma", seed=1)
+    assert gamma.tau1.interval[1] < uniques
 
 
 def test_totals_agree_with_the_models_own_draws():
@@ -155,7 +220,7 @@ def test_spread_of_weights():
 
 
 def test_same_seed_same_answer_and_other_seed_another():
-    runs = [superpopulation_risk(F, P, model="shared", seed=seed) for seed in (1, 1, 2)]
+    runs = [superpopulation_risk(F, P, model="gamma", seed=seed) for seed in (1, 1, 2)]
     assert runs[0].expected == runs[1].expected
     assert runs[0].risk.tolist() == runs[1].risk.tolist()
     assert runs[0].expected != runs[2].expected
@@ -168,7 +233,8 @@ def test_same_seed_same_answer_and_other_seed_another():
         {"model": "uncertain"},
         {"spread": 0.1},
         {"empty": 3},
-        {"model": "shared", "empty": -1},
+        {"model": "gamma", "empty": -1},
+        {"model": "extended", "empty": 3},
         {"model": "uncertain", "spread": -1},
         {"draws": 10},
         {"records": [1]},
