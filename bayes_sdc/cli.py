@@ -126,12 +126,132 @@ def flows(
 
 
 @app.command()
-def demo(
-    out: Out = Path("bayes-sdc-demo"), sampler: Sampler = "gibbs", cores: Cores = None
+def microdata(
+    file: Annotated[
+        Path, typer.Argument(help="CSV (also .gz), Parquet, Stata, SPSS or SAS; a row a person.")
+    ],
+    keys: Annotated[str, typer.Option(help="Key variables, comma between.")],
+    out: Out,
+    weight: Annotated[str | None, typer.Option(help="Column of sampling weights.")] = None,
+    household: Annotated[str | None, typer.Option(help="Column of the household's id.")] = None,
+    population_size: Annotated[int | None, typer.Option(help="People in the population.")] = None,
+    sampling_fraction: Annotated[
+        float | None, typer.Option(help="Records over population, for a file without weights.")
+    ] = None,
+    missing: Annotated[
+        str, typer.Option(help="A missing value: wildcard, own or conservative.")
+    ] = "wildcard",
+    missing_code: Annotated[
+        list[str] | None,
+        typer.Option(help="KEY=CODE: code that means missing in a key; may be repeated."),
+    ] = None,
+    key_set: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=KEY,KEY: another set to compare; may be repeated."),
+    ] = None,
+    cells: Annotated[
+        int | None,
+        typer.Option(help="Combinations that can occur, without structural zeros."),
+    ] = None,
+    k: Annotated[int | None, typer.Option(help="Limit: fails if a record has f < k.")] = None,
+    max_record_risk: Annotated[
+        float | None, typer.Option(help="Limit: fails if an individual risk is above it.")
+    ] = None,
+    max_file_risk: Annotated[
+        float | None,
+        typer.Option(help="Limit: fails if the expected re-identified share is above it."),
+    ] = None,
+    truth: Annotated[
+        str | None,
+        typer.Option(help="Column of the known population frequency, for studies."),
+    ] = None,
+    draws: Annotated[int, typer.Option(help="Draws behind the intervals.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Repeats a run.")] = 1,
 ) -> None:
-    """Run the main job on the bundled table of an invented country."""
-    from bayes_sdc.flows.simulate import example_flows_path
+    """Measure the re-identification risk of the records of a file of persons."""
+    codes: dict[str, list[str]] = {}
+    for name, code in _pairs(missing_code, "--missing-code"):
+        codes.setdefault(name, []).append(code)
+    sets = {name: listed.split(",") for name, listed in _pairs(key_set, "--key-set")}
+    _microdata(
+        file,
+        reading={
+            "keys": keys.split(","),
+            "weight": weight,
+            "household": household,
+            "missing": missing,
+            "missing_codes": codes or None,
+        },
+        limits=(k, max_record_risk, max_file_risk),
+        arguments={
+            "population_size": population_size,
+            "sampling_fraction": sampling_fraction,
+            "cells": cells,
+            "draws": draws,
+            "seed": seed,
+        },
+        truth=truth,
+        key_sets=sets,
+        out=out,
+    )
 
+
+def _pairs(options: list[str] | None, name: str) -> list[tuple[str, str]]:
+    """Split NAME=VALUE; the last = separates, because names of columns may hold one."""
+    split = [option.rpartition("=") for option in options or []]
+    for option, (left, _, right) in zip(options or [], split, strict=True):
+        if not left or not right:
+            raise InputError(f"{name} must look like NAME=VALUE; it is {option!r}")
+    return [(left, right) for left, _, right in split]
+
+
+def _microdata(
+    file: Path,
+    *,
+    reading: dict[str, Any],
+    limits: tuple[int | None, float | None, float | None],
+    arguments: dict[str, Any],
+    truth: str | None,
+    key_sets: dict[str, list[str]],
+    out: Path,
+) -> None:
+    # imported here: PyMC takes seconds, and --help should not
+    from bayes_sdc.microdata.job import Policy
+    from bayes_sdc.report.microdata_folder import run_microdata
+
+    done = run_microdata(
+        file,
+        reading=reading,
+        policy=Policy(*limits),
+        arguments=arguments,
+        truth=truth,
+        key_sets=key_sets,
+        out=out,
+    )
+    _say(done.result.data.summary())
+    _say("\n".join(done.lines))
+    _say(f"may leave: {done.release}")
+    _say(f"confidential: {done.confidential}, and what is printed here")
+    if any(check.verdict == "fail" for check in done.result.checks):
+        _say("done, but a limit is exceeded: read the report before anything is released")
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command()
+def demo(out: Out = Path("bayes-sdc-demo"), sampler: Sampler = "nuts", cores: Cores = None) -> None:
+    """Run both jobs on the bundled files of an invented country."""
+    from bayes_sdc.flows.simulate import example_flows_path
+    from bayes_sdc.microdata.simulate import EXAMPLE_KEYS, PERSONS, example_persons_path
+
+    _microdata(
+        example_persons_path(),
+        reading={"keys": list(EXAMPLE_KEYS), "weight": "weight", "household": "household"},
+        limits=(None, None, None),
+        arguments={"population_size": PERSONS, "seed": 1},
+        truth="population_count",
+        key_sets={},
+        out=out / "microdata",
+    )
     _flows(
         example_flows_path(),
         reading={

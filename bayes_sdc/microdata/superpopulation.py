@@ -46,6 +46,7 @@ SIMULATED = 20_000_000  # population frequencies drawn in all; fewer draws of a 
 FEWEST_DRAWS = 200
 INTEGRATED_DRAWS = 100  # of alpha and beta, for the risk of single combinations
 INCLUSION_NODES = 64
+P_STEP = 0.02  # in log p, between the groups from which alpha and beta are learned
 SERIES_FROM = 40
 NODES, NODE_WEIGHTS = np.polynomial.legendre.leggauss(64)
 AT_ONCE = 2_000_000
@@ -257,9 +258,8 @@ def _fit(
     """Posterior of alpha and beta; combinations of equal f and p are one group."""
     from bayes_sdc.models.individual_risk import log_typical
 
-    # three digits of p are enough to learn two parameters, and make few groups of many weights
-    digits = 10.0 ** (2 - np.floor(np.log10(p)))
-    rounded = np.round(p * digits) / digits
+    # p to one per cent is enough to learn two parameters, and makes few groups of many weights
+    rounded = np.minimum(1.0, np.exp(np.round(np.log(p) / P_STEP) * P_STEP))
     pairs, copies = np.unique(np.column_stack([f, rounded]), axis=0, return_counts=True)
     length = padded_length(len(pairs))
     data = {

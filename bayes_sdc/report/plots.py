@@ -237,6 +237,29 @@ def by_count(frame: pd.DataFrame, baseline: float | None) -> Markup:
     return _svg("by-count", "Share of small cells found by true count", draw)
 
 
+def record_risks(risk: np.ndarray, bulk: float) -> Markup:
+    """Records by individual risk, on a logarithmic axis.
+
+    Parameters
+    ----------
+    risk : array of float, shape (record,)
+        Individual risks, above 0 and at most 1.
+    bulk : float
+        Limit of the bulk.
+    """
+
+    def draw(axes: Axes) -> None:
+        lowest = min(float(risk.min()), bulk) / 1.2
+        axes.hist(risk, bins=np.geomspace(lowest, 1.0, 40).tolist(), color=BLUE, alpha=0.85)
+        axes.axvline(bulk, color=INK, linewidth=0.9, linestyle="--")
+        axes.set(xscale="log", xlabel="individual risk", ylabel="records")
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        axes.grid(visible=False, axis="x")
+
+    return _svg("record-risks", "Records by individual risk", draw)
+
+
 def _whole_numbers(axes: Axes) -> None:
     """Put horizontal marks at whole numbers only, and no grid between bars."""
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))

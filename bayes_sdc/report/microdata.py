@@ -1,0 +1,344 @@
+"""Report of the record-level risk of a file, for the agency or for the public.
+
+The two audiences get two contexts that are built apart. That of the external report holds shares in
+whole per cent and rounded numbers, no value of a record and no small count.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from bayes_sdc.diagnostics import Check
+from bayes_sdc.errors import InputError
+from bayes_sdc.microdata.job import Measurement
+from bayes_sdc.microdata.keys import RULES
+from bayes_sdc.microdata.posterior import Estimate
+from bayes_sdc.microdata.risk import BULK, VIOLATIONS
+from bayes_sdc.microdata.superpopulation import MODELS
+from bayes_sdc.report import plots
+
+RISKIEST = 10
+LEVELS = (0.05, 0.1, 0.2, 0.5)
+PUBLIC_RECORDS = 500  # a share of fewer records, rounded to a per cent, could tell of single ones
+
+SECTIONS = {  # id: title, names of its checks
+    "input": ("Input and rules", ("population",)),
+    "keys": ("Frequencies of combinations", ("k-anonymity",)),
+    "risk": ("Individual risk", ("record risk", "file risk")),
+    "models": ("Totals of the file, with their uncertainty", ("models", "convergence")),
+    "households": ("Households", ()),
+    "run": ("How it was made", ()),
+    "glossary": ("Glossary and limits", ()),
+}
+PUBLIC_REASONS = {
+    ("k-anonymity", "pass"): "No record has fewer companions than the agency's limit.",
+    ("k-anonymity", "fail"): "Records have fewer companions than the agency's limit.",
+    ("record risk", "pass"): "No record is above the agency's limit.",
+    ("record risk", "fail"): "Records are above the agency's limit.",
+    ("file risk", "pass"): "The file is not above the agency's limit.",
+    ("file risk", "fail"): "The file is above the agency's limit.",
+    ("convergence", "pass"): "The chains of every model agree.",
+    ("convergence", "look"): "The chains of some models disagree.",
+    ("models", "pass"): "The models agree.",
+    ("models", "look"): "The models differ: the risk depends on the assumption.",
+    ("population", "pass"): "Weights and population agree.",
+    ("population", "look"): "Weights and population do not agree, or one is missing.",
+}
+ORDER = ("fail", "look", "pass")
+
+
+def render_microdata(
+    result: Measurement, *, audience: Literal["internal", "external"], call: Mapping[str, Any]
+) -> str:
+    """Return the report of a file as one HTML document that needs no other file.
+
+    Parameters
+    ----------
+    result : Measurement
+        From :func:`bayes_sdc.microdata.job.measure_microdata`.
+    audience : {"internal", "external"}
+        The internal report holds values of rare combinations and is confidential.
+    call : mapping
+        What was run: ``command`` (text), ``created`` (ISO date), ``seed`` (int), ``arguments``
+        (mapping) and ``versions`` (mapping).
+
+    Returns
+    -------
+    str
+        HTML. The same result and call give the same text.
+
+    Raises
+    ------
+    InputError
+        If the audience is unknown.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayes_sdc.microdata.job import measure_microdata
+    >>> from bayes_sdc.microdata.keys import read_microdata
+    >>> people = pd.DataFrame({"sex": list("mmf"), "w": [10, 30, 5]})
+    >>> result = measure_microdata(read_microdata(people, keys=["sex"], weight="w"), seed=1)
+    >>> call = {"command": "", "created": "2026-01-01", "seed": 1, "arguments": {}, "versions": {}}
+    >>> "must not leave the agency" in render_microdata(result, audience="internal", call=call)
+    True
+    """
+    if audience == "internal":
+        context = _internal(result, call)
+    elif audience == "external":
+        context = _external(result, call)
+    else:
+        raise InputError(f"audience {audience!r} is unknown; choose internal or external")
+    loader = PackageLoader("bayes_sdc", "report")
+    environment = Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style, _, _ = loader.get_source(environment, "style.css")
+    page = environment.get_template("microdata.html")
+    return page.render(context, audience=audience, style=Markup(style)) + "\n"  # noqa: S704
+
+
+def _contents(result: Measurement, checks: list[Check]) -> list[dict[str, str]]:
+    entries = []
+    for id_, (title, names) in SECTIONS.items():
+        if id_ == "households" and result.risk.household is None:
+            continue
+        found = [check for check in checks if check.name in names]
+        found.sort(key=lambda check: ORDER.index(check.verdict))
+        first = found[0] if found else Check("", "pass", "")
+        entries.append(
+            {
+                "id": id_,
+                "title": title,
+                "verdict": first.verdict if found else "",
+                "reason": first.reason,
+            }
+        )
+    return entries
+
+
+def _shared(result: Measurement) -> dict[str, Any]:
+    """What both audiences may read."""
+    fraction = result.risk.sampling_fraction
+    basis = "the sampling fraction" if fraction is not None else "the weights"
+    if result.data.weights is None and fraction is None:
+        basis = "nothing but the file, which counts as the whole population"
+    return {
+        "source": re.split(r"[\\/]", result.data.source)[-1],
+        "basis": basis,
+        "bulk_definition": BULK[0].upper() + BULK[1:],
+        "model_words": {name: MODELS[name] for name in result.models},
+        "model_names": list(result.models),
+    }
+
+
+def _rule(result: Measurement) -> str:
+    return f"{result.data.missing}: {RULES[result.data.missing]}"
+
+
+def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
+    data, risk = result.data, result.risk
+    frame = risk.combinations
+    columns = {
+        "file": data.source,
+        "SHA-256": data.sha256 or "none (a data frame)",
+        "records": f"{data.n:,}",
+        "key variables": ", ".join(data.keys),
+        "weight": data.weight_name or "none",
+        "household": data.household_name or "none",
+        "population size": f"{result.population_size:,}",
+        "missing values": _rule(result),
+        "combinations with F raised to f": f"{data.raised:,}",
+    }
+    violations = []
+    for k in VIOLATIONS:
+        low = data.k_violations(k)
+        share = f"{low.records / data.n:.2%}"
+        violations.append([f"f < {k}", f"{low.records:,}", share, f"{low.combinations:,}"])
+    levels = [*LEVELS]
+    if result.policy.record_risk is not None:
+        levels = sorted({*levels, result.policy.record_risk})
+    above = [(f"risk > {level:g}", risk.above(level)) for level in levels]
+    above.append((f"above the bulk (risk > {risk.bulk_limit:.4g})", risk.above_bulk()))
+    measures = [
+        ["expected re-identifications", f"{risk.expected:,.2f}"],
+        ["global risk (mean)", f"{risk.global_risk:.3%}"],
+        ["tau1", f"{risk.tau1:,.2f}"],
+        ["tau2", f"{risk.tau2:,.2f}"],
+        *(
+            [f"records, combinations with {what}", f"{t.records:,}, {t.combinations:,}"]
+            for what, t in above
+        ),
+    ]
+    return {
+        **_shared(result),
+        "contents": _contents(result, result.checks),
+        "checks": result.checks,
+        "created": call["created"],
+        "input": columns,
+        "notes": data.notes,
+        "violation_columns": ["violation", "records", "share of records", "combinations"],
+        "violations": violations,
+        "sizes": [[f"{size:,}", f"{n:,}"] for size, n in data.size_indices.items()],
+        "measures": measures,
+        "risk_plot": plots.record_risks(risk.risk, risk.bulk_limit),
+        "bulk": f"{risk.bulk_limit:.4g}",
+        "risky_columns": [*data.keys, "records", "f", "F", "risk"],
+        "risky": _riskiest(frame),
+        "key_count": len(data.keys),
+        "model_columns": ["model", "expected re-identifications", "share", "tau1", "tau2"],
+        "models": [
+            [
+                name,
+                _interval(model.expected),
+                f"{model.expected.value / data.n:.2%}",
+                _interval(model.tau1),
+                _interval(model.tau2),
+            ]
+            for name, model in result.models.items()
+        ],
+        "truth": _truth(result),
+        "unstructured": _unstructured(result),
+        "cells": "" if result.unstructured is None else f"{result.unstructured.cells:,}",
+        "households": _households(result),
+        "call": call,
+        "stages": [[stage, f"{s:,.1f}"] for stage, s in result.seconds.items()],
+    }
+
+
+def _riskiest(frame: pd.DataFrame) -> list[list[str]]:
+    order = np.argsort(-frame["risk"].to_numpy(), kind="stable")[:RISKIEST]
+    top = frame.iloc[order]
+    labels = top.index.to_frame().to_numpy(dtype=object)
+    return [
+        [
+            *("(missing)" if pd.isna(value) else str(value) for value in values),
+            f"{row.records:,}",
+            f"{row.f:,}",
+            f"{row.F:,.1f}",
+            f"{row.risk:.4f}",
+        ]
+        for values, row in zip(labels, top.itertuples(index=False), strict=True)
+    ]
+
+
+def _interval(estimate: Estimate) -> str:
+    low, high = estimate.interval
+    return f"{estimate.value:,.1f} ({low:,.1f} to {high:,.1f})"
+
+
+def _truth(result: Measurement) -> list[list[str]]:
+    if result.truth is None:
+        return []
+    names = {"expected": "expected re-identifications", "tau1": "tau1", "tau2": "tau2"}
+    return [
+        [
+            words,
+            f"{getattr(result.truth, name):,.1f}",
+            *(_interval(getattr(model, name)) for model in result.models.values()),
+        ]
+        for name, words in names.items()
+    ]
+
+
+def _unstructured(result: Measurement) -> list[list[str]]:
+    found = result.unstructured
+    if found is None:
+        return []
+    c, uniques = found.learned.concentration, found.learned.uniques
+    return [
+        [
+            "uniform on all tables (c = 1)",
+            f"{found.uniform:,.2f}",
+            f"standard deviation {found.uniform_deviation:,.2f}",
+        ],
+        [
+            f"concentration learned (c = {c.value:.3g})",
+            f"{uniques.value:,.2f}",
+            f"95 % interval {uniques.interval[0]:,.0f} to {uniques.interval[1]:,.0f}",
+        ],
+    ]
+
+
+def _households(result: Measurement) -> list[list[str]]:
+    household = result.risk.household
+    if household is None or result.data.household is None:
+        return []
+    numbers = np.unique(result.data.household)
+    return [
+        ["households", f"{len(numbers):,}"],
+        ["expected persons in re-identified households", f"{np.sort(household).sum():,.2f}"],
+        ["mean household risk of a person", f"{np.sort(household).sum() / result.data.n:.3%}"],
+        *(
+            [f"persons with household risk > {level:g}", f"{np.sum(household > level):,}"]
+            for level in LEVELS
+        ),
+    ]
+
+
+def _external(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
+    data, risk = result.data, result.risk
+    checks = [Check(c.name, c.verdict, PUBLIC_REASONS[(c.name, c.verdict)]) for c in result.checks]
+    enough = data.n >= PUBLIC_RECORDS
+    household = risk.household
+    return {
+        **_shared(result),
+        "contents": _contents(result, checks),
+        "checks": checks,
+        "created": call["created"],
+        "input": {
+            "records": _rounded(data.n),
+            "key variables": ", ".join(data.keys),
+            "weights": "yes" if data.weights is not None else "no",
+            "households": "yes" if data.household is not None else "no",
+            "missing values": _rule(result),
+        },
+        "violation_columns": ["violation", "share of records"],
+        "violations": [
+            [f"f < {k}", _public(data.k_violations(k).records / data.n, enough)] for k in VIOLATIONS
+        ],
+        "measures": [
+            ["global risk (mean)", _public(risk.global_risk, enough)],
+            *(
+                [f"share of records with risk > {level:g}", _public(share, enough)]
+                for level in LEVELS
+                for share in [risk.above(level).records / data.n]
+            ),
+        ],
+        "model_columns": ["model", "expected share of re-identified records"],
+        "models": [
+            [name, _public(model.expected.value / data.n, enough)]
+            for name, model in result.models.items()
+        ],
+        "households": []
+        if household is None
+        else [["mean household risk of a person", _public(float(np.mean(household)), enough)]],
+        "versions": call["versions"],
+    }
+
+
+def _public(share: float, enough: bool) -> str:
+    """Return a share in whole per cent; its ends in words, for they would tell of every record."""
+    if not enough:
+        return "not shown (few records)"
+    if share < 0.01:
+        return "less than 1 %"
+    if share > 0.99:
+        return "more than 99 %"
+    return f"{share:.0%}"
+
+
+def _rounded(n: int) -> str:
+    if n < PUBLIC_RECORDS:
+        return f"fewer than {PUBLIC_RECORDS}"
+    step = 10 ** (len(str(n)) - 2)
+    return f"about {(n + step // 2) // step * step:,}"

@@ -1,0 +1,235 @@
+"""A run on microdata from file to folder: reading, measuring, and what is left behind."""
+
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.microdata.columns import read_weights
+from bayes_sdc.microdata.files import load_columns
+from bayes_sdc.microdata.job import Measurement, Policy, measure_microdata
+from bayes_sdc.microdata.keys import read_microdata
+from bayes_sdc.microdata.posterior import Estimate
+from bayes_sdc.microdata.risk import compare_key_sets
+from bayes_sdc.report.microdata import render_microdata
+from bayes_sdc.runs import (
+    RunFolder,
+    open_run,
+    results_of_earlier_run,
+    write_bytes,
+    write_json,
+    write_text,
+)
+
+SOFTWARE = ("bayes-sdc", "pymc", "nutpie", "arviz", "numpy", "pandas")
+
+
+class Written(NamedTuple):
+    """What a run did: the measurement, its files, and lines for the console."""
+
+    result: Measurement
+    release: Path
+    confidential: Path
+    lines: tuple[str, ...]
+
+
+def run_microdata(
+    file: Path,
+    *,
+    reading: Mapping[str, Any],
+    policy: Policy,
+    arguments: Mapping[str, Any],
+    truth: str | None,
+    key_sets: Mapping[str, Sequence[str]],
+    out: Path,
+) -> Written:
+    """Read a file, measure its risk and write the run folder.
+
+    Parameters
+    ----------
+    file : Path
+        The microdata.
+    reading : mapping
+        Arguments of :func:`bayes_sdc.microdata.keys.read_microdata`.
+    policy : Policy
+        Limits.
+    arguments : mapping
+        Further arguments of :func:`bayes_sdc.microdata.job.measure_microdata`, ``seed`` included.
+    truth : str or None
+        Column that tells how many members of the population share each record's key values.
+    key_sets : mapping from name to key variables
+        Sets to compare; empty for none.
+    out : Path
+        Folder for ``release`` and ``confidential``.
+
+    Returns
+    -------
+    Written
+        What was done.
+
+    Raises
+    ------
+    InputError
+        If something cannot be used or written.
+    """
+    every = list(
+        dict.fromkeys([*reading["keys"], *(k for keys in key_sets.values() for k in keys)])
+    )
+    whole = read_microdata(file, **{**reading, "keys": every})
+    data = whole if every == list(reading["keys"]) else whole.select(reading["keys"])
+    counts = None if truth is None else _read_truth(file, truth)
+    run = open_run(out)
+    result = measure_microdata(data, policy=policy, population_counts=counts, **arguments)
+    sets = None
+    if key_sets:
+        named = {"keys of this run": reading["keys"], **key_sets}
+        fraction = result.risk.sampling_fraction
+        sets = compare_key_sets(whole, named, sampling_fraction=fraction)
+    call = {
+        "command": shlex.join(["bayes-sdc", *sys.argv[1:]]),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seed": arguments["seed"],
+        "arguments": {**reading, **policy._asdict(), **arguments, "truth": truth},
+        "versions": {name: version(name) for name in SOFTWARE},
+    }
+    report = write_microdata(run, result, call, key_sets=sets)
+    return Written(result, report, run.confidential, tuple(summary(result)))
+
+
+def _read_truth(file: Path, column: str) -> Any:
+    loaded = load_columns(file, [column])
+    counts, problems = read_weights(loaded.frame[column], column)
+    if problems:
+        raise InputError(f"{loaded.source}: {problems[0].text(None)}")
+    return counts
+
+
+def write_microdata(
+    run: RunFolder,
+    result: Measurement,
+    call: Mapping[str, Any],
+    *,
+    key_sets: pd.DataFrame | None = None,
+) -> Path:
+    """Write release/ and confidential/ of a run; files of an earlier run are deleted first.
+
+    Parameters
+    ----------
+    run : RunFolder
+        Where to.
+    result : Measurement
+        What was measured.
+    call : mapping
+        Command, arguments, seed, date and versions, for the record.
+    key_sets : DataFrame, optional
+        From :func:`bayes_sdc.microdata.risk.compare_key_sets`.
+
+    Returns
+    -------
+    Path
+        The external report, the only file that may leave.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be written; no file is left half-written.
+    """
+    internal = render_microdata(result, audience="internal", call=call)
+    external = render_microdata(result, audience="external", call=call)
+    tables = {"risk_by_record": result.risk.records(), "risk_by_combination": _combinations(result)}
+    if key_sets is not None:
+        tables["key_sets"] = key_sets.reset_index()
+    names = [f"{name}.csv" for name in tables] + ["report.html", "run.json"]
+    report = run.release / "report.html"
+    written = [*(run.confidential / name for name in names), report]
+    ours = [str(path.relative_to(run.root)) for path in written]
+    earlier = results_of_earlier_run(run)
+    # first of all, so that after a crash the folder still knows whose files these are
+    old = [str(path.relative_to(run.root)) for path in earlier]
+    write_json(run.confidential / "run.json", {"written": [*ours, *old]}, private=True)
+    for path in earlier:
+        if path.name != "run.json":
+            path.unlink()
+    for name, frame in tables.items():
+        content = frame.to_csv(index=False, lineterminator="\n").encode()
+        write_bytes(run.confidential / f"{name}.csv", content, private=True)
+    write_text(run.confidential / "report.html", internal, private=True)
+    record = {**_record(result, call), "written": ours}
+    write_json(run.confidential / "run.json", record, private=True)
+    write_text(report, external)
+    return report
+
+
+def _combinations(result: Measurement) -> pd.DataFrame:
+    frame = result.risk.combinations
+    keys = frame.index.to_frame(index=False)
+    # a key may be called f; its column then says that it is a key
+    keys.columns = pd.Index(
+        [f"key {name}" if name in frame.columns or name == "combination" else name for name in keys]
+    )
+    numbers = frame.reset_index(drop=True)
+    for name, model in result.models.items():
+        numbers[f"risk_{name}"] = model.risk
+    place = pd.Series(np.arange(1, len(frame) + 1), name="combination")
+    return pd.concat([place, keys, numbers], axis=1)
+
+
+def _record(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
+    """What repeats the run, and its main numbers."""
+    data, risk = result.data, result.risk
+
+    def numbers(estimate: Estimate) -> dict[str, Any]:
+        return estimate._asdict()
+
+    return {
+        **call,
+        "input": {
+            "source": data.source,
+            "sha256": data.sha256,
+            "records": data.n,
+            "keys": list(data.keys),
+            "missing": data.missing,
+            "notes": list(data.notes),
+        },
+        "violations": {f"f < {k}": data.k_violations(k)._asdict() for k in (2, 3, 5)},
+        "risk": {
+            "expected": risk.expected,
+            "global_risk": risk.global_risk,
+            "tau1": risk.tau1,
+            "tau2": risk.tau2,
+            "expected_by_household": risk.expected_by_household,
+        },
+        "models": {
+            name: {q: numbers(getattr(model, q)) for q in ("expected", "tau1", "tau2")}
+            for name, model in result.models.items()
+        },
+        "truth": None if result.truth is None else result.truth._asdict(),
+        "checks": [vars(check) for check in result.checks],
+        "seconds": result.seconds,
+    }
+
+
+def summary(result: Measurement) -> list[str]:
+    """Return the last lines of a run, for the console; confidential."""
+    marks = {"pass": "pass", "look": "LOOK", "fail": "FAIL"}
+    n = result.data.n
+    lines = [f"{marks[check.verdict]}  {check.name}: {check.reason}" for check in result.checks]
+    for name, model in result.models.items():
+        value, (low, high), _ = model.expected
+        lines.append(
+            f"expected re-identifications, model {name}: {value:,.1f} ({low:,.1f} to {high:,.1f}), "
+            f"{value / n:.2%} of the records; tau1 {model.tau1.value:,.1f}"
+        )
+    if result.truth is not None:
+        lines.append(
+            f"truth: {result.truth.expected:,.1f} re-identifications, tau1 {result.truth.tau1:,}"
+        )
+    lines.append("time: " + ", ".join(f"{stage} {s:.1f} s" for stage, s in result.seconds.items()))
+    return lines
