@@ -33,8 +33,11 @@ def estimate(draws: npt.NDArray[np.float64], mean: float | None = None) -> Estim
 
 
 def padded_length(length: int) -> int:
-    """Return the next power of two, at least 64: models of equal length are compiled once."""
-    return max(64, 1 << (length - 1).bit_length())
+    """Return the next power of four, at least 256: models of equal length are compiled once."""
+    padded = 256
+    while padded < length:
+        padded *= 4
+    return padded
 
 
 def pad(values: npt.ArrayLike, length: int, fill: float) -> npt.NDArray[np.float64]:

@@ -1,0 +1,111 @@
+"""The whole measurement: what goes into it, and when a verdict fails."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.microdata.individual import individual_risk
+from bayes_sdc.microdata.job import Measurement, Policy, measure_microdata
+from bayes_sdc.microdata.keys import read_microdata
+
+RNG = np.random.default_rng(3)
+PEOPLE = pd.DataFrame(
+    {
+        "a": RNG.integers(0, 9, 300).astype(str),
+        "b": RNG.integers(0, 9, 300).astype(str),
+        "w": RNG.uniform(5, 15, 300),
+    }
+)
+
+
+def measure(weight: str | None = "w", frame: pd.DataFrame = PEOPLE, **changed) -> Measurement:
+    data = read_microdata(frame, keys=["a", "b"], weight=weight)
+    return measure_microdata(data, **{"draws": 200, "seed": 1, **changed})
+
+
+@pytest.fixture(scope="module")
+def plain() -> Measurement:
+    return measure()
+
+
+def verdicts(result: Measurement) -> dict[str, str]:
+    return {check.name: check.verdict for check in result.checks}
+
+
+def test_without_limits_nothing_fails(plain):
+    assert "fail" not in verdicts(plain).values()
+    assert set(plain.models) == {"known", "uncertain", "extended"}
+    assert plain.population_size == round(PEOPLE["w"].sum())
+
+
+def test_limits_fail_just_beyond_and_pass_at_the_value(plain):
+    """f < k and risk > limit, both exclusive; the file by its worst model."""
+    lowest, highest = plain.data.f.min(), plain.risk.risk.max()
+    share = plain.worst.expected.value / plain.data.n
+    at = Policy(k=max(2, int(lowest)), record_risk=highest, file_risk=share)
+    beyond = Policy(k=int(lowest) + 2, record_risk=highest * 0.999, file_risk=share * 0.999)
+    passed, failed = verdicts(measure(policy=at)), verdicts(measure(policy=beyond))
+    assert passed["record risk"] == passed["file risk"] == "pass"
+    assert failed["k-anonymity"] == failed["record risk"] == failed["file risk"] == "fail"
+    assert (passed["k-anonymity"] == "pass") == (lowest >= at.k)
+
+
+def test_population_size_gives_the_fraction_of_an_unweighted_file():
+    result = measure(weight=None, population_size=3000)
+    assert result.risk.sampling_fraction == pytest.approx(0.1)
+    np.testing.assert_allclose(result.risk.risk, individual_risk(result.data.f, 0.1))
+    assert "uncertain" not in result.models  # there are no weights to be uncertain about
+    assert "population" not in verdicts(result)
+    assert measure(weight=None, sampling_fraction=0.1).population_size == 3000
+
+
+def test_a_file_without_weights_and_population_is_said_to_be_the_population():
+    result = measure(weight=None)
+    assert verdicts(result)["population"] == "look"
+    np.testing.assert_allclose(result.risk.risk, 1 / result.data.f)
+
+
+def test_weights_that_miss_the_population_are_remarked_on():
+    assert verdicts(measure(population_size=6000))["population"] == "look"
+    assert verdicts(measure(population_size=3000))["population"] == "pass"
+
+
+def test_truth_is_counted_over_records():
+    frame = pd.DataFrame({"a": list("xxyz"), "b": "1", "w": 4.0})
+    result = measure(frame=frame, population_counts=[4, 4, 1, 5])
+    assert result.truth == pytest.approx((0.25 + 0.25 + 1 + 0.2, 1, 1.2))
+
+
+def test_cells_add_the_estimates_that_need_them():
+    result = measure(cells=81)
+    assert result.unstructured.cells == 81
+    assert result.unstructured.uniform >= 0
+    low, high = result.unstructured.learned.uniques.interval
+    assert 0 <= low <= high <= result.data.sample_uniques
+
+
+def test_same_seed_same_numbers_for_any_record_order(plain):
+    other = measure(frame=PEOPLE.sample(frac=1, random_state=5))
+    for name, model in plain.models.items():
+        assert model.expected == other.models[name].expected, name
+        assert model.tau1 == other.models[name].tau1, name
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"population_size": 200},
+        {"sampling_fraction": 0.1},
+        {"policy": Policy(k=1)},
+        {"policy": Policy(record_risk=0)},
+        {"policy": Policy(file_risk=1.5)},
+        {"population_counts": [1, 2]},
+        {"population_counts": np.zeros(300)},
+        {"cells": 3},
+        {"seed": -1},
+    ],
+)
+def test_arguments_that_cannot_be_used(changed):
+    with pytest.raises(InputError):
+        measure(**changed)

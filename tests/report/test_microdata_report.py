@@ -1,0 +1,291 @@
+"""The report on records equals the result, and its external form tells no value and small count."""
+
+import dataclasses
+import json
+import re
+import stat
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayes_sdc import InputError, cli
+from bayes_sdc.microdata.job import Measurement, Policy, measure_microdata
+from bayes_sdc.microdata.keys import read_microdata
+from bayes_sdc.report.microdata import render_microdata
+
+NASTY = ['<script>alert("x")</script>', "Größe", "=1+1", "a;b", "Unit #7", "{{ 7 * 7 }}", "a & b"]
+CALL = {
+    "command": "bayes-sdc microdata /secret/place/people.csv",
+    "created": "2026-11-27",
+    "seed": 5,
+    "arguments": {"keys": ["f", "birth place (grouped)"]},
+    "versions": {"bayes-sdc": "0.1.0"},
+}
+
+
+@pytest.fixture(scope="module")
+def people() -> pd.DataFrame:
+    rng = np.random.default_rng(6)
+    return pd.DataFrame(
+        {
+            "f": rng.choice(NASTY, 900, p=[0.01, 0.3, 0.2, 0.2, 0.1, 0.09, 0.1]),
+            "birth place (grouped)": rng.integers(0, 30, 900).astype(str),
+            "w": rng.uniform(5, 15, 900).round(3),
+            "h": rng.integers(0, 300, 900).astype(str),
+            "truth": 999,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def result(people: pd.DataFrame) -> Measurement:
+    data = read_microdata(people, keys=["f", "birth place (grouped)"], weight="w", household="h")
+    data = dataclasses.replace(data, source="/secret/place/people.csv")
+    return measure_microdata(
+        data,
+        policy=Policy(k=3, record_risk=0.1),
+        cells=210,
+        population_counts=people["truth"],
+        draws=200,
+        seed=1,
+    )
+
+
+class Page(HTMLParser):
+    """Tables by caption, ids, addresses and tags of a document."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tables: dict[str, list[list[str]]] = {}
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.tags: list[str] = []
+        self._caption: str | None = None
+        self._into: str | None = None
+        self._row: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(str(value))
+            if name in ("href", "src"):
+                self.links.append(str(value))
+        if tag == "caption":
+            self._caption, self._into = "", "caption"
+        elif tag == "tr":
+            self._row = []
+        elif tag in ("td", "th"):
+            self._row.append("")
+            self._into = "cell"
+        elif tag == "small":
+            self._into = None
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th", "caption"):
+            self._into = None
+        if tag == "tr" and self._caption is not None:
+            self.tables.setdefault(self._caption, []).append(self._row)
+
+    def handle_data(self, data: str) -> None:
+        if self._into == "caption":
+            self._caption = (self._caption or "") + data
+        elif self._into == "cell":
+            self._row[-1] += data
+
+
+@pytest.fixture(scope="module")
+def internal(result: Measurement) -> str:
+    return render_microdata(result, audience="internal", call=CALL)
+
+
+@pytest.fixture(scope="module")
+def external(result: Measurement) -> str:
+    return render_microdata(result, audience="external", call=CALL)
+
+
+def test_internal_report_shows_what_was_measured(internal: str, result: Measurement) -> None:
+    page = Page(internal)
+    low = result.data.k_violations(3)
+    row = next(r for r in page.tables["Violations of k-anonymity"] if r[0] == "f < 3")
+    assert row[1:] == [f"{low.records:,}", f"{low.records / 900:.2%}", f"{low.combinations:,}"]
+    measures = dict(page.tables["Individual risk, closed form"][1:])
+    assert measures["expected re-identifications"] == f"{result.risk.expected:,.2f}"
+    tally = result.risk.above(0.1)
+    assert measures["records, combinations with risk > 0.1"] == (
+        f"{tally.records:,}, {tally.combinations:,}"
+    )
+    model = next(
+        r
+        for r in page.tables["Totals of the file by model, with 95 % intervals"]
+        if r[0] == "extended"
+    )
+    assert model[1].startswith(f"{result.models['extended'].expected.value:,.1f} (")
+    household = dict(page.tables["Household risk"][1:])
+    assert household["persons with household risk > 0.5"] == (
+        f"{np.sum(result.risk.household > 0.5):,}"
+    )
+    riskiest = page.tables["The ten riskiest combinations"][1:]
+    assert len(riskiest) == 10
+    assert float(riskiest[0][-1]) == pytest.approx(result.risk.risk.max(), abs=1e-4)
+    truth = {row[0]: row[1] for row in page.tables["Truth beside the estimates"]}
+    assert truth["expected re-identifications"] == f"{900 / 999:.1f}"
+    assert truth["tau1"] == "0.0"
+
+
+def test_values_of_the_data_are_text_and_never_markup(internal: str) -> None:
+    page = Page(internal)
+    assert "script" not in page.tags
+    assert "49" not in [
+        cell for row in page.tables["The ten riskiest combinations"] for cell in row
+    ]
+
+
+def test_report_is_one_offline_file_with_working_contents(internal: str, external: str) -> None:
+    for text in (internal, external):
+        page = Page(text)
+        assert len(page.ids) == len(set(page.ids))
+        for link in page.links:
+            assert link.startswith("#")
+            assert link[1:] in page.ids
+        assert not re.search(r"url\((?!#)", text)
+        assert "@import" not in text
+
+
+def test_external_report_holds_no_value_hash_path_seed_or_exact_number(
+    external: str, result: Measurement
+) -> None:
+    """Every number in it is a year, a limit, a level, or rounded to a whole per cent."""
+    for secret in ("/secret", *NASTY[1:], "alert", "SHA-256", result.data.sha256 or "SHA"):
+        assert secret not in external, secret
+    body = re.sub(r"<style>.*?</style>", "", external, flags=re.DOTALL)
+    cells = [c for rows in Page(body).tables.values() for row in rows for c in row]
+    for exact in (
+        result.data.sample_uniques,
+        result.data.k_violations(3).records,
+        result.data.k_violations(5).combinations,
+        len(result.data.combinations),
+    ):
+        assert str(exact) not in cells
+    for cell in cells:
+        assert not re.search(r"\d\.\d+ ?%", cell), cell
+    assert "about 900" in cells
+    assert "the agency&#39;s limit" in external or "the agency's limit" in external
+
+
+def test_shares_of_a_small_file_are_not_shown() -> None:
+    frame = pd.DataFrame({"a": list("xxyz"), "w": 4.0})
+    small = measure_microdata(read_microdata(frame, keys=["a"], weight="w"), draws=200, seed=1)
+    text = render_microdata(small, audience="external", call=CALL)
+    cells = [c for rows in Page(text).tables.values() for row in rows for c in row]
+    assert "not shown (few records)" in cells
+    assert not [cell for cell in cells if re.search(r"\d ?%", cell) and "1 %" not in cell]
+
+
+def test_unknown_audience(result: Measurement) -> None:
+    with pytest.raises(InputError, match="internal or external"):
+        render_microdata(result, audience="press", call=CALL)  # type: ignore[arg-type]
+
+
+# ---- the command -----------------------------------------------------------------------------
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["bayes-sdc", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    return int(ended.value.code or 0)
+
+
+def command(monkeypatch: pytest.MonkeyPatch, file: Path, out: Path, *more: object) -> int:
+    keys = ["--keys", "f,birth place (grouped)", "--weight", "w", "--draws", 200]
+    return run(monkeypatch, "microdata", file, *keys, "--out", out, *more)
+
+
+@pytest.fixture(scope="module")
+def file(people: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("input") / "people.csv"
+    people.to_csv(path, index=False)
+    return path
+
+
+def test_command_writes_the_folders(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, people: pd.DataFrame
+) -> None:
+    out = tmp_path / "out"
+    more = ["--household", "h", "--truth", "truth", "--key-set", "short=f"]
+    assert command(monkeypatch, file, out, *more, "--missing-code", "f=a;b") == 0
+    assert [path.name for path in (out / "release").iterdir()] == ["report.html"]
+    names = {path.name for path in (out / "confidential").iterdir()}
+    assert names == {
+        ".gitignore",
+        "key_sets.csv",
+        "report.html",
+        "risk_by_combination.csv",
+        "risk_by_record.csv",
+        "run.json",
+    }
+    for path in (out / "confidential").iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    records = pd.read_csv(out / "confidential" / "risk_by_record.csv")
+    combinations = pd.read_csv(out / "confidential" / "risk_by_combination.csv", dtype=str)
+    assert len(records) == len(people)
+    # a key called f must not be taken for the frequency f
+    assert combinations.columns.tolist()[:3] == ["combination", "key f", "birth place (grouped)"]
+    row = combinations.iloc[records["combination"][7] - 1]
+    assert float(row["risk"]) == pytest.approx(records["risk"][7])
+    assert row["birth place (grouped)"] == people["birth place (grouped)"][7]
+    record: dict[str, Any] = json.loads((out / "confidential" / "run.json").read_text())
+    assert record["risk"]["expected"] == pytest.approx(records["risk"].sum())
+    assert record["arguments"]["missing_codes"] == {"f": ["a;b"]}
+    sets = pd.read_csv(out / "confidential" / "key_sets.csv", index_col=0)
+    assert sets.index.tolist() == ["keys of this run", "short"]
+    # once more into the same folder: nothing stale is left
+    assert command(monkeypatch, file, out) == 0
+    assert not (out / "confidential" / "key_sets.csv").exists()
+
+
+@pytest.mark.parametrize(
+    "limit", [("--k", 3), ("--max-record-risk", 0.01), ("--max-file-risk", 1e-6)]
+)
+def test_a_limit_that_is_exceeded_ends_with_one(
+    limit: tuple[str, float],
+    file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert command(monkeypatch, file, tmp_path / "out", *limit) == 1
+    assert "FAIL" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("--missing", "drop"),
+        ("--missing-code", "f"),
+        ("--missing-code", "q=1"),
+        ("--key-set", "bad=q"),
+        ("--truth", "nothing"),
+        ("--sampling-fraction", 0.1),
+        ("--household", "f"),
+        ("--population-size", 3),
+    ],
+)
+def test_bad_usage_ends_with_two_and_one_message(
+    more: tuple[str, object],
+    file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert command(monkeypatch, file, tmp_path / "out", *more) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: ")
+    assert "Traceback" not in said
