@@ -289,3 +289,16 @@ def test_bad_usage_ends_with_two_and_one_message(
     said = capsys.readouterr().err
     assert said.startswith("error: ")
     assert "Traceback" not in said
+
+
+def test_demo_measures_the_bundled_survey_beside_its_truth(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The other job of the demo is left out: it takes a minute and has tests of its own."""
+    monkeypatch.setattr(cli, "_flows", lambda *_, **__: None)
+    assert run(monkeypatch, "demo", "--out", tmp_path / "demo") == 0
+    said = capsys.readouterr().out
+    assert "truth:" in said
+    assert "FAIL" not in said
+    text = (tmp_path / "demo" / "microdata" / "confidential" / "report.html").read_text()
+    assert "Truth beside the estimates" in text
