@@ -156,9 +156,11 @@ def _read_csv(
     try:
         header = next(row for row in reader if row)
         body = text[stream.tell() :]
-        if '"' in body:
-            for _ in reader:  # Arrow would take an open quotation mark for the end of the file
-                pass
+        if '"' in body:  # Arrow would take an open quotation mark for the end of the file
+            blank = sum(not row for row in reader)
+        else:
+            # what follows the last line end is no line
+            blank = sum(not line.strip("\r") for line in body.split("\n")[:-1])
     except csv.Error as error:
         raise InputError(
             f"{name}: not a valid CSV file (line {reader.line_num}: {error}); look for a quotation "
@@ -202,6 +204,8 @@ def _read_csv(
         notes.append(f"encoding: read as {encoding}, because the bytes are not UTF-8")
     if separator != ",":
         notes.append(f"separator: {separator!r}")
+    if blank and table.num_rows:
+        notes.append(f"{blank:,} blank lines skipped")
     return _from_arrow(table.rename_columns(list(wanted))), tuple(notes)
 
 

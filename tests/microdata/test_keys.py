@@ -309,6 +309,17 @@ def test_one_record_is_enough_and_only_named_columns_are_judged(tmp_path):
     assert any("no weights" in note for note in data.notes)
 
 
+@pytest.mark.parametrize("quote", ["", '"'])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_blank_lines_are_skipped_and_counted(quote, end, tmp_path):
+    lines = ["a,b,c", f"{quote}1{quote},2,3", "", "", "1,2,3", "", ""]
+    data = read(csv_of(tmp_path, end.join(lines)))
+    assert data.n == 2
+    assert "3 blank lines skipped" in data.notes
+    plain = read(csv_of(tmp_path, f"a,b,c{end}1,2,3{end}", name="plain.csv"))
+    assert not any("blank" in note for note in plain.notes)
+
+
 def test_a_line_break_in_quotes_is_part_of_the_value(tmp_path):
     data = read(csv_of(tmp_path, '"a",b,c\n"1\n2",2,3\n1,2,3\n'))
     assert data.labels[0] == ("1", "1\n2")
