@@ -9,6 +9,7 @@ import pymc as pm
 import pytest
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.microdata import posterior
 from bayes_sdc.microdata.learned_uniques import learn_uniques
 from bayes_sdc.microdata.uniques import expected_uniques, uniques_deviation
 from bayes_sdc.models import uniques as models
@@ -132,3 +133,11 @@ def test_arguments_that_cannot_be_used(changed):
             arguments.pop("K"),
             **arguments,
         )
+
+
+def test_chains_that_disagree_are_sampled_another_way_and_said(monkeypatch):
+    """No R-hat is 0 or below, so both ways are gone through."""
+    monkeypatch.setattr(posterior, "RHAT_LIMIT", 0.0)
+    result = learn_uniques(pd.Series({1: 7, 2: 5, 10: 6, 23: 1}), 1000, 50, seed=4)
+    assert not result.trusted
+    assert result.posterior["posterior"].sizes["draw"] == posterior.WAYS[-1]["draws"]
