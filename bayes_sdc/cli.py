@@ -238,7 +238,9 @@ def _microdata(
 
 
 @app.command()
-def demo(out: Out = Path("bayes-sdc-demo"), sampler: Sampler = "nuts", cores: Cores = None) -> None:
+def demo(
+    out: Out = Path("bayes-sdc-demo"), sampler: Sampler = "gibbs", cores: Cores = None
+) -> None:
     """Run both jobs on the bundled files of an invented country."""
     from bayes_sdc.flows.simulate import example_flows_path
     from bayes_sdc.microdata.simulate import EXAMPLE_KEYS, PERSONS, example_persons_path
