@@ -1,0 +1,420 @@
+r"""Special uniques: scores from the minimal sample uniques of each record (SUDA).
+
+A minimal sample unique of size k among m key variables, with sizes up to M, counts
+
+``"elliot"``
+    :math:`\prod_{i=k}^{\min(M, m-1)} (m - i)`, the number of orders in which variables can be added
+    to it; 1 for k = m;
+``"ihsn"``
+    :math:`(2^{m-k} - 1) / \binom{m}{k}`, so that one that needs all keys counts 0.
+
+The score of a record is the sum; a record without minimal sample unique has score 0. What a variable
+contributes is the part of the score from sets that hold it; parts overlap, so they add up to more
+than the score.
+
+References
+----------
+M. J. Elliot, A. M. Manning, R. W. Ford, "A computational algorithm for handling the special uniques
+problem", International Journal of Uncertainty, Fuzziness and Knowledge-Based Systems 10 (2002)
+493-509. The second scale is that of the R package sdcMicro, ``suda2``.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numba
+import numpy as np
+import pandas as pd
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.microdata.distinct import Distinct, candidates_first, distinct_records
+from bayes_sdc.microdata.keys import Microdata, MissingRule
+from bayes_sdc.microdata.missing import matched_sets, unmatched
+from bayes_sdc.microdata.sample_uniques import (
+    WORD,
+    Level,
+    minimal_sample_uniques,
+    sets_of_size,
+)
+
+Scale = Literal["elliot", "ihsn"]
+SCALES = {
+    "elliot": "a set of size k of m keys counts (m-k)(m-k-1)... down to m-M, at least 1",
+    "ihsn": "a set of size k of m keys counts (2^(m-k) - 1) / C(m, k)",
+}
+MOST_KEYS = 64  # a set of keys is kept in the bits of one word
+MOST_SETS = 5_000_000
+MEMORY = 4 * 2**30  # bytes that a search may need at most, unless told otherwise
+NANOSECONDS = 3.0  # a record and set, on one thread, from the benchmark
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a search will need at most.
+
+    Parameters
+    ----------
+    uniques : int
+        Records that are unique on all keys.
+    combinations : int
+        Different records.
+    sets : int
+        Sets of up to the maximum number of keys.
+    seconds : float
+        Rough time; often far less, since most sets are done with early.
+    memory : int
+        Largest memory in bytes.
+    """
+
+    uniques: int
+    combinations: int
+    sets: int
+    seconds: float
+    memory: int
+
+    def __str__(self) -> str:
+        """Return the forecast in words."""
+        return (
+            f"{self.sets:,} sets of keys for {self.uniques:,} unique records among "
+            f"{self.combinations:,} different ones: at most about {self.seconds:.1f} s and "
+            f"{self.memory / 2**20:,.0f} MiB"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Suda:
+    """Scores, contributions and minimal sample uniques (MSUs) of a file.
+
+    Parameters
+    ----------
+    keys : tuple of str
+        Key variables.
+    max_size : int
+        Largest size of an MSU that was looked for.
+    scale : {"elliot", "ihsn"}
+        What an MSU counts.
+    missing : {"wildcard", "own", "conservative"}
+        What a missing value matches.
+    weights : Series
+        What an MSU counts, by its size.
+    scores : array of float, shape (record,)
+        Score of each record, 0 or more.
+    contributions : DataFrame
+        For each record unique on all keys (index ``record``, place in the file) and key, the part
+        of the score from MSUs that hold the key.
+    sizes : DataFrame
+        For each record unique on all keys the number of MSUs of each size.
+    values : DataFrame
+        For each key and value the records unique on all keys that have it, and the share of the
+        total score from their MSUs that hold the key.
+    forecast : Forecast
+        What the search was expected to need at most.
+    """
+
+    keys: tuple[str, ...]
+    max_size: int
+    scale: Scale
+    missing: MissingRule
+    weights: pd.Series
+    scores: np.ndarray = field(repr=False)
+    contributions: pd.DataFrame = field(repr=False)
+    sizes: pd.DataFrame = field(repr=False)
+    values: pd.DataFrame = field(repr=False)
+    forecast: Forecast = field(repr=False)
+    _levels: tuple[Level, ...] = field(repr=False)
+
+    @property
+    def variables(self) -> pd.Series:
+        """Share of the total score from MSUs that hold each key; undefined (NaN) without score."""
+        return self.contributions.sum().rename("share") / (self.scores.sum() or np.nan)
+
+    def minimal_sample_uniques(self, record: int | None = None) -> pd.DataFrame:
+        """List minimal sample uniques, those of one record or all.
+
+        Parameters
+        ----------
+        record : int, optional
+            Place of the record in the file.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``record``, ``size``, ``keys`` (names, with " + " between them) and ``score``;
+            by record, then size. Confidential.
+
+        Raises
+        ------
+        InputError
+            If there is no such record.
+        """
+        records = self.contributions.index.to_numpy()
+        if record is not None and not 0 <= record < len(self.scores):
+            raise InputError(
+                f"record {record} is not in the file; its {len(self.scores):,} records are "
+                "numbered from 0"
+            )
+        chosen = None if record is None else np.flatnonzero(records == record)
+        parts, names = [], []
+        for level in self._levels:
+            if chosen is None:
+                place, row = _listed(level.bits, len(records))
+            else:
+                word, bit = chosen // WORD, np.uint64(1) << (chosen % WORD).astype(np.uint64)
+                place = np.flatnonzero((level.bits[:, word] & bit != 0).any(axis=1))
+                row = np.repeat(chosen, len(place))
+            size = level.sets.shape[1]
+            parts.append((records[row], np.full(len(row), size), place + len(names)))
+            names += [" + ".join(self.keys[key] for key in members) for members in level.sets]
+        joined = [np.concatenate(part) for part in zip(*parts, strict=True)] or [np.empty(0, int)] * 3
+        frame = pd.DataFrame(
+            {
+                "record": joined[0],
+                "size": joined[1],
+                "keys": pd.Categorical.from_codes(joined[2], categories=names),
+                "score": self.weights.reindex(joined[1]).to_numpy(),
+            }
+        )
+        return frame.sort_values(["record", "size"], kind="stable", ignore_index=True)
+
+
+def suda(
+    microdata: Microdata,
+    *,
+    max_size: int = 3,
+    score: Scale = "elliot",
+    memory: int = MEMORY,
+) -> Suda:
+    """Find all minimal sample uniques of up to ``max_size`` keys and score the records by them.
+
+    Parameters
+    ----------
+    microdata : Microdata
+        From `read_microdata`; its rule about missing values holds on every set of keys.
+    max_size : int
+        Largest number of keys in a minimal sample unique, 1 or more; beyond the number of keys it
+        means all sizes.
+    score : {"elliot", "ihsn"}
+        What a minimal sample unique counts.
+    memory : int
+        Bytes that the search may need at most.
+
+    Returns
+    -------
+    Suda
+        Scores of all records, contributions of the keys, and the minimal sample uniques.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of range, or the search would need too many sets or too much memory.
+
+    References
+    ----------
+    Elliot, Manning and Ford (2002).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayes_sdc import read_microdata
+    >>> people = pd.DataFrame({"sex": list("fffm"), "job": list("ccds"), "town": list("aaba")})
+    >>> found = suda(read_microdata(people, keys=["sex", "job", "town"]))
+    >>> found.scores
+    array([0., 0., 4., 4.])
+    >>> found.minimal_sample_uniques(2)["keys"].tolist()
+    ['job', 'town']
+    """
+    if score not in SCALES:
+        raise InputError(f"score {score!r} is unknown; choose from {list(SCALES)}")
+    size = _check_size(max_size, len(microdata.keys))
+    distinct, missing = _prepare(microdata)
+    expected = _forecast(distinct, missing, size)
+    _refuse(expected, distinct, missing, size, memory)
+    matched = None
+    if missing and microdata.missing != "own":
+        masks = [_masks(sets_of_size(len(microdata.keys), k)) for k in range(1, size + 1)]
+        matched = matched_sets(
+            distinct, np.concatenate(masks), mutual=microdata.missing == "wildcard"
+        )
+    levels = minimal_sample_uniques(distinct, size, matched)
+    weights = _weights(len(microdata.keys), size, score)
+    scores, contributions, sizes = _add_up(levels, distinct.candidates, weights, microdata.keys)
+    record = pd.Index(distinct.record[: distinct.candidates], name="record")
+    all_scores = np.zeros(microdata.n)
+    all_scores[record] = scores
+    by_key = pd.DataFrame(contributions, index=record, columns=list(microdata.keys))
+    return Suda(
+        keys=microdata.keys,
+        max_size=size,
+        scale=score,
+        missing=microdata.missing,
+        weights=pd.Series(weights, pd.RangeIndex(1, size + 1, name="size"), name="score"),
+        scores=all_scores,
+        contributions=by_key,
+        sizes=pd.DataFrame(sizes, index=record, columns=pd.RangeIndex(1, size + 1, name="size")),
+        values=_by_value(microdata, by_key, float(all_scores.sum())),
+        forecast=expected,
+        _levels=tuple(levels),
+    )
+
+
+def suda_forecast(microdata: Microdata, *, max_size: int = 3) -> Forecast:
+    """Say what `suda` would need, before it is run.
+
+    Parameters
+    ----------
+    microdata : Microdata
+        From `read_microdata`.
+    max_size : int
+        Largest number of keys in a minimal sample unique.
+
+    Returns
+    -------
+    Forecast
+        Number of sets, time and memory.
+
+    Raises
+    ------
+    InputError
+        If ``max_size`` is no whole number from 1, or there are more than 64 keys.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayes_sdc import read_microdata
+    >>> people = pd.DataFrame({"sex": list("fffm"), "job": list("ccds")})
+    >>> suda_forecast(read_microdata(people, keys=["sex", "job"])).sets
+    3
+    """
+    size = _check_size(max_size, len(microdata.keys))
+    return _forecast(*_prepare(microdata), size)
+
+
+def _check_size(max_size: int, keys: int) -> int:
+    if isinstance(max_size, bool) or not isinstance(max_size, int | np.integer) or max_size < 1:
+        raise InputError(f"max_size must be a whole number, 1 or more; it is {max_size!r}")
+    if keys > MOST_KEYS:
+        raise InputError(f"{keys} keys are too many for SUDA; name at most {MOST_KEYS}")
+    return min(int(max_size), keys)
+
+
+def _prepare(microdata: Microdata) -> tuple[Distinct, bool]:
+    """Different records, those unique by the file's rule first, and whether values are missing."""
+    missing = bool((microdata.codes < 0).any())
+    # codes start at -1 for missing, which becomes a category of its own
+    distinct = distinct_records(microdata.codes + np.int32(1) if missing else microdata.codes)
+    if missing and microdata.missing != "own":
+        alone = unmatched(distinct, mutual=microdata.missing == "wildcard")
+        distinct = candidates_first(distinct, alone)
+    return distinct, missing
+
+
+def _forecast(distinct: Distinct, missing: bool, size: int) -> Forecast:
+    keys, rows = len(distinct.levels), len(distinct.record)
+    sets = [math.comb(keys, k) for k in range(1, size + 1)]
+    word_bytes = 8 * -(-distinct.candidates // WORD)
+    # bits of all sets found, of two levels at work, and of the matches by missing values
+    memory = word_bytes * (sum(sets) * (2 if missing else 1) + 3 * max(sets))
+    memory += distinct.columns.nbytes + distinct.candidates * 8 * (keys + size)
+    seconds = sum(sets) * (rows + 100) * NANOSECONDS * 1e-9 / numba.get_num_threads()
+    if missing:
+        incomplete = int((distinct.columns[:, :rows] == 0).any(axis=0).sum())
+        seconds += 2e-9 * keys * incomplete * rows / numba.get_num_threads()
+    return Forecast(distinct.candidates, rows, sum(sets), seconds, memory)
+
+
+def _refuse(
+    expected: Forecast, distinct: Distinct, missing: bool, size: int, memory: int
+) -> None:
+    """Raise when the search is too large, and say what size would not be."""
+    if expected.sets <= MOST_SETS and expected.memory <= memory:
+        return
+    possible = 0
+    for smaller in range(1, size):
+        forecast = _forecast(distinct, missing, smaller)
+        if forecast.sets <= MOST_SETS and forecast.memory <= memory:
+            possible = smaller
+    remedy = f"max_size={possible} would do" if possible else "name fewer keys"
+    raise InputError(
+        f"max_size {size} is too large for {len(distinct.levels)} keys: {expected}; the limits are "
+        f"{MOST_SETS:,} sets and {memory / 2**20:,.0f} MiB (memory). Remedy: {remedy}"
+    )
+
+
+def _masks(sets: np.ndarray) -> np.ndarray:
+    """Bit k for key k."""
+    return np.bitwise_or.reduce(np.uint64(1) << sets.astype(np.uint64), axis=1)
+
+
+def _weights(keys: int, max_size: int, scale: Scale) -> np.ndarray:
+    """What a minimal sample unique of each size from 1 counts; shape (size,)."""
+    sizes = range(1, max_size + 1)
+    if scale == "elliot":
+        last = min(max_size, keys - 1)
+        return np.array([float(math.prod(keys - i for i in range(k, last + 1))) for k in sizes])
+    return np.array([(2 ** (keys - k) - 1) / math.comb(keys, k) for k in sizes])
+
+
+def _add_up(
+    levels: list[Level], candidates: int, weights: np.ndarray, keys: tuple[str, ...]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Score, contributions by key and number of sets by size, of each candidate."""
+    contributions = np.zeros((candidates, len(keys)))
+    sizes = np.zeros((candidates, len(weights)), np.int64)
+    for level in levels:
+        size = level.sets.shape[1]
+        _add_level(level.sets, level.bits, weights[size - 1], contributions, sizes[:, size - 1])
+    return sizes @ weights, contributions, sizes
+
+
+@numba.njit(cache=True, nogil=True, parallel=True)
+def _add_level(
+    sets: np.ndarray,
+    bits: np.ndarray,
+    weight: float,
+    contributions: np.ndarray,
+    number: np.ndarray,
+) -> None:
+    # a thread owns eight words of records, one line of its cache
+    for block in numba.prange((bits.shape[1] + 7) // 8):
+        for s in range(len(sets)):
+            for w in range(block * 8, min(block * 8 + 8, bits.shape[1])):
+                word = bits[s, w]
+                r = w * WORD
+                while word != 0:
+                    if word & np.uint64(1):
+                        number[r] += 1
+                        for key in sets[s]:
+                            contributions[r, key] += weight
+                    word >>= np.uint64(1)
+                    r += 1
+
+
+def _by_value(microdata: Microdata, contributions: pd.DataFrame, total: float) -> pd.DataFrame:
+    """Share of the total score by key and value."""
+    record = contributions.index.to_numpy()
+    parts = []
+    for place, key in enumerate(microdata.keys):
+        # a missing value comes first, as a value without label
+        code = microdata.codes[record, place] + 1
+        labels = [np.nan, *microdata.labels[place]]
+        number = np.bincount(code, minlength=len(labels))
+        part = np.bincount(code, contributions[key].to_numpy(), minlength=len(labels))
+        parts.append(
+            pd.DataFrame(
+                {
+                    "key": key,
+                    "value": pd.Series(labels, dtype=object),
+                    "uniques": number,
+                    "share": part / (total or np.nan),
+                }
+            )[number > 0]
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def _listed(bits: np.ndarray, records: int) -> tuple[np.ndarray, np.ndarray]:
+    """Set and record of each bit."""
+    flags = np.unpackbits(bits.astype("<u8").view(np.uint8), axis=1, bitorder="little")
+    place, row = np.nonzero(flags[:, :records])
+    return place, row
