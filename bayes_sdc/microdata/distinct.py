@@ -33,15 +33,14 @@ def distinct_records(codes: np.ndarray) -> Distinct:
     >>> records.columns[:, :2].tolist(), records.multiplicity.tolist(), records.candidates
     ([[0, 1], [0, 0]], [1, 2], 1)
     """
-    records, keys = codes.shape
     codes = _without_gaps(codes)
     levels = codes.max(axis=0, initial=0).astype(np.int64) + 1
     first, multiplicity = _collapse(codes, levels)
     order = np.argsort(multiplicity > 1, kind="stable")
     kind = np.uint8 if levels.max(initial=1) <= 256 else np.uint32
-    columns = np.zeros((keys, len(first) + PADDING), kind)
+    columns = np.zeros((len(levels), len(first) + PADDING), kind)
     record = first[order]
-    for key in range(keys):
+    for key in range(len(levels)):
         columns[key, : len(record)] = codes[record, key]
     return Distinct(columns, levels, multiplicity[order], record, int((multiplicity == 1).sum()))
 

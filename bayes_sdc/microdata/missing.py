@@ -1,12 +1,12 @@
 """Sets of variables on which a record matches another only because a value is missing.
 
-Two records are compatible on a variable when their values are equal or one is missing, and on a set
-when they are so on each of its variables. So a pair of records matches on exactly the subsets of the
-variables it is compatible on, and a few such largest sets say everything about a record. As in the
-combinations of the file, "wildcard" lets both records of a compatible pair count for each other;
-"conservative" lets a record with a missing value anywhere count whatever it is compatible with, and
-be counted by no complete record. Judging completeness on all keys, not on each set, keeps a record
-that is unique on a set unique on every larger one.
+Two records are compatible on a variable when their values are equal or one is missing, and on a
+set when they are so on each of its variables. So a pair of records matches on exactly the subsets
+of the variables it is compatible on, and a few such largest sets say everything about a record. As
+in the combinations of the file, "wildcard" lets both records of a compatible pair count for each
+other; "conservative" lets a record with a missing value anywhere count whatever it is compatible
+with, and be counted by no complete record. Judging completeness on all keys, not on each set, keeps
+a record that is unique on a set unique on every larger one.
 """
 
 import numba
@@ -42,7 +42,7 @@ def unmatched(distinct: Distinct, *, mutual: bool) -> np.ndarray:
     array([ True,  True, False,  True])
     """
     values, incomplete = _rows(distinct)
-    alone = distinct.multiplicity == 1
+    alone: np.ndarray = distinct.multiplicity == 1
     _drop_matched(values, incomplete, np.flatnonzero(incomplete), mutual, alone)
     return alone
 
@@ -74,7 +74,7 @@ def matched_sets(distinct: Distinct, masks: np.ndarray, *, mutual: bool) -> np.n
 
 def _rows(distinct: Distinct) -> tuple[np.ndarray, np.ndarray]:
     values = np.ascontiguousarray(distinct.columns[:, : len(distinct.record)].T)
-    return values, (values == MISSING).any(axis=1)
+    return values, np.asarray((values == MISSING).any(axis=1))
 
 
 @numba.njit(cache=True, nogil=True)

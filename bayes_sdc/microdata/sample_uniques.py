@@ -10,10 +10,10 @@ facts make the search short:
   non-unique on all its subsets, need to be compared with each other;
 - the MSUs of size k are therefore the alive records that the comparison finds unique.
 
-Alive records are kept as one bit a record and set, so a level costs a few words a record, and "alive
-on all subsets" is an AND of whole words. On each set the alive records are counted in a table of
-bytes indexed by their code in mixed radix, or, where that table would be too large, in a hash table
-of exact comparisons.
+Alive records are kept as one bit a record and set, so a level costs a few words a record, and
+"alive on all subsets" is an AND of whole words. On each set the alive records are counted in a
+table of bytes indexed by their code in mixed radix, or, where that table would be too large, in a
+hash table of exact comparisons.
 
 References
 ----------
@@ -45,7 +45,12 @@ class Level(NamedTuple):
 
 
 def minimal_sample_uniques(
-    distinct: Distinct, max_size: int, matched: np.ndarray | None = None
+    distinct: Distinct,
+    max_size: int,
+    matched: np.ndarray | None = None,
+    *,
+    small: int = SMALL_TABLE,
+    large: int = LARGE_TABLE,
 ) -> list[Level]:
     """All minimal sample uniques of up to ``max_size`` variables.
 
@@ -58,6 +63,9 @@ def minimal_sample_uniques(
     matched : array of uint64, shape (set, word), optional
         Bits of the candidates that match another record on a set although their values differ
         there, by a rule about missing values; sets as in :func:`sets_of_size`, sizes from 1.
+    small, large : int
+        Bytes of the tables for counting: one that always serves when it is large enough, and one
+        that is tried where it would be well filled.
 
     Returns
     -------
@@ -91,7 +99,9 @@ def minimal_sample_uniques(
             offset += len(sets)
         kept, parents = sets[keep], parents[keep]
         now, unique = np.empty((2, len(kept), words), np.uint64)
-        _level(distinct, kept, parents, alive, also, now, unique, numba.get_num_threads())
+        _level(
+            distinct, kept, parents, alive, also, now, unique, small, large, numba.get_num_threads()
+        )
         any_unique = unique.any(axis=1)
         found.append(Level(kept[any_unique], unique[any_unique]))
         any_alive = now.any(axis=1)
@@ -144,13 +154,15 @@ def _level(
     also: np.ndarray,
     now: np.ndarray,
     unique: np.ndarray,
+    small: int,
+    large: int,
     tasks: int,
 ) -> None:
     """Fill ``now`` (alive on the set) and ``unique``; the sets of one size, each by one thread."""
     words, rows = alive.shape[1], distinct.record.shape[0]
     for task in numba.prange(tasks):
         codes = np.empty(rows + WORD, np.int32)
-        small, large = np.zeros(SMALL_TABLE, np.uint8), np.zeros(0, np.uint8)
+        small_table, large_table = np.zeros(small, np.uint8), np.zeros(0, np.uint8)
         # sets are dealt out in turn, so that every thread gets sets of every kind
         for s in range(task, sets.shape[0], tasks):
             taking_part = 0
@@ -166,12 +178,30 @@ def _level(
             cells = 1.0
             for key in sets[s]:
                 cells *= distinct.levels[key]
-            if cells <= SMALL_TABLE:
-                _count(distinct, sets[s], taking_part, now[s], unique[s], codes, small, int(cells))
-            elif cells <= LARGE_TABLE and cells <= 16.0 * taking_part:
-                if len(large) == 0:
-                    large = np.zeros(LARGE_TABLE, np.uint8)
-                _count(distinct, sets[s], taking_part, now[s], unique[s], codes, large, int(cells))
+            if cells <= small:
+                _count(
+                    distinct,
+                    sets[s],
+                    taking_part,
+                    now[s],
+                    unique[s],
+                    codes,
+                    small_table,
+                    int(cells),
+                )
+            elif cells <= large and cells <= 16.0 * taking_part:
+                if len(large_table) == 0:
+                    large_table = np.zeros(large, np.uint8)
+                _count(
+                    distinct,
+                    sets[s],
+                    taking_part,
+                    now[s],
+                    unique[s],
+                    codes,
+                    large_table,
+                    int(cells),
+                )
             else:
                 _compare(distinct, sets[s], taking_part, now[s], unique[s])
             for w in range(words):
@@ -188,13 +218,16 @@ def _popcount(word: np.uint64) -> int:
         (word >> np.uint64(2)) & np.uint64(0x3333333333333333)
     )
     word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
+    word = (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
+    number: int = numba.int64(word)
+    return number
 
 
 @numba.njit(cache=True, nogil=True)
 def _lowest(word: np.uint64) -> int:
     """Place of the lowest bit set."""
-    return _popcount(~word & (word - np.uint64(1)))
+    place: int = _popcount(~word & (word - np.uint64(1)))
+    return place
 
 
 @numba.njit(cache=True, nogil=True)
@@ -320,7 +353,7 @@ def _find(
     for key in members:
         code = (code + np.uint64(distinct.columns[key, row])) * np.uint64(0x9E3779B97F4A7C15)
         code ^= code >> np.uint64(29)
-    slot = np.int64((code * np.uint64(0xBF58476D1CE4E5B9)) >> shift)
+    slot: int = numba.int64((code * np.uint64(0xBF58476D1CE4E5B9)) >> shift)
     while slots[slot] != -1:
         same = True
         for key in members:

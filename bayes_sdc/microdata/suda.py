@@ -8,9 +8,9 @@ A minimal sample unique of size k among m key variables, with sizes up to M, cou
 ``"ihsn"``
     :math:`(2^{m-k} - 1) / \binom{m}{k}`, so that one that needs all keys counts 0.
 
-The score of a record is the sum; a record without minimal sample unique has score 0. What a variable
-contributes is the part of the score from sets that hold it; parts overlap, so they add up to more
-than the score.
+The score of a record is the sum; a record without minimal sample unique has score 0. What a
+variable contributes is the part of the score from sets that hold it; parts overlap, so they add up
+to more than the score.
 
 References
 ----------
@@ -28,9 +28,9 @@ import numpy as np
 import pandas as pd
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.distinct import Distinct, candidates_first, distinct_records
+from bayes_sdc.microdata.forecast import MEMORY, Forecast, check_size, forecast, prepare, refuse
 from bayes_sdc.microdata.keys import Microdata, MissingRule
-from bayes_sdc.microdata.missing import matched_sets, unmatched
+from bayes_sdc.microdata.missing import matched_sets
 from bayes_sdc.microdata.sample_uniques import (
     WORD,
     Level,
@@ -43,43 +43,6 @@ SCALES = {
     "elliot": "a set of size k of m keys counts (m-k)(m-k-1)... down to m-M, at least 1",
     "ihsn": "a set of size k of m keys counts (2^(m-k) - 1) / C(m, k)",
 }
-MOST_KEYS = 64  # a set of keys is kept in the bits of one word
-MOST_SETS = 5_000_000
-MEMORY = 4 * 2**30  # bytes that a search may need at most, unless told otherwise
-NANOSECONDS = 3.0  # a record and set, on one thread, from the benchmark
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """What a search will need at most.
-
-    Parameters
-    ----------
-    uniques : int
-        Records that are unique on all keys.
-    combinations : int
-        Different records.
-    sets : int
-        Sets of up to the maximum number of keys.
-    seconds : float
-        Rough time; often far less, since most sets are done with early.
-    memory : int
-        Largest memory in bytes.
-    """
-
-    uniques: int
-    combinations: int
-    sets: int
-    seconds: float
-    memory: int
-
-    def __str__(self) -> str:
-        """Return the forecast in words."""
-        return (
-            f"{self.sets:,} sets of keys for {self.uniques:,} unique records among "
-            f"{self.combinations:,} different ones: at most about {self.seconds:.1f} s and "
-            f"{self.memory / 2**20:,.0f} MiB"
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +118,8 @@ class Suda:
                 "numbered from 0"
             )
         chosen = None if record is None else np.flatnonzero(records == record)
-        parts, names = [], []
+        parts: list[tuple[np.ndarray, ...]] = []
+        names: list[str] = []
         for level in self._levels:
             if chosen is None:
                 place, row = _listed(level.bits, len(records))
@@ -166,12 +130,16 @@ class Suda:
             size = level.sets.shape[1]
             parts.append((records[row], np.full(len(row), size), place + len(names)))
             names += [" + ".join(self.keys[key] for key in members) for members in level.sets]
-        joined = [np.concatenate(part) for part in zip(*parts, strict=True)] or [np.empty(0, int)] * 3
+        joined = [np.concatenate(part) for part in zip(*parts, strict=True)] or [
+            np.empty(0, int)
+        ] * 3
         frame = pd.DataFrame(
             {
                 "record": joined[0],
                 "size": joined[1],
-                "keys": pd.Categorical.from_codes(joined[2], categories=names),
+                "keys": pd.Categorical.from_codes(
+                    joined[2], categories=pd.Index(names, dtype=object)
+                ),
                 "score": self.weights.reindex(joined[1]).to_numpy(),
             }
         )
@@ -216,7 +184,7 @@ def suda(
     Examples
     --------
     >>> import pandas as pd
-    >>> from bayes_sdc import read_microdata
+    >>> from bayes_sdc.microdata.keys import read_microdata
     >>> people = pd.DataFrame({"sex": list("fffm"), "job": list("ccds"), "town": list("aaba")})
     >>> found = suda(read_microdata(people, keys=["sex", "job", "town"]))
     >>> found.scores
@@ -226,10 +194,10 @@ def suda(
     """
     if score not in SCALES:
         raise InputError(f"score {score!r} is unknown; choose from {list(SCALES)}")
-    size = _check_size(max_size, len(microdata.keys))
-    distinct, missing = _prepare(microdata)
-    expected = _forecast(distinct, missing, size)
-    _refuse(expected, distinct, missing, size, memory)
+    size = check_size(max_size, len(microdata.keys))
+    distinct, missing = prepare(microdata)
+    expected = forecast(distinct, missing, size)
+    refuse(expected, distinct, missing, size, memory)
     matched = None
     if missing and microdata.missing != "own":
         masks = [_masks(sets_of_size(len(microdata.keys), k)) for k in range(1, size + 1)]
@@ -281,69 +249,18 @@ def suda_forecast(microdata: Microdata, *, max_size: int = 3) -> Forecast:
     Examples
     --------
     >>> import pandas as pd
-    >>> from bayes_sdc import read_microdata
+    >>> from bayes_sdc.microdata.keys import read_microdata
     >>> people = pd.DataFrame({"sex": list("fffm"), "job": list("ccds")})
     >>> suda_forecast(read_microdata(people, keys=["sex", "job"])).sets
     3
     """
-    size = _check_size(max_size, len(microdata.keys))
-    return _forecast(*_prepare(microdata), size)
-
-
-def _check_size(max_size: int, keys: int) -> int:
-    if isinstance(max_size, bool) or not isinstance(max_size, int | np.integer) or max_size < 1:
-        raise InputError(f"max_size must be a whole number, 1 or more; it is {max_size!r}")
-    if keys > MOST_KEYS:
-        raise InputError(f"{keys} keys are too many for SUDA; name at most {MOST_KEYS}")
-    return min(int(max_size), keys)
-
-
-def _prepare(microdata: Microdata) -> tuple[Distinct, bool]:
-    """Different records, those unique by the file's rule first, and whether values are missing."""
-    missing = bool((microdata.codes < 0).any())
-    # codes start at -1 for missing, which becomes a category of its own
-    distinct = distinct_records(microdata.codes + np.int32(1) if missing else microdata.codes)
-    if missing and microdata.missing != "own":
-        alone = unmatched(distinct, mutual=microdata.missing == "wildcard")
-        distinct = candidates_first(distinct, alone)
-    return distinct, missing
-
-
-def _forecast(distinct: Distinct, missing: bool, size: int) -> Forecast:
-    keys, rows = len(distinct.levels), len(distinct.record)
-    sets = [math.comb(keys, k) for k in range(1, size + 1)]
-    word_bytes = 8 * -(-distinct.candidates // WORD)
-    # bits of all sets found, of two levels at work, and of the matches by missing values
-    memory = word_bytes * (sum(sets) * (2 if missing else 1) + 3 * max(sets))
-    memory += distinct.columns.nbytes + distinct.candidates * 8 * (keys + size)
-    seconds = sum(sets) * (rows + 100) * NANOSECONDS * 1e-9 / numba.get_num_threads()
-    if missing:
-        incomplete = int((distinct.columns[:, :rows] == 0).any(axis=0).sum())
-        seconds += 2e-9 * keys * incomplete * rows / numba.get_num_threads()
-    return Forecast(distinct.candidates, rows, sum(sets), seconds, memory)
-
-
-def _refuse(
-    expected: Forecast, distinct: Distinct, missing: bool, size: int, memory: int
-) -> None:
-    """Raise when the search is too large, and say what size would not be."""
-    if expected.sets <= MOST_SETS and expected.memory <= memory:
-        return
-    possible = 0
-    for smaller in range(1, size):
-        forecast = _forecast(distinct, missing, smaller)
-        if forecast.sets <= MOST_SETS and forecast.memory <= memory:
-            possible = smaller
-    remedy = f"max_size={possible} would do" if possible else "name fewer keys"
-    raise InputError(
-        f"max_size {size} is too large for {len(distinct.levels)} keys: {expected}; the limits are "
-        f"{MOST_SETS:,} sets and {memory / 2**20:,.0f} MiB (memory). Remedy: {remedy}"
-    )
+    size = check_size(max_size, len(microdata.keys))
+    return forecast(*prepare(microdata), size)
 
 
 def _masks(sets: np.ndarray) -> np.ndarray:
     """Bit k for key k."""
-    return np.bitwise_or.reduce(np.uint64(1) << sets.astype(np.uint64), axis=1)
+    return np.asarray(np.bitwise_or.reduce(np.uint64(1) << sets.astype(np.uint64), axis=1))
 
 
 def _weights(keys: int, max_size: int, scale: Scale) -> np.ndarray:
