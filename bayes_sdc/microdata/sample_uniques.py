@@ -34,6 +34,7 @@ from bayes_sdc.microdata.distinct import Distinct
 WORD = 64
 SMALL_TABLE = 1 << 21  # bytes that stay in the cache of one core
 LARGE_TABLE = 1 << 26  # bytes of the largest table of a thread
+WORTH_THREADS = 1_000_000  # records times sets; less is done before other threads would have begun
 DENSE = 12  # alive records in a word from which all 64 codes are computed at once
 
 
@@ -99,9 +100,12 @@ def minimal_sample_uniques(
             offset += len(sets)
         kept, parents = sets[keep], parents[keep]
         now, unique = np.empty((2, len(kept), words), np.uint64)
-        _level(
-            distinct, kept, parents, alive, also, now, unique, small, large, numba.get_num_threads()
-        )
+        tasks = numba.get_num_threads()
+        arguments = (distinct, kept, parents, alive, also, now, unique, small, large)
+        if tasks == 1 or len(kept) * len(distinct.record) < WORTH_THREADS:
+            _search(*arguments, 0, 1)
+        else:
+            _in_parallel(*arguments, tasks)
         any_unique = unique.any(axis=1)
         found.append(Level(kept[any_unique], unique[any_unique]))
         any_alive = now.any(axis=1)
@@ -146,7 +150,7 @@ def _parents(sets: np.ndarray) -> np.ndarray:
 
 
 @numba.njit(cache=True, nogil=True, parallel=True)
-def _level(
+def _in_parallel(
     distinct: Distinct,
     sets: np.ndarray,
     parents: np.ndarray,
@@ -158,56 +162,59 @@ def _level(
     large: int,
     tasks: int,
 ) -> None:
-    """Fill ``now`` (alive on the set) and ``unique``; the sets of one size, each by one thread."""
-    words, rows = alive.shape[1], distinct.record.shape[0]
     for task in numba.prange(tasks):
-        codes = np.empty(rows + WORD, np.int32)
-        small_table, large_table = np.zeros(small, np.uint8), np.zeros(0, np.uint8)
-        # sets are dealt out in turn, so that every thread gets sets of every kind
-        for s in range(task, sets.shape[0], tasks):
-            taking_part = 0
-            for w in range(words):
-                word = alive[parents[s, 0], w]
-                for p in range(1, parents.shape[1]):
-                    word &= alive[parents[s, p], w]
-                now[s, w] = word
-                unique[s, w] = 0
-                taking_part += _popcount(word)
-            if taking_part == 0:
-                continue
-            cells = 1.0
-            for key in sets[s]:
-                cells *= distinct.levels[key]
-            if cells <= small:
-                _count(
-                    distinct,
-                    sets[s],
-                    taking_part,
-                    now[s],
-                    unique[s],
-                    codes,
-                    small_table,
-                    int(cells),
-                )
-            elif cells <= large and cells <= 16.0 * taking_part:
-                if len(large_table) == 0:
-                    large_table = np.zeros(large, np.uint8)
-                _count(
-                    distinct,
-                    sets[s],
-                    taking_part,
-                    now[s],
-                    unique[s],
-                    codes,
-                    large_table,
-                    int(cells),
-                )
-            else:
-                _compare(distinct, sets[s], taking_part, now[s], unique[s])
-            for w in range(words):
-                if also.shape[0] > 0:
-                    unique[s, w] &= ~also[s, w]
-                now[s, w] &= ~unique[s, w]
+        _search(distinct, sets, parents, alive, also, now, unique, small, large, task, tasks)
+
+
+@numba.njit(cache=True, nogil=True)
+def _search(
+    distinct: Distinct,
+    sets: np.ndarray,
+    parents: np.ndarray,
+    alive: np.ndarray,
+    also: np.ndarray,
+    now: np.ndarray,
+    unique: np.ndarray,
+    small: int,
+    large: int,
+    task: int,
+    tasks: int,
+) -> None:
+    """Fill ``now`` (alive on the set) and ``unique`` for one task's share of the sets of a size."""
+    words, rows = alive.shape[1], distinct.record.shape[0]
+    codes = np.empty(rows + WORD, np.int32)
+    small_table, large_table = np.zeros(small, np.uint8), np.zeros(0, np.uint8)
+    # sets are dealt out in turn, so that every task gets sets of every kind
+    for s in range(task, sets.shape[0], tasks):
+        taking_part = 0
+        for w in range(words):
+            word = alive[parents[s, 0], w]
+            for p in range(1, parents.shape[1]):
+                word &= alive[parents[s, p], w]
+            now[s, w] = word
+            unique[s, w] = 0
+            taking_part += _popcount(word)
+        if taking_part == 0:
+            continue
+        cells = 1.0
+        for key in sets[s]:
+            cells *= distinct.levels[key]
+        if cells <= small:
+            _count(
+                distinct, sets[s], taking_part, now[s], unique[s], codes, small_table, int(cells)
+            )
+        elif cells <= large and cells <= 16.0 * taking_part:
+            if len(large_table) == 0:
+                large_table = np.zeros(large, np.uint8)
+            _count(
+                distinct, sets[s], taking_part, now[s], unique[s], codes, large_table, int(cells)
+            )
+        else:
+            _compare(distinct, sets[s], taking_part, now[s], unique[s])
+        for w in range(words):
+            if also.shape[0] > 0:
+                unique[s, w] &= ~also[s, w]
+            now[s, w] &= ~unique[s, w]
 
 
 @numba.njit(cache=True, nogil=True)

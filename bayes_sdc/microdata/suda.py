@@ -33,6 +33,7 @@ from bayes_sdc.microdata.keys import Microdata, MissingRule
 from bayes_sdc.microdata.missing import matched_sets
 from bayes_sdc.microdata.sample_uniques import (
     WORD,
+    WORTH_THREADS,
     Level,
     minimal_sample_uniques,
     sets_of_size,
@@ -280,12 +281,16 @@ def _add_up(
     sizes = np.zeros((candidates, len(weights)), np.int64)
     for level in levels:
         size = level.sets.shape[1]
-        _add_level(level.sets, level.bits, weights[size - 1], contributions, sizes[:, size - 1])
+        arguments = (level.sets, level.bits, weights[size - 1], contributions, sizes[:, size - 1])
+        if candidates * len(level.sets) < WORTH_THREADS:
+            _add(*arguments, 0, level.bits.shape[1])
+        else:
+            _add_in_parallel(*arguments)
     return sizes @ weights, contributions, sizes
 
 
 @numba.njit(cache=True, nogil=True, parallel=True)
-def _add_level(
+def _add_in_parallel(
     sets: np.ndarray,
     bits: np.ndarray,
     weight: float,
@@ -294,17 +299,31 @@ def _add_level(
 ) -> None:
     # a thread owns eight words of records, one line of its cache
     for block in numba.prange((bits.shape[1] + 7) // 8):
-        for s in range(len(sets)):
-            for w in range(block * 8, min(block * 8 + 8, bits.shape[1])):
-                word = bits[s, w]
-                r = w * WORD
-                while word != 0:
-                    if word & np.uint64(1):
-                        number[r] += 1
-                        for key in sets[s]:
-                            contributions[r, key] += weight
-                    word >>= np.uint64(1)
-                    r += 1
+        _add(sets, bits, weight, contributions, number, block * 8, block * 8 + 8)
+
+
+@numba.njit(cache=True, nogil=True)
+def _add(
+    sets: np.ndarray,
+    bits: np.ndarray,
+    weight: float,
+    contributions: np.ndarray,
+    number: np.ndarray,
+    start: int,
+    stop: int,
+) -> None:
+    """Add the sets of one size to the candidates of some words."""
+    for s in range(len(sets)):
+        for w in range(start, min(stop, bits.shape[1])):
+            word = bits[s, w]
+            r = w * WORD
+            while word != 0:
+                if word & np.uint64(1):
+                    number[r] += 1
+                    for key in sets[s]:
+                        contributions[r, key] += weight
+                word >>= np.uint64(1)
+                r += 1
 
 
 def _by_value(microdata: Microdata, contributions: pd.DataFrame, total: float) -> pd.DataFrame:
