@@ -1,0 +1,318 @@
+"""All risk measures of a file side by side: what each expects, on what assumption, and for whom.
+
+Methods for the same file can give population uniques that differ a hundredfold, since each rests on
+another idea of how the values of the population hang together. Those that give every record a risk
+of its own are compared by how they rank the sample uniques, whatever their level.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.stats import rankdata
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.microdata.additive import Lancaster, lancaster
+from bayes_sdc.microdata.dis_suda import DisSuda, dis_suda
+from bayes_sdc.microdata.individual import individual_risk
+from bayes_sdc.microdata.keys import Microdata
+from bayes_sdc.microdata.poisson_gamma import poisson_gamma, zayatz
+from bayes_sdc.microdata.size_indices import ewens, pitman
+from bayes_sdc.microdata.size_table import SizeModel
+from bayes_sdc.microdata.uniques import expected_uniques
+
+UNIQUES = "sample uniques that are population uniques"
+MATCHES = "correct matches of sample uniques"
+NORMAL = 1.959963984540054  # half width of a 95 % interval in standard errors
+
+
+class _Line(NamedTuple):
+    """A line of the table."""
+
+    method: str
+    about: str
+    expected: float
+    low: float
+    high: float
+    by_record: bool
+    assumption: str
+
+
+@dataclass(frozen=True, eq=False)
+class RiskComparison:
+    """What the methods say about a file.
+
+    Parameters
+    ----------
+    methods : DataFrame
+        Index ``method``. ``about``: what is expected, population uniques or correct matches among
+        the sample uniques. ``expected`` number, with ``low`` and ``high``: a 95 % interval, or the
+        range over what the method leaves open; NaN where it gives none. ``by_record``: whether
+        records differ. ``assumption`` in one line. From the largest expected number down.
+    records : DataFrame
+        Index ``record`` (sample uniques, by place in the file), a column a method that tells
+        records apart. Risks in [0, 1], and the SUDA score. Confidential.
+    agreement : DataFrame
+        Spearman's rank correlation of the columns of ``records``; NaN where one of two gives all
+        records the same.
+    disagreements : DataFrame
+        Sample uniques by the difference between the shares of records that two methods put below
+        them, largest first. Columns in two levels: ``key`` (the values), ``disagreement``
+        (``difference``, and the methods ``highest`` and ``lowest``), and ``share below`` by each
+        method. Confidential.
+    uniques : int
+        Sample uniques.
+    notes : tuple of str
+        What was assumed or left out.
+    """
+
+    methods: pd.DataFrame
+    records: pd.DataFrame = field(repr=False)
+    agreement: pd.DataFrame
+    disagreements: pd.DataFrame = field(repr=False)
+    uniques: int
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Return the expected numbers and assumptions, a line each."""
+        width = max(map(len, self.methods.index))
+        lines = [f"{self.uniques:,} sample uniques; of these are expected:"]
+        for about, part in self.methods.groupby("about", sort=False):
+            lines.append(f"{about}:")
+            lines += [
+                f"  {name:<{width}}  {row['expected']:>12,.2f}  {row['assumption']}"
+                for name, row in part.iterrows()
+            ]
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+
+def compare_risks(
+    microdata: Microdata,
+    population: int,
+    *,
+    max_size: int = 3,
+    structural_zeros: Any = None,
+    most_disagreements: int = 20,
+    seed: int = 0,
+) -> RiskComparison:
+    """Compute every risk measure of sample uniques and compare them.
+
+    Parameters
+    ----------
+    microdata : Microdata
+        From `read_microdata`; two keys or more.
+    population : int
+        People in the population, at least the number of records.
+    max_size : int
+        Largest minimal sample unique of DIS-SUDA.
+    structural_zeros : data frame or sequence of mappings, optional
+        Impossible cells for Lancaster's model, as in `lancaster`.
+    most_disagreements : int
+        Records to list.
+    seed : int
+        Of the cross-validation of Lancaster's model.
+
+    Returns
+    -------
+    RiskComparison
+        Tables of methods, records, agreement and disagreements.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of range for a method.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> from bayes_sdc.microdata.keys import read_microdata
+    >>> frame = pd.DataFrame(rng.integers(0, 5, (300, 4)), columns=list("abcd"))
+    >>> found = compare_risks(read_microdata(frame, keys=list("abcd")), 3000)
+    >>> found.methods["expected"].idxmax(), len(found.records) == found.uniques
+    ('Zayatz', True)
+    """
+    if most_disagreements < 0:
+        raise InputError(f"most_disagreements must be 0 or more; it is {most_disagreements}")
+    additive = lancaster(
+        microdata,
+        population,
+        shrinkage=(0.0, 1.0),
+        structural_zeros=structural_zeros,
+        seed=seed,
+    )
+    validated = lancaster(
+        microdata, population, shrinkage="cv", structural_zeros=structural_zeros, seed=seed
+    )
+    special = dis_suda(microdata, microdata.n / population, max_size=max_size)
+    lines = [*_additive_lines(additive, validated), _special_line(special)]
+    notes = [*additive.notes, *_without_size_model(microdata)]
+    for model in _size_models(microdata, population, additive.cells):
+        if model.expected is None:
+            notes.append(str(model))
+        else:
+            lines.append(_size_line(model))
+    lines.append(_cells_line(microdata, population, additive.cells))
+    records = pd.DataFrame(
+        {
+            "independence": additive.risk[0.0],
+            "Lancaster": additive.risk[1.0],
+            "Lancaster, cross-validated": validated.risk.iloc[:, 0],
+            "DIS-SUDA": special.risk[additive.risk.index],
+            "SUDA score": special.suda.scores[additive.risk.index],
+        }
+    )
+    if microdata.weights is None:
+        notes.append("no weights, so no individual risk of Benedetti, Franconi and Polettini")
+    elif len(records):
+        inclusion = 1.0 / microdata.F[records.index]
+        risk = individual_risk(np.ones(len(records), np.int64), inclusion)
+        records["individual risk"] = risk
+        lines += _individual_lines(risk, inclusion)
+    methods = pd.DataFrame(lines).set_index("method")
+    methods = methods.sort_values(["about", "expected"], ascending=[False, False], kind="stable")
+    return RiskComparison(
+        methods=methods,
+        records=records,
+        agreement=_agreement(records),
+        disagreements=_disagreements(records, microdata, most_disagreements),
+        uniques=len(records),
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _additive_lines(additive: Lancaster, validated: Lancaster) -> list[_Line]:
+    expected, negative = (
+        additive.table[name].to_dict() for name in ("expected_renormalized", "negative")
+    )
+    texts = {
+        "independence": (0.0, "key variables have nothing to do with each other"),
+        "Lancaster": (
+            1.0,
+            "all pairs of keys hang together as in the file, and nothing else does; "
+            f"{negative[1.0]:.2g} of negative probability cut off",
+        ),
+    }
+    lines = [
+        _Line(name, UNIQUES, float(expected[factor]), np.nan, np.nan, True, text)
+        for name, (factor, text) in texts.items()
+    ]
+    chosen = validated.shrinkage
+    assert chosen is not None  # noqa: S101 cross-validation chooses one
+    return [
+        *lines,
+        _Line(
+            "Lancaster, cross-validated",
+            UNIQUES,
+            float(validated.table["expected_renormalized"].to_dict()[chosen]),
+            np.nan,
+            np.nan,
+            True,
+            f"as Lancaster, interactions shrunk by the factor {chosen:g} that predicts best",
+        ),
+    ]
+
+
+def _special_line(special: DisSuda) -> _Line:
+    total = special.total or 0.0
+    n = len(special.suda.contributions)
+    low, high = special.dis.beta_interval or (np.nan, np.nan)
+    return _Line(
+        "DIS-SUDA",
+        MATCHES,
+        total,
+        low * n,
+        high * n,
+        True,
+        "none on the population: uniques against pairs in the file, shared out by SUDA score",
+    )
+
+
+def _without_size_model(microdata: Microdata) -> list[str]:
+    exact = int((microdata.combinations["records"] == 1).sum())
+    if exact == microdata.sample_uniques:
+        return []
+    return [
+        f"size indices count a missing value as a category: {exact:,} combinations of one record, "
+        f"where {microdata.sample_uniques:,} records are unique by the rule about missing values"
+    ]
+
+
+def _size_models(microdata: Microdata, population: int, cells: int) -> list[SizeModel]:
+    sizes, n = microdata.size_indices, microdata.n
+    return [
+        ewens(sizes, n, population),
+        pitman(sizes, n, population),
+        poisson_gamma(sizes, n, population, cells=max(cells, 2)),
+        zayatz(sizes, n, population),
+    ]
+
+
+def _size_line(model: SizeModel) -> _Line:
+    expected = float(model)
+    half = np.nan if model.expected_error is None else NORMAL * model.expected_error
+    return _Line(
+        model.model,
+        UNIQUES,
+        expected,
+        max(expected - half, 0.0) if np.isfinite(half) else np.nan,
+        expected + half,
+        False,
+        model.assumption,
+    )
+
+
+def _cells_line(microdata: Microdata, population: int, cells: int) -> _Line:
+    uniques = microdata.sample_uniques
+    expected = expected_uniques(uniques, microdata.n, population, cells) if uniques else 0.0
+    return _Line(
+        "Cohen-Sackrowitz",
+        UNIQUES,
+        float(expected),
+        np.nan,
+        np.nan,
+        False,
+        f"every population table of {cells:,} cells is equally likely; all uniques are equally at "
+        "risk",
+    )
+
+
+def _individual_lines(risk: np.ndarray, inclusion: np.ndarray) -> list[_Line]:
+    name, text = "individual risk", "the weight of a combination says how often it occurs"
+    return [
+        _Line(name + ", matches", MATCHES, float(risk.sum()), np.nan, np.nan, True, text),
+        _Line(name + ", uniques", UNIQUES, float(inclusion.sum()), np.nan, np.nan, True, text),
+    ]
+
+
+def _agreement(records: pd.DataFrame) -> pd.DataFrame:
+    """Spearman's rank correlations; undefined for a column without differences."""
+    names = records.columns
+    ranks = np.array([rankdata(records[name]) for name in names])
+    centred = ranks - ranks.mean(axis=1, keepdims=True) if records.shape[0] else ranks
+    length = np.sqrt((centred**2).sum(axis=1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        matrix = centred @ centred.T / np.outer(length, length)
+    return pd.DataFrame(matrix.clip(-1.0, 1.0), index=names, columns=names)
+
+
+def _disagreements(records: pd.DataFrame, microdata: Microdata, most: int) -> pd.DataFrame:
+    """Records by the difference between their places in two rankings."""
+    n, index = len(records), records.index
+    below = pd.DataFrame(
+        {name: (rankdata(records[name]) - 0.5) / max(n, 1) for name in records.columns},
+        index=index,
+    )
+    values = below.to_numpy()
+    difference = values.max(axis=1, initial=0.0) - values.min(axis=1, initial=1.0)
+    names = list(records.columns)
+    columns: dict[tuple[str, str], Any] = {}
+    for place, (key, labels) in enumerate(zip(microdata.keys, microdata.labels, strict=True)):
+        codes = microdata.codes[index, place]
+        columns["key", key] = [None if code < 0 else labels[code] for code in codes]
+    columns["disagreement", "difference"] = difference
+    columns["disagreement", "highest"] = [names[i] for i in values.argmax(axis=1)]
+    columns["disagreement", "lowest"] = [names[i] for i in values.argmin(axis=1)]
+    columns |= {("share below", name): below[name] for name in names}
+    frame = pd.DataFrame(columns, index=index)
+    return frame.iloc[np.argsort(-difference, kind="stable")[:most]]

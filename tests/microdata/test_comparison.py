@@ -1,0 +1,107 @@
+"""The comparison shows what each method gives alone, and ranks as scipy does."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import spearmanr
+
+from bayes_sdc import InputError
+from bayes_sdc.microdata.additive import lancaster
+from bayes_sdc.microdata.comparison import MATCHES, UNIQUES, RiskComparison, compare_risks
+from bayes_sdc.microdata.dis_suda import dis_suda
+from bayes_sdc.microdata.keys import Microdata, read_microdata
+from bayes_sdc.microdata.size_indices import ewens, pitman
+
+
+def data(weights: bool = True, missing: bool = False) -> Microdata:
+    rng = np.random.default_rng(1)
+    shared = rng.normal(size=600)
+    frame = pd.DataFrame(
+        {
+            name: np.clip(np.floor(shared + rng.normal(size=600) + size / 2), 0, size - 1).astype(
+                int
+            )
+            for name, size in {"age": 9, "job": 6, "town": 5, "kind": 4}.items()
+        }
+    ).astype(str)
+    if missing:
+        frame.loc[::9, "job"] = None
+    frame["w"] = rng.uniform(5, 15, 600)
+    return read_microdata(
+        frame, keys=["age", "job", "town", "kind"], weight="w" if weights else None
+    )
+
+
+@pytest.fixture(scope="module")
+def found() -> RiskComparison:
+    return compare_risks(data(), 6000)
+
+
+def test_numbers_are_those_of_the_methods_alone(found):
+    file = data()
+    expected = found.methods["expected"]
+    additive = lancaster(file, 6000, shrinkage=[0, 1]).table["expected_renormalized"]
+    assert expected["independence"] == additive[0.0]
+    assert expected["Lancaster"] == additive[1.0]
+    assert expected["Ewens"] == ewens(file.size_indices, 600, 6000).expected
+    assert expected["Pitman"] == pitman(file.size_indices, 600, 6000).expected
+    special = dis_suda(file, 0.1)
+    assert expected["DIS-SUDA"] == special.total
+    assert expected["DIS-SUDA"] == pytest.approx(found.records["DIS-SUDA"].sum(), rel=1e-12)
+    assert set(found.methods["about"]) == {UNIQUES, MATCHES}
+    assert (found.methods["assumption"].str.len() > 20).all()
+    assert (expected <= found.uniques).all()
+    risks = found.records.drop(columns="SUDA score").to_numpy()
+    assert ((risks >= 0) & (risks <= 1)).all()
+
+
+def test_ranks_agree_with_scipy(found):
+    matrix = spearmanr(found.records.to_numpy()).statistic
+    np.testing.assert_allclose(found.agreement, matrix, atol=1e-12)
+
+
+def test_records_that_methods_rank_apart_come_first(found):
+    table = found.disagreements
+    assert len(table) == 20
+    difference = table["disagreement", "difference"]
+    assert difference.is_monotonic_decreasing
+    ranks = found.records.rank(method="average")
+    spread = (ranks.max(axis=1) - ranks.min(axis=1)) / len(ranks)
+    np.testing.assert_allclose(difference, spread.nlargest(20), atol=1e-12)
+    first = table.index[0]
+    assert ranks.loc[first].idxmax() == table.loc[first, ("disagreement", "highest")]
+    file = data()
+    assert table.loc[first, ("key", "age")] == file.labels[0][file.codes[first, 0]]
+
+
+def test_text_has_a_line_a_method(found):
+    text = str(found)
+    for name in found.methods.index:
+        assert name in text
+
+
+def test_what_a_file_does_not_allow_is_left_out_and_said():
+    plain = compare_risks(data(weights=False, missing=True), 6000)
+    assert "individual risk" not in plain.records
+    assert any("no weights" in note for note in plain.notes)
+    assert any("size indices count a missing value" in note for note in plain.notes)
+
+
+def test_a_file_without_uniques():
+    frame = pd.DataFrame({"a": ["0", "1"] * 6, "b": ["0", "1"] * 6})
+    empty = compare_risks(read_microdata(frame, keys=["a", "b"]), 100)
+    assert empty.uniques == 0
+    assert empty.disagreements.empty
+    assert (empty.methods["expected"] == 0).all()
+
+
+def test_methods_without_differences_have_no_correlation():
+    """Every unique needs both keys: all have the same SUDA score."""
+    frame = pd.DataFrame({"a": list("001122"), "b": list("010122")})
+    found = compare_risks(read_microdata(frame, keys=["a", "b"]), 60)
+    assert np.isnan(found.agreement.loc["SUDA score", "independence"])
+
+
+def test_wrong_arguments_are_named():
+    with pytest.raises(InputError, match="most_disagreements"):
+        compare_risks(data(), 6000, most_disagreements=-1)
