@@ -24,6 +24,7 @@ from bayes_sdc.microdata.uniques import expected_uniques
 
 UNIQUES = "sample uniques that are population uniques"
 MATCHES = "correct matches of sample uniques"
+DRAWN = "sample uniques times the share of correct among unique matches"
 NORMAL = 1.959963984540054  # half width of a 95 % interval in standard errors
 
 
@@ -46,10 +47,10 @@ class RiskComparison:
     Parameters
     ----------
     methods : DataFrame
-        Index ``method``. ``about``: what is expected, population uniques or correct matches among
-        the sample uniques. ``expected`` number, with ``low`` and ``high``: a 95 % interval, or the
+        Index ``method``. ``about``: what is expected: population uniques among the sample uniques,
+        correct matches of them, or their number times DIS, which is less than that. ``expected`` number, with ``low`` and ``high``: a 95 % interval, or the
         range over what the method leaves open; NaN where it gives none. ``by_record``: whether
-        records differ. ``assumption`` in one line. From the largest expected number down.
+        records differ. ``assumption`` in one line. From the largest expected number down, for each of the three.
     records : DataFrame
         Index ``record`` (sample uniques, by place in the file), a column a method that tells
         records apart. Risks in [0, 1], and the SUDA score. Confidential.
@@ -170,7 +171,8 @@ def compare_risks(
         records["individual risk"] = risk
         lines += _individual_lines(risk, inclusion)
     methods = pd.DataFrame(lines).set_index("method")
-    methods = methods.sort_values(["about", "expected"], ascending=[False, False], kind="stable")
+    places = methods["about"].map({UNIQUES: 0, MATCHES: 1, DRAWN: 2})
+    methods = methods.iloc[np.lexsort([-methods["expected"], places])]
     return RiskComparison(
         methods=methods,
         records=records,
@@ -219,7 +221,7 @@ def _special_line(special: DisSuda) -> _Line:
     low, high = special.dis.beta_interval or (np.nan, np.nan)
     return _Line(
         "DIS-SUDA",
-        MATCHES,
+        DRAWN,
         total,
         low * n,
         high * n,

@@ -7,7 +7,7 @@ from scipy.stats import spearmanr
 
 from bayes_sdc import InputError
 from bayes_sdc.microdata.additive import lancaster
-from bayes_sdc.microdata.comparison import MATCHES, UNIQUES, RiskComparison, compare_risks
+from bayes_sdc.microdata.comparison import DRAWN, MATCHES, UNIQUES, RiskComparison, compare_risks
 from bayes_sdc.microdata.dis_suda import dis_suda
 from bayes_sdc.microdata.keys import Microdata, read_microdata
 from bayes_sdc.microdata.size_indices import ewens, pitman
@@ -48,7 +48,7 @@ def test_numbers_are_those_of_the_methods_alone(found):
     special = dis_suda(file, 0.1)
     assert expected["DIS-SUDA"] == special.total
     assert expected["DIS-SUDA"] == pytest.approx(found.records["DIS-SUDA"].sum(), rel=1e-12)
-    assert set(found.methods["about"]) == {UNIQUES, MATCHES}
+    assert set(found.methods["about"]) == {UNIQUES, MATCHES, DRAWN}
     assert (found.methods["assumption"].str.len() > 20).all()
     assert (expected <= found.uniques).all()
     risks = found.records.drop(columns="SUDA score").to_numpy()
