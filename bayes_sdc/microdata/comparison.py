@@ -48,9 +48,10 @@ class RiskComparison:
     ----------
     methods : DataFrame
         Index ``method``. ``about``: what is expected: population uniques among the sample uniques,
-        correct matches of them, or their number times DIS, which is less than that. ``expected`` number, with ``low`` and ``high``: a 95 % interval, or the
-        range over what the method leaves open; NaN where it gives none. ``by_record``: whether
-        records differ. ``assumption`` in one line. From the largest expected number down, for each of the three.
+        correct matches of them, or their number times DIS, which is less than that. ``expected``
+        number, with ``low`` and ``high``: a 95 % interval, or the range over what the method leaves
+        open; NaN where it gives none. ``by_record``: whether records differ. ``assumption`` in one
+        line. From the largest expected number down, for each of the three.
     records : DataFrame
         Index ``record`` (sample uniques, by place in the file), a column a method that tells
         records apart. Risks in [0, 1], and the SUDA score. Confidential.

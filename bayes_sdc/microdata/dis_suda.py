@@ -14,11 +14,11 @@ r"""DIS-SUDA: the file-level risk of DIS shared out over the sample uniques by t
     it gives every scored record the file's DIS; its sum is in general not T.
 
 T is not the expected number of correct matches when every sample unique is looked for once, which
-is the sum of 1/F over them. DIS is the share of correct ones among unique matches of people drawn from
-the population: U over the sum of F, an average of 1/F in which common combinations count most, and
-never above its plain mean. So these risks rank records, and are low as matching probabilities of
-the records themselves: with twelve keys and a sample of 2 % the mean of 1/F was 0.59 where DIS was
-0.18 (``tests/validation/dis_suda_study.md``).
+is the sum of 1/F over them. DIS is the share of correct ones among unique matches of people drawn
+from the population: U over the sum of F, an average of 1/F in which common combinations count most,
+and never above its plain mean. So these risks rank records, and are low as matching probabilities
+of the records themselves: with twelve keys and a sample of 2 % the mean of 1/F was 0.59 where DIS
+was 0.18 (``tests/validation/dis_suda_study.md``).
 
 References
 ----------

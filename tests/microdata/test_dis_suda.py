@@ -113,5 +113,5 @@ def test_what_the_methods_cannot_do_is_refused():
         dis_suda(data, 0.1, method="suda2")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="score='elliot'"):
         dis_suda(data, 0.1, score="ihsn")
-    with pytest.raises(InputError, match="more than 28 keys"):
+    with pytest.raises(InputError, match="beyond 28 keys"):
         dis_suda(read(np.zeros((3, 29), int)), 0.1, method="sdcmicro")
