@@ -202,38 +202,49 @@ def _matches(known: np.ndarray, released: np.ndarray, rule: int) -> bool:
     return True
 
 
-@numba.njit(cache=True, nogil=True, parallel=True)
-def _count_lenient(
-    known: np.ndarray, released: np.ndarray, everything: np.ndarray, rule: int, counts: np.ndarray
-) -> None:
-    """Add matches that hang on a missing value; ``everything``: compare with complete ones too."""
-    for i in numba.prange(len(known)):
-        for j in range(len(released)):
-            incomplete = everything[i]
-            for value in released[j]:
-                incomplete |= value < 0
-            if incomplete and _matches(known[i], released[j], rule):
-                same = True
-                for k in range(known.shape[1]):
-                    same &= known[i, k] == released[j, k]
-                counts[i] += not same
-
-
 def _match_all(known: np.ndarray, released: np.ndarray, rule: int) -> np.ndarray:
-    """Number of released records that each known one matches."""
-    both = np.vstack([known, released])
-    group = np.unique(both, axis=0, return_inverse=True)[1].reshape(-1)
-    counts = np.bincount(group[len(known) :], minlength=int(group.max()) + 1)[group[: len(known)]]
-    counts = counts.astype(np.int64)
-    lacking, open_ended = (released < 0).any(axis=1), (known < 0).any(axis=1)
-    if rule == 2 and lacking.any():
-        _count_lenient(known, released[lacking], np.zeros(len(known), bool), rule, counts)
-    if rule and open_ended.any():
-        some = counts[open_ended]
-        others = released if rule == 1 else released[~lacking]
-        _count_lenient(known[open_ended], others, np.ones(int(open_ended.sum()), bool), rule, some)
-        counts[open_ended] = some
+    """Number of released records that each known one matches.
+
+    Records are taken together by the keys they lack a value of: for two such patterns, the records
+    match that agree on all other keys.
+    """
+    counts = np.zeros(len(known), np.int64)
+    lenient = np.full(len(known), rule == 2) | ((rule == 1) & (known < 0).any(axis=1))
+    strict = np.flatnonzero(~lenient)
+    counts[strict] = _agreeing(known[strict], released)
+    asking = [(lack, np.flatnonzero(lenient)[rows]) for lack, rows in _patterns(known[lenient])]
+    answering = _patterns(released)
+    for lack, rows in asking:
+        for other, answers in answering:
+            compared = ~(lack | other)
+            counts[rows] += _agreeing(known[rows][:, compared], released[answers][:, compared])
     return counts
+
+
+def _patterns(codes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Keys without a value and rows, for each pattern that occurs."""
+    lacking, pattern = np.unique(codes < 0, axis=0, return_inverse=True)
+    pattern = pattern.reshape(-1)
+    return [(lack, np.flatnonzero(pattern == number)) for number, lack in enumerate(lacking)]
+
+
+def _agreeing(asking: np.ndarray, answering: np.ndarray) -> np.ndarray:
+    """Number of rows of one array that equal each row of another."""
+    both = np.vstack([asking, answering]).astype(np.int64)
+    packed = np.zeros(len(both), np.int64)
+    room = 1
+    for column in both.T:
+        size = int(column.max(initial=0)) + 2
+        if room * size >= 2**62:
+            packed = np.unique(packed, return_inverse=True)[1].reshape(-1)
+            room = len(both)
+        packed = packed * size + column + 1
+        room *= size
+    values, number = np.unique(packed[len(asking) :], return_counts=True)
+    if len(values) == 0:
+        return np.zeros(len(asking), np.int64)
+    place = np.minimum(np.searchsorted(values, packed[: len(asking)]), len(values) - 1)
+    return np.where(values[place] == packed[: len(asking)], number[place], 0)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -30,8 +30,9 @@ import numba
 import numpy as np
 
 from bayes_sdc.microdata.distinct import Distinct
+from bayes_sdc.microdata.missing import Missing, drop_compatible, nothing_missing
+from bayes_sdc.microdata.row_bits import WORD, find_row, lowest, popcount, set_bit, size_of_slots
 
-WORD = 64
 SMALL_TABLE = 1 << 21  # bytes that stay in the cache of one core
 LARGE_TABLE = 1 << 26  # bytes of the largest table of a thread
 WORTH_THREADS = 1_000_000  # records times sets; less is done before other threads would have begun
@@ -48,7 +49,7 @@ class Level(NamedTuple):
 def minimal_sample_uniques(
     distinct: Distinct,
     max_size: int,
-    matched: np.ndarray | None = None,
+    missing: Missing | None = None,
     *,
     small: int = SMALL_TABLE,
     large: int = LARGE_TABLE,
@@ -61,9 +62,8 @@ def minimal_sample_uniques(
         Different records; the candidates, unique on all keys, come first.
     max_size : int
         Largest number of variables in a set, 1 to the number of keys.
-    matched : array of uint64, shape (set, word), optional
-        Bits of the candidates that match another record on a set although their values differ
-        there, by a rule about missing values; sets as in :func:`sets_of_size`, sizes from 1.
+    missing : Missing, optional
+        What is needed when missing values match others; without it they are values as any other.
     small, large : int
         Bytes of the tables for counting: one that always serves when it is large enough, and one
         that is tried where it would be well filled.
@@ -89,19 +89,16 @@ def minimal_sample_uniques(
     everyone = np.full((1, words), np.uint64(2**64 - 1))
     everyone[0, -1] >>= np.uint64((-candidates) % WORD)
     alive, row_of = everyone, np.zeros(1, np.int64)  # on the empty set nobody is unique
-    found, offset = [], 0
+    found = []
+    missing = nothing_missing() if missing is None else missing
     for size in range(1, max_size + 1):
         sets = sets_of_size(keys, size)
         parents = row_of[_parents(sets)]
         keep = (parents >= 0).all(axis=1)
-        also = np.empty((0, words), np.uint64)
-        if matched is not None:
-            also = matched[offset : offset + len(sets)][keep]
-            offset += len(sets)
         kept, parents = sets[keep], parents[keep]
         now, unique = np.empty((2, len(kept), words), np.uint64)
         tasks = numba.get_num_threads()
-        arguments = (distinct, kept, parents, alive, also, now, unique, small, large)
+        arguments = (distinct, kept, parents, alive, missing, now, unique, small, large)
         if tasks == 1 or len(kept) * len(distinct.record) < WORTH_THREADS:
             _search(*arguments, 0, 1)
         else:
@@ -155,7 +152,7 @@ def _in_parallel(
     sets: np.ndarray,
     parents: np.ndarray,
     alive: np.ndarray,
-    also: np.ndarray,
+    missing: Missing,
     now: np.ndarray,
     unique: np.ndarray,
     small: int,
@@ -163,7 +160,7 @@ def _in_parallel(
     tasks: int,
 ) -> None:
     for task in numba.prange(tasks):
-        _search(distinct, sets, parents, alive, also, now, unique, small, large, task, tasks)
+        _search(distinct, sets, parents, alive, missing, now, unique, small, large, task, tasks)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -172,7 +169,7 @@ def _search(
     sets: np.ndarray,
     parents: np.ndarray,
     alive: np.ndarray,
-    also: np.ndarray,
+    missing: Missing,
     now: np.ndarray,
     unique: np.ndarray,
     small: int,
@@ -184,6 +181,8 @@ def _search(
     words, rows = alive.shape[1], distinct.record.shape[0]
     codes = np.empty(rows + WORD, np.int32)
     small_table, large_table = np.zeros(small, np.uint8), np.zeros(0, np.uint8)
+    left = np.empty(distinct.candidates if len(missing.masks) > 0 else 0, np.int64)
+    slots = np.empty(size_of_slots(len(missing.rows))[0], np.int32)
     # sets are dealt out in turn, so that every task gets sets of every kind
     for s in range(task, sets.shape[0], tasks):
         taking_part = 0
@@ -193,7 +192,7 @@ def _search(
                 word &= alive[parents[s, p], w]
             now[s, w] = word
             unique[s, w] = 0
-            taking_part += _popcount(word)
+            taking_part += popcount(word)
         if taking_part == 0:
             continue
         cells = 1.0
@@ -211,30 +210,10 @@ def _search(
             )
         else:
             _compare(distinct, sets[s], taking_part, now[s], unique[s])
+        if len(missing.masks) > 0:
+            drop_compatible(distinct, missing, sets[s], unique[s], left, slots)
         for w in range(words):
-            if also.shape[0] > 0:
-                unique[s, w] &= ~also[s, w]
             now[s, w] &= ~unique[s, w]
-
-
-@numba.njit(cache=True, nogil=True)
-def _popcount(word: np.uint64) -> int:
-    """Number of bits set, in a form that compilers turn into one instruction."""
-    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
-    word = (word & np.uint64(0x3333333333333333)) + (
-        (word >> np.uint64(2)) & np.uint64(0x3333333333333333)
-    )
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    word = (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
-    number: int = numba.int64(word)
-    return number
-
-
-@numba.njit(cache=True, nogil=True)
-def _lowest(word: np.uint64) -> int:
-    """Place of the lowest bit set."""
-    place: int = _popcount(~word & (word - np.uint64(1)))
-    return place
 
 
 @numba.njit(cache=True, nogil=True)
@@ -259,18 +238,18 @@ def _fill_codes(
     n = 0
     for w in range(len(alive)):
         word, start = alive[w], w * WORD
-        if _popcount(word) == WORD:
+        if popcount(word) == WORD:
             _code_block(distinct, members, start, codes[n : n + WORD])
             n += WORD
-        elif _popcount(word) >= DENSE:
+        elif popcount(word) >= DENSE:
             _code_block(distinct, members, start, block)
             while word != 0:
-                codes[n] = block[_lowest(word)]
+                codes[n] = block[lowest(word)]
                 word &= word - np.uint64(1)
                 n += 1
         else:
             while word != 0:
-                r = start + _lowest(word)
+                r = start + lowest(word)
                 code = np.int32(0)
                 for key in members:
                     code = code * np.int32(distinct.levels[key]) + np.int32(
@@ -330,52 +309,20 @@ def _compare(
     unique: np.ndarray,
 ) -> None:
     """Find the unique among the alive with a hash table of rows, compared value by value."""
-    bits = 4
-    while (1 << bits) < 2 * taking_part:
-        bits += 1
-    slots, shift = np.full(1 << bits, -1, np.int32), np.uint64(64 - bits)
+    size, shift = size_of_slots(taking_part)
+    slots = np.full(size, -1, np.int32)
     for w in range(len(alive)):
         word = alive[w]
         while word != 0:
-            r = w * WORD + _lowest(word)
+            r = w * WORD + lowest(word)
             word &= word - np.uint64(1)
-            slot = _find(distinct, members, r, slots, shift)
+            slot = find_row(distinct, members, r, slots, shift)
             if slots[slot] == -1:
                 slots[slot] = r
-                _set(unique, r, True)
+                set_bit(unique, r, True)
             else:
-                _set(unique, slots[slot], False)
+                set_bit(unique, slots[slot], False)
     for r in range(distinct.candidates, len(distinct.record)):
-        slot = _find(distinct, members, r, slots, shift)
+        slot = find_row(distinct, members, r, slots, shift)
         if slots[slot] != -1:
-            _set(unique, slots[slot], False)
-
-
-@numba.njit(cache=True, nogil=True)
-def _find(
-    distinct: Distinct, members: np.ndarray, row: int, slots: np.ndarray, shift: np.uint64
-) -> int:
-    """Slot of the first row with the same values, or the empty slot where it belongs."""
-    code = np.uint64(0)
-    for key in members:
-        code = (code + np.uint64(distinct.columns[key, row])) * np.uint64(0x9E3779B97F4A7C15)
-        code ^= code >> np.uint64(29)
-    slot: int = numba.int64((code * np.uint64(0xBF58476D1CE4E5B9)) >> shift)
-    while slots[slot] != -1:
-        same = True
-        for key in members:
-            same &= distinct.columns[key, slots[slot]] == distinct.columns[key, row]
-        if same:
-            break
-        slot = (slot + 1) & (len(slots) - 1)
-    return slot
-
-
-@numba.njit(cache=True, nogil=True)
-def _set(bits: np.ndarray, place: int, flag: bool) -> None:
-    """Set or clear one bit."""
-    bit = np.uint64(1) << np.uint64(place & 63)
-    if flag:
-        bits[place >> 6] |= bit
-    else:
-        bits[place >> 6] &= ~bit
+            set_bit(unique, slots[slot], False)

@@ -30,13 +30,12 @@ import pandas as pd
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.forecast import MEMORY, Forecast, check_size, forecast, prepare, refuse
 from bayes_sdc.microdata.keys import Microdata, MissingRule
-from bayes_sdc.microdata.missing import matched_sets
+from bayes_sdc.microdata.missing import rows_by_pattern
+from bayes_sdc.microdata.row_bits import WORD
 from bayes_sdc.microdata.sample_uniques import (
-    WORD,
     WORTH_THREADS,
     Level,
     minimal_sample_uniques,
-    sets_of_size,
 )
 
 Scale = Literal["elliot", "ihsn"]
@@ -199,13 +198,10 @@ def suda(
     distinct, missing = prepare(microdata)
     expected = forecast(distinct, missing, size)
     refuse(expected, distinct, missing, size, memory)
-    matched = None
+    by_pattern = None
     if missing and microdata.missing != "own":
-        masks = [_masks(sets_of_size(len(microdata.keys), k)) for k in range(1, size + 1)]
-        matched = matched_sets(
-            distinct, np.concatenate(masks), mutual=microdata.missing == "wildcard"
-        )
-    levels = minimal_sample_uniques(distinct, size, matched)
+        by_pattern = rows_by_pattern(distinct, mutual=microdata.missing == "wildcard")
+    levels = minimal_sample_uniques(distinct, size, by_pattern)
     weights = _weights(len(microdata.keys), size, score)
     scores, contributions, sizes = _add_up(levels, distinct.candidates, weights, microdata.keys)
     record = pd.Index(distinct.record[: distinct.candidates], name="record")
@@ -257,11 +253,6 @@ def suda_forecast(microdata: Microdata, *, max_size: int = 3) -> Forecast:
     """
     size = check_size(max_size, len(microdata.keys))
     return forecast(*prepare(microdata), size)
-
-
-def _masks(sets: np.ndarray) -> np.ndarray:
-    """Bit k for key k."""
-    return np.asarray(np.bitwise_or.reduce(np.uint64(1) << sets.astype(np.uint64), axis=1))
 
 
 def _weights(keys: int, max_size: int, scale: Scale) -> np.ndarray:
