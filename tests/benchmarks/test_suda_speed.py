@@ -22,6 +22,7 @@ CASES = {
     "survey, 8 keys": ("survey", 1_000_000, 8, 2.0),
     "survey, 10 keys": ("survey", 1_000_000, 10, 3.0),
     "small survey": ("survey", 4_580, 8, 0.05),
+    "independent, 8 keys, 2 % missing": ("lacking", 100_000, 8, 5.0),
 }
 LEVELS = (2, 9, 5, 6, 4, 7, 3, 10, 5, 4)
 
@@ -44,7 +45,13 @@ def survey(records: int, keys: int, seed: int) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-KINDS = {"independent": independent, "survey": survey}
+def lacking(records: int, keys: int, seed: int) -> pd.DataFrame:
+    """As independent, with two values in a hundred missing: each matches every value."""
+    frame = independent(records, keys, seed).astype(str)
+    return frame.mask(np.random.default_rng(seed + 1).random(frame.shape) < 0.02)
+
+
+KINDS = {"independent": independent, "survey": survey, "lacking": lacking}
 
 
 def read(kind: str, records: int, keys: int) -> Microdata:
