@@ -8,10 +8,19 @@ from bayes_sdc.flows.job import Protection, protect_flows
 from bayes_sdc.flows.risk import IntruderRisk
 from bayes_sdc.flows.synthesis import synthesize
 from bayes_sdc.flows.table import FlowTable, read_flows
+from bayes_sdc.microdata.additive import Lancaster, lancaster
+from bayes_sdc.microdata.comparison import RiskComparison, compare_risks
+from bayes_sdc.microdata.dis import Dis, dis
+from bayes_sdc.microdata.dis_special import DisSimulation, dis_special
+from bayes_sdc.microdata.dis_suda import DisSuda, dis_suda
 from bayes_sdc.microdata.individual import household_risk, individual_risk
 from bayes_sdc.microdata.job import Measurement, measure_microdata
 from bayes_sdc.microdata.keys import Microdata, read_microdata
+from bayes_sdc.microdata.poisson_gamma import poisson_gamma, zayatz
 from bayes_sdc.microdata.risk import RecordRisk, compare_key_sets, record_risk
+from bayes_sdc.microdata.size_indices import ewens, pitman
+from bayes_sdc.microdata.size_table import SizeModel
+from bayes_sdc.microdata.suda import Suda, suda, suda_forecast
 from bayes_sdc.microdata.superpopulation import SuperpopulationRisk, superpopulation_risk
 from bayes_sdc.microdata.uniques import (
     expected_uniques,
@@ -22,32 +31,50 @@ from bayes_sdc.microdata.uniques import (
 )
 
 __all__ = [
+    "Dis",
+    "DisSimulation",
+    "DisSuda",
     "FlowTable",
     "InputError",
     "IntruderRisk",
+    "Lancaster",
     "Measurement",
     "Microdata",
     "Protection",
     "RecordRisk",
+    "RiskComparison",
+    "SizeModel",
+    "Suda",
     "SuperpopulationRisk",
     "compare_key_sets",
+    "compare_risks",
+    "dis",
+    "dis_special",
+    "dis_suda",
+    "ewens",
     "expected_uniques",
     "fit_flows",
     "gravity_covariates",
     "household_risk",
     "individual_risk",
     "intruder_risk",
+    "lancaster",
     "largest_sample",
     "measure_microdata",
+    "pitman",
+    "poisson_gamma",
     "protect_flows",
     "read_flows",
     "read_microdata",
     "record_risk",
     "repeat_risk",
     "smallest_sample",
+    "suda",
+    "suda_forecast",
     "superpopulation_risk",
     "synthesize",
     "with_covariates",
     "unique_probability",
     "unique_test",
+    "zayatz",
 ]
