@@ -40,6 +40,7 @@ from bayes_sdc.microdata.structural_zeros import (
     pair_term,
     read_rules,
 )
+from bayes_sdc.microdata.tabulate import patterns
 from bayes_sdc.seeds import generator
 
 WALKED_CELLS = 10_000_000_000  # about ten seconds for each shrinkage on two cores
@@ -168,8 +169,8 @@ def lancaster(
     if (microdata.codes < 0).any():
         notes = (*notes, "a missing value is a level of its own in the proportions")
     codes, sizes = level_codes(microdata), [len(labels) for labels in labels_of(microdata)]
-    rows, place, number = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
-    place = place.reshape(-1)
+    place, rows = patterns(codes, tuple(sizes))
+    number = np.bincount(place)
     model = _fit(rows, number, sizes, rules)
     walked = model.cells <= WALKED_CELLS
     if not walked:
@@ -311,8 +312,9 @@ def _cross_validate(
     part = generator(seed, "parts of the file").permutation(len(codes)) % FOLDS
     held_out, impossible, unseen = np.zeros(len(grid)), np.zeros(len(grid), np.int64), 0
     for fold in range(min(FOLDS, len(codes)) if len(codes) > 1 else 0):
-        rows, number = np.unique(ordered[part != fold], axis=0, return_counts=True)
-        left, left_number = np.unique(ordered[part == fold], axis=0, return_counts=True)
+        place, rows = patterns(ordered[part != fold], tuple(sizes))
+        left_place, left = patterns(ordered[part == fold], tuple(sizes))
+        number, left_number = np.bincount(place), np.bincount(left_place)
         model = _fit(rows, number, sizes, rules)
         sums = _sums(model, grid, rules, seed)
         known = np.ones(len(left), bool)
