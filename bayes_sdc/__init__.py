@@ -73,8 +73,8 @@ __all__ = [
     "suda_forecast",
     "superpopulation_risk",
     "synthesize",
-    "with_covariates",
     "unique_probability",
     "unique_test",
+    "with_covariates",
     "zayatz",
 ]
