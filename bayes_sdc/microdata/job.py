@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from bayes_sdc.diagnostics import Check
 from bayes_sdc.errors import InputError
+from bayes_sdc.microdata.comparison import RiskComparison, compare_risks
 from bayes_sdc.microdata.keys import Microdata
 from bayes_sdc.microdata.learned_uniques import LearnedUniques, learn_uniques
 from bayes_sdc.microdata.risk import RecordRisk, record_risk
@@ -76,6 +77,9 @@ class Measurement:
         Totals with intervals, by the name of the model.
     unstructured : Unstructured or None
         Where the number of cells was given.
+    comparison : RiskComparison or None
+        All measures of the sample uniques side by side; None for a single key or where there is no
+        sample unique.
     population_size : int
         As given, or the sum of the weights.
     policy : Policy
@@ -92,6 +96,7 @@ class Measurement:
     risk: RecordRisk
     models: dict[str, SuperpopulationRisk] = field(repr=False)
     unstructured: Unstructured | None
+    comparison: RiskComparison | None = field(repr=False)
     population_size: int
     policy: Policy
     truth: Truth | None
@@ -193,11 +198,17 @@ def measure_microdata(
         clock = monotonic()
         unstructured = _unstructured(data, N, cells, draws, seed)
         seconds["uniques without structure"] = monotonic() - clock
+    comparison = None
+    if len(data.keys) > 1 and data.sample_uniques:
+        clock = monotonic()
+        comparison = compare_risks(data, N, seed=seed)
+        seconds["comparison"] = monotonic() - clock
     return Measurement(
         data=data,
         risk=risk,
         models=models,
         unstructured=unstructured,
+        comparison=comparison,
         population_size=N,
         policy=limits,
         truth=truth,

@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from bayes_sdc.diagnostics import Check
 from bayes_sdc.errors import InputError
+from bayes_sdc.microdata.comparison import RiskComparison
 from bayes_sdc.microdata.job import Measurement
 from bayes_sdc.microdata.keys import RULES
 from bayes_sdc.microdata.posterior import Estimate
@@ -31,6 +32,7 @@ SECTIONS = {  # id: title, names of its checks
     "keys": ("Frequencies of combinations", ("k-anonymity",)),
     "risk": ("Individual risk", ("record risk", "file risk")),
     "models": ("Totals of the file, with their uncertainty", ("models", "convergence")),
+    "comparison": ("All measures side by side", ()),
     "households": ("Households", ()),
     "run": ("How it was made", ()),
     "glossary": ("Glossary and limits", ()),
@@ -107,10 +109,14 @@ def render_microdata(
     return page.render(context, audience=audience, style=Markup(style)) + "\n"  # noqa: S704
 
 
-def _contents(result: Measurement, checks: list[Check]) -> list[dict[str, str]]:
+def _contents(
+    result: Measurement, checks: list[Check], *, without: str = ""
+) -> list[dict[str, str]]:
     entries = []
     for id_, (title, names) in SECTIONS.items():
         if id_ == "households" and result.risk.household is None:
+            continue
+        if id_ == without or (id_ == "comparison" and result.comparison is None):
             continue
         found = [check for check in checks if check.name in names]
         found.sort(key=lambda check: ORDER.index(check.verdict))
@@ -209,6 +215,7 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
         "truth": _truth(result),
         "unstructured": _unstructured(result),
         "cells": "" if result.unstructured is None else f"{result.unstructured.cells:,}",
+        "comparison": None if result.comparison is None else _comparison(result.comparison, result),
         "households": _households(result),
         "call": call,
         "stages": [[stage, f"{s:,.1f}"] for stage, s in result.seconds.items()],
@@ -269,6 +276,40 @@ def _unstructured(result: Measurement) -> list[list[str]]:
     ]
 
 
+def _comparison(found: RiskComparison, result: Measurement) -> dict[str, Any]:
+    """Expected numbers of every method, how their rankings agree, and where they do not."""
+    methods = found.methods
+    return {
+        "uniques": f"{found.uniques:,}",
+        "notes": found.notes,
+        "plot": plots.expected_by_method(
+            methods, None if result.truth is None else result.truth.tau1
+        ),
+        "methods": [
+            [
+                str(name),
+                str(row["assumption"]),
+                str(row["about"]),
+                f"{row['expected']:,.2f}",
+                _range(float(row["low"]), float(row["high"])),
+            ]
+            for name, row in methods.iterrows()
+        ],
+        "ranking_columns": ["method", *found.agreement.columns],
+        "rankings": [
+            [
+                str(name),
+                *("undefined" if pd.isna(value) else f"{value:.2f}" for value in row),
+            ]
+            for name, row in zip(found.agreement.index, found.agreement.to_numpy(), strict=True)
+        ],
+    }
+
+
+def _range(low: float, high: float) -> str:
+    return "none given" if pd.isna(low) or pd.isna(high) else f"{low:,.2f} to {high:,.2f}"
+
+
 def _households(result: Measurement) -> list[list[str]]:
     household = result.risk.household
     if household is None or result.data.household is None:
@@ -292,7 +333,7 @@ def _external(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
     household = risk.household
     return {
         **_shared(result),
-        "contents": _contents(result, checks),
+        "contents": _contents(result, checks, without="comparison"),
         "checks": checks,
         "created": call["created"],
         "input": {

@@ -13,6 +13,7 @@ import pandas as pd
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.columns import read_weights
+from bayes_sdc.microdata.comparison import RiskComparison
 from bayes_sdc.microdata.files import load_columns
 from bayes_sdc.microdata.job import Measurement, Policy, measure_microdata
 from bayes_sdc.microdata.keys import read_microdata
@@ -146,6 +147,8 @@ def write_microdata(
     tables = {"risk_by_record": result.risk.records(), "risk_by_combination": _combinations(result)}
     if key_sets is not None:
         tables["key_sets"] = key_sets.reset_index()
+    if result.comparison is not None:
+        tables |= _comparison(result.comparison)
     names = [f"{name}.csv" for name in tables] + ["report.html", "run.json"]
     report = run.release / "report.html"
     written = [*(run.confidential / name for name in names), report]
@@ -165,6 +168,22 @@ def write_microdata(
     write_json(run.confidential / "run.json", record, private=True)
     write_text(report, external)
     return report
+
+
+def _comparison(found: RiskComparison) -> dict[str, pd.DataFrame]:
+    """Tables of the comparison of all measures."""
+    records = found.records.rename_axis("record").reset_index()
+    records["record"] += 1  # as in risk_by_record.csv
+    disagreements = found.disagreements.reset_index()
+    disagreements.columns = pd.Index(
+        [": ".join(part for part in name if part) for name in disagreements.columns]
+    )
+    return {
+        "comparison_of_methods": found.methods.reset_index(),
+        "comparison_of_records": records,
+        "comparison_of_rankings": found.agreement.rename_axis("method").reset_index(),
+        "disagreements": disagreements,
+    }
 
 
 def _combinations(result: Measurement) -> pd.DataFrame:
@@ -231,5 +250,7 @@ def summary(result: Measurement) -> list[str]:
         lines.append(
             f"truth: {result.truth.expected:,.1f} re-identifications, tau1 {result.truth.tau1:,}"
         )
+    if result.comparison is not None:
+        lines += str(result.comparison).splitlines()
     lines.append("time: " + ", ".join(f"{stage} {s:.1f} s" for stage, s in result.seconds.items()))
     return lines

@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import (
     LogLocator,
     MaxNLocator,
+    NullFormatter,
     NullLocator,
     PercentFormatter,
     StrMethodFormatter,
@@ -258,6 +259,39 @@ def record_risks(risk: np.ndarray, bulk: float) -> Markup:
         axes.grid(visible=False, axis="x")
 
     return _svg("record-risks", "Records by individual risk", draw)
+
+
+def expected_by_method(methods: pd.DataFrame, truth: float | None) -> Markup:
+    """Expected numbers of the methods for the sample uniques of a file, grouped by what they mean.
+
+    Parameters
+    ----------
+    methods : DataFrame
+        From :func:`bayes_sdc.microdata.comparison.compare_risks`.
+    truth : float or None
+        Number of sample uniques that are population uniques, where it is known.
+    """
+    colours = dict(zip(methods["about"].unique(), (BLUE, ORANGE, INK), strict=False))
+    floor = 0.1  # a logarithmic axis has no 0
+
+    def draw(axes: Axes) -> None:
+        places = np.arange(len(methods))[::-1]
+        for about, colour in colours.items():
+            mine = (methods["about"] == about).to_numpy()
+            value = methods["expected"].to_numpy()[mine].clip(floor)
+            axes.plot(value, places[mine], "o", color=colour, label=about)
+            low, high = (methods[end].fillna(methods["expected"]) for end in ("low", "high"))
+            ends = low.to_numpy()[mine].clip(floor), high.to_numpy()[mine].clip(floor)
+            axes.hlines(places[mine], *ends, color=colour, linewidth=1.2)
+        if truth is not None:
+            axes.axvline(max(truth, floor), color=INK, linewidth=0.9, linestyle="--", label="truth")
+        axes.set(xscale="log", xlabel="expected number of sample uniques")
+        axes.set_yticks(places, list(methods.index))
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize="small")
+
+    return _svg("expected-by-method", "Expected number by method", draw)
 
 
 def _whole_numbers(axes: Axes) -> None:

@@ -139,6 +139,23 @@ def test_internal_report_shows_what_was_measured(internal: str, result: Measurem
     assert truth["tau1"] == "0.0"
 
 
+def test_internal_report_compares_all_measures(internal: str, result: Measurement) -> None:
+    """Else a reader cannot see why one method says ten times what another does."""
+    found = result.comparison
+    assert found is not None
+    table = Page(internal).tables["Expected number by method"]
+    for row, (name, method) in zip(table[1:], found.methods.iterrows(), strict=True):
+        assert row[0] == name
+        assert row[1] == method["assumption"]
+        assert row[3] == f"{method['expected']:,.2f}"
+
+
+def test_external_report_has_no_comparison(external: str) -> None:
+    """Its numbers speak of the sample uniques of one file."""
+    assert "side by side" not in external
+    assert "Lancaster" not in external
+
+
 def test_values_of_the_data_are_text_and_never_markup(internal: str) -> None:
     page = Page(internal)
     assert "script" not in page.tags
