@@ -184,3 +184,7 @@ def check_posterior(table: FlowTable, posterior: xr.DataTree) -> None:
                 f"the posterior was fitted to other groups or cells of this table ({name}); "
                 "read the table with the same columns as for the fit"
             )
+    if cells.covariates and not np.array_equal(fitted["x"], cells.x):
+        raise InputError(
+            "the posterior was fitted with other values of the covariates; fit this table first"
+        )

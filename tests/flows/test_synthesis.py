@@ -8,7 +8,14 @@ import xarray as xr
 from scipy import stats
 from scipy.special import gammaln
 
-from bayes_sdc import FlowTable, InputError, fit_flows, read_flows, synthesize
+from bayes_sdc import (
+    FlowTable,
+    InputError,
+    fit_flows,
+    read_flows,
+    synthesize,
+    with_covariates,
+)
 from bayes_sdc.flows.layout import layout
 from bayes_sdc.flows.synthesis import Rates, draw_counts, rates_by_draw, spread_draws
 from bayes_sdc.models.migration import TruncatedNegativeBinomial
@@ -294,3 +301,20 @@ def test_each_group_is_drawn_with_its_own_overdispersion():
         observed = np.append(observed[:5], observed[5:].sum())
         expected = np.append(expected[:5], expected[5:].sum())
         assert stats.chisquare(observed, expected).pvalue > 1e-3
+
+
+def test_posterior_with_other_covariates_is_refused(table):
+    # else log rates are made of one table's coefficients and another one's distances
+    rng = np.random.default_rng(1)
+    near, far = (
+        with_covariates(
+            table, pd.DataFrame({"distance": rng.normal(size=table.n_small)}, table.cells.index)
+        )
+        for _ in range(2)
+    )
+    posterior = fit_flows(near, draws=10, tune=10, chains=2, seed=1)
+    assert len(synthesize(near, posterior, seed=1)) == near.n_read
+    with pytest.raises(InputError, match="other values of the covariates"):
+        synthesize(far, posterior, seed=1)
+    with pytest.raises(InputError, match="other groups or cells"):
+        synthesize(table, posterior, seed=1)
