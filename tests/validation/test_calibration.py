@@ -195,9 +195,9 @@ def calibration_pooled(family: str, *, replicates: int = 200) -> dict[str, float
     return {name: p_value(np.array(values)) for name, values in ranks.items()}
 
 
-def check(p_values: dict[str, float]) -> None:
-    # Bonferroni: one false alarm in a hundred runs of a case
-    assert min(p_values.values()) > 0.01 / len(p_values), p_values
+def worst_corrected(p_values: dict[str, float]) -> float:
+    """Smallest p-value after Bonferroni's correction."""
+    return min(p_values.values()) * len(p_values)
 
 
 @pytest.mark.slow
@@ -205,18 +205,18 @@ def check(p_values: dict[str, float]) -> None:
 @pytest.mark.parametrize("prior", ["weak", "paper"])
 def test_engine_is_calibrated(family: str, prior: str) -> None:
     """A biased sampler, or a likelihood that differs from the draws, tilts the ranks."""
-    check(calibration(engine, family, prior))
+    assert worst_corrected(calibration(engine, family, prior)) > 0.01
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["poisson", "negative-binomial"])
 def test_engine_is_calibrated_with_pooling(family: str) -> None:
-    check(calibration_pooled(family))
+    assert worst_corrected(calibration_pooled(family)) > 0.01
 
 
 @pytest.mark.slow
 def test_reference_sampler_is_calibrated() -> None:
-    check(calibration(gibbs, "poisson", "weak", thin=40))
+    assert worst_corrected(calibration(gibbs, "poisson", "weak", thin=40)) > 0.01
 
 
 @pytest.mark.slow
