@@ -39,7 +39,9 @@ Priors (:data:`PRIORS`):
 ``paper``
     :math:`\phi \sim Gamma(0.01, rate\ 0.01)`, :math:`\sigma_\mu = 5`, to the letter. With one
     origin or one destination the deviations are then Student t with 0.02 degrees of freedom and no
-    sampler explores them: such groups are flagged by the diagnostics.
+    sampler explores them: such groups are flagged by the diagnostics. With the negative binomial it
+    is worse: the truncated likelihood does not vanish for an infinite rate, and this prior gives
+    infinite scales so much mass that the posterior runs away in groups of any size.
 ``weak``
     :math:`\phi^{-1/2}, cv \sim HalfNormal(1)`, :math:`\sigma_\mu = 1.5`: usable at every size.
 ``pooled``

@@ -190,10 +190,11 @@ def cell_terms(
     else:
         # s = lambda / (1 + kappa lambda), shrink = its elasticity by lambda
         kappa = math.exp(2.0 * log_cv)
-        odds = math.exp(min(log_rate + 2.0 * log_cv, 700.0))
+        excess = log_rate + 2.0 * log_cv
+        odds = math.exp(min(excess, 700.0))
         shrink = 1.0 / (1.0 + odds)
         s = odds * shrink / kappa
-        log_s = log_rate + math.log(shrink)
+        log_s = log_rate + math.log(shrink) if excess < 700.0 else -2.0 * log_cv
     count = int(y)
     rest, y1, y2, h1, h2, yh, k = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     term = 1.0
@@ -239,13 +240,12 @@ def cell_terms(
         return log_p, slope, information, 0.0, 0.0, 0.0
     # by kappa the log-probability changes like h_y - s y, and d kappa = 2 kappa d log cv
     h_variance, covariance = h2 * per_z - h_mean * h_mean, yh * per_z - mean * h_mean
-    slope_cv = 2.0 * kappa * (h_residual - s * residual)
-    information_cv = h_variance - 2.0 * s * covariance + s * s * variance
-    information_both = 2.0 * kappa * shrink * (covariance - s * variance)
-    return (
-        log_p, slope, information,
-        slope_cv, max(4.0 * kappa * kappa * information_cv, 0.0), information_both,
-    )  # fmt: skip
+    share = kappa * s  # from 0 to 1
+    slope_cv = 2.0 * (kappa * h_residual - share * residual)
+    information_cv = kappa * (kappa * h_variance - 2.0 * share * covariance)
+    information_cv += share * share * variance
+    information_both = 2.0 * shrink * (kappa * covariance - share * variance)
+    return log_p, slope, information, slope_cv, max(4.0 * information_cv, 0.0), information_both
 
 
 @numba.njit(cache=True, nogil=True)

@@ -19,7 +19,7 @@ NEAREST = 1.0  # km; areas whose centroids coincide are taken to be as far apart
 
 
 def with_covariates(table: FlowTable, covariates: pd.DataFrame) -> FlowTable:
-    """Add covariates of the small cells to a table.
+    """Give a table covariates of its small cells, instead of those it may have.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ def with_covariates(table: FlowTable, covariates: pd.DataFrame) -> FlowTable:
     Raises
     ------
     InputError
-        If a cell has no row or more than one, or a value is missing, infinite or no number, or a
-        covariate is the same for every cell.
+        If a cell has no row or more than one, two covariates have one name, a value is missing,
+        infinite or no number, or a covariate is the same for every cell.
 
     Examples
     --------
@@ -53,6 +53,10 @@ def with_covariates(table: FlowTable, covariates: pd.DataFrame) -> FlowTable:
     if covariates.index.has_duplicates:
         label = covariates.index[covariates.index.duplicated()][0]
         raise InputError(f"covariates: cell {label!r} has more than one row; give one for each")
+    names = covariates.columns.map(str)
+    if names.has_duplicates:
+        twice = names[names.duplicated()][0]
+        raise InputError(f"covariates: two columns are called {twice!r}; rename one")
     missing = table.cells.index.difference(covariates.index)
     if len(missing):
         raise InputError(
@@ -71,7 +75,10 @@ def with_covariates(table: FlowTable, covariates: pd.DataFrame) -> FlowTable:
                 f"covariate {name!r} is missing or infinite in {len(bad)} small cells, first "
                 f"{list(table.cells.index[bad[:5]])}; give a finite value or leave it out"
             )
-        spread = values.std()
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = values.std()
+        if not np.isfinite(spread):
+            raise InputError(f"covariate {name!r} is too large to standardise; take its logarithm")
         if not spread > 1e-12 * max(np.abs(values).max(), 1e-300):
             raise InputError(f"covariate {name!r} is the same for every small cell; leave it out")
         columns[str(name)] = (values - values.mean()) / spread
@@ -161,12 +168,15 @@ def gravity_covariates(
         )
         columns["log_distance"] = np.log(np.maximum(_great_circle(*here, *there), NEAREST))
     if state is not None:
-        columns["same_state"] = (
-            _column(areas, origin, state).astype(str)
-            == _column(areas, destination, state).astype(str)
-        ).astype(float)
+        here, there = (_texts(areas, codes, state) for codes in (origin, destination))
+        columns["same_state"] = np.asarray(here == there, dtype=np.float64)
     if neighbours is not None:
         pairs = neighbours.iloc[:, :2].astype(str).to_numpy()
+        if not set(pairs.ravel()) & (set(origin) | set(destination)):
+            raise InputError(
+                f"neighbours: no code occurs among the small cells, first {pairs[0].tolist()}; "
+                "write codes as the table does"
+            )
         touching = {tuple(pair) for pair in pairs} | {tuple(pair[::-1]) for pair in pairs}
         cells = zip(origin, destination, strict=True)
         columns["contiguous"] = np.array([float(pair in touching) for pair in cells])
@@ -207,6 +217,8 @@ def read_areas(source: Any, *, area: str) -> pd.DataFrame:
         raise InputError(
             f"{loaded.source}: no column {area!r}; there are {list(loaded.frame.columns)}"
         )
+    if list(loaded.frame.columns).count(area) > 1:
+        raise InputError(f"{loaded.source}: column {area!r} occurs twice; rename one")
     frame = loaded.frame.set_index(area)
     frame.index = frame.index.astype(str)
     if frame.index.has_duplicates:
@@ -240,6 +252,8 @@ def _column(areas: pd.DataFrame | None, codes: np.ndarray, name: str) -> np.ndar
     if areas is None or name not in areas.columns:
         have = [] if areas is None else list(areas.columns)
         raise InputError(f"areas: no column {name!r}; there are {have}")
+    if list(areas.columns).count(name) > 1:
+        raise InputError(f"areas: column {name!r} occurs twice; rename one")
     if areas.index.has_duplicates:
         code = areas.index[areas.index.duplicated()][0]
         raise InputError(f"areas: {code!r} has more than one row; keep one")
@@ -251,6 +265,16 @@ def _column(areas: pd.DataFrame | None, codes: np.ndarray, name: str) -> np.ndar
         )
     values: np.ndarray = areas[name].set_axis(areas.index.astype(str)).loc[codes].to_numpy()
     return values
+
+
+def _texts(areas: pd.DataFrame | None, codes: np.ndarray, name: str) -> np.ndarray:
+    values = pd.Series(_column(areas, codes, name))
+    texts = values.astype(str).str.strip()
+    lacking = (values.isna() | (texts == "")).to_numpy()
+    if lacking.any():
+        some = sorted({str(code) for code in codes[lacking]})
+        raise InputError(f"areas: {name!r} is missing for {some[:5]}; complete it")
+    return texts.to_numpy()
 
 
 def _numbers(areas: pd.DataFrame | None, codes: np.ndarray, name: str) -> np.ndarray:
@@ -286,6 +310,11 @@ def _classes(table: FlowTable, earlier: FlowTable) -> dict[str, np.ndarray]:
     # sums: with years as groups a pair may have several rows
     counts = frame[earlier.count].groupby(list(codes)).sum()
     cells = pd.MultiIndex.from_arrays([table.cells["origin"], table.cells["destination"]])
+    if not counts.index.isin(cells).any():
+        raise InputError(
+            f"earlier: {earlier.source} has none of the pairs of the small cells; codes and "
+            "columns must be those of the table"
+        )
     then = counts.reindex(cells).fillna(0.0).to_numpy(float)
     return {
         "earlier_small": ((then >= table.low) & (then <= table.high)).astype(float),

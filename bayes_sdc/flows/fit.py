@@ -53,7 +53,7 @@ def fit_flows(
         The table with its small cells.
     family : {"default", "negative-binomial", "poisson"}
         Distribution of the counts given the effects; see :mod:`bayes_sdc.models.migration`. The
-        default is the negative binomial; the Poisson is the paper's.
+        default is the negative binomial, and the paper's Poisson with ``prior="paper"``.
     prior : {"default", "pooled", "weak", "paper"}
         Hyperprior; see :data:`bayes_sdc.models.migration.PRIORS`. With the default, the pooled one,
         the groups share a national distribution; with the others each group stands alone.
@@ -113,6 +113,8 @@ def fit_flows(
     for name, value in {"draws": draws, "tune": tune, "chains": chains}.items():
         if value < 1:
             raise InputError(f"{name} must be at least 1; it is {value}")
+    if prior == "paper" and family == "default":
+        family = "poisson"  # the paper's model; see the note on the other one there
     try:
         family = migration.resolve_family(family)
         settings = migration.resolve_prior(prior)

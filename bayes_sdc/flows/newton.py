@@ -46,6 +46,7 @@ TARGET_ACCEPTANCE = 0.7  # of the joint moves; a full Newton step is their upper
 SMALLEST_STEP = 0.01
 JOINT_MOVES = 3  # a sweep; level, scales and overdispersion are what mixes last (measured)
 TINY = 1e-150  # a scale that is 0 for every purpose, whose logarithm and square are numbers
+LARGEST = 300.0  # of the log of a scale under the gamma prior: beyond it squares are no numbers
 SD_STEPS = 3  # random-walk steps of a scale given its effects: they cost nothing beside the counts
 
 
@@ -119,7 +120,7 @@ def move_scale(
     kind, one, two = priors.kind[column], priors.first[column], priors.second[column]
     if kind == GAMMA:
         draw = math.log(rng.standard_gamma(one + n / 2.0)) - math.log(two + squares / 2.0)
-        state.theta[g, column] = -0.5 * draw
+        state.theta[g, column] = min(-0.5 * draw, LARGEST)
         return
     now = state.theta[g, column]
     height = -n * now - 0.5 * squares * math.exp(-2.0 * now) + log_prior(now, kind, one, two)
@@ -283,6 +284,8 @@ def complete(
             metric[:, k] /= u[k]
             one, two = 0.0, one
         if kind == GAMMA:
+            if u[k] > LARGEST:
+                return -np.inf
             falling = two * math.exp(-2.0 * u[k])
             height -= 2.0 * one * u[k] + falling
             slope[k] += 2.0 * (falling - one)

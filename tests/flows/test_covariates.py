@@ -123,3 +123,27 @@ def test_files_keep_codes_as_text(tmp_path) -> None:
         read_areas(path, area="area")
     path.write_text("i,j\n01001,01003\n")
     assert read_neighbours(path).iloc[0].tolist() == ["01001", "01003"]
+
+
+def test_codes_that_match_nothing_are_refused(table: FlowTable, areas: pd.DataFrame) -> None:
+    """Else what was asked for is left out in silence, say because zeros were lost."""
+    with pytest.raises(InputError, match="neighbours: no code occurs among the small cells"):
+        gravity_covariates(table, neighbours=pd.DataFrame({"i": ["0a"], "j": ["0x"]}))
+    other = pd.DataFrame({"from": ["0a"], "to": ["0x"], "n": [3]})
+    with pytest.raises(InputError, match="earlier: DataFrame has none of the pairs"):
+        gravity_covariates(table, earlier=read_flows(other, **COLUMNS))
+    for blank in ("", None):
+        with pytest.raises(InputError, match=r"'state' is missing for \['b'\]"):
+            gravity_covariates(table, areas.assign(state=["s", blank, "s", "u"]), state="state")
+
+
+def test_repeated_names_are_refused(table: FlowTable, areas: pd.DataFrame) -> None:
+    twice = pd.concat([areas["people"], areas["people"]], axis=1)
+    with pytest.raises(InputError, match="column 'people' occurs twice"):
+        gravity_covariates(table, twice, population="people")
+    both = pd.DataFrame([[1.0, 2.0], [2.0, 3.0], [3.0, 1.0]], table.cells.index, ["z", "z"])
+    with pytest.raises(InputError, match="two columns are called 'z'"):
+        with_covariates(table, both)
+    huge = pd.DataFrame({"z": [1e308, -1e308, 1e308]}, table.cells.index)
+    with pytest.raises(InputError, match="'z' is too large to standardise"):
+        with_covariates(table, huge)

@@ -99,8 +99,8 @@ def geweke_p_values(
     for _ in range(sweeps):
         cells = cells._replace(y=draw_counts(rng, cells, theta, b, g))
         data = engine.prepare(cells)
-        if broken:  # destination effects that look at the cells of origins
-            data = data._replace(by_destination=data.by_origin)
+        if broken:  # destination effects that look at the cells of another group
+            data = data._replace(by_destination=data.by_destination[::-1].copy())
         if state is None:
             state = engine.init(rng, data, "poisson" if "cv_scale" not in prior else "nb")
             state.theta[:], state.b[:], state.g[:] = theta, b, g
@@ -175,6 +175,20 @@ def test_cell_terms_are_the_derivatives_and_their_variance(log_rate: float, log_
     np.testing.assert_allclose(terms[:, 3], by_cv, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(terms[:, 4], pmf @ by_cv**2, rtol=1e-5, atol=1e-8)
     np.testing.assert_allclose(terms[:, 5], pmf @ (by_cv * by_rate), rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("log_cv", [-2.0, -0.5, 0.5, 2.0])
+def test_infinite_rate_has_the_probability_of_the_limit(log_cv: float) -> None:
+    """Else a far-off rate is ever more probable, and a chain that gets there never returns."""
+    ladder = np.zeros((4, UPPER + 1))
+    counts.fill_ladder(log_cv, ladder)
+    y, r = np.arange(UPPER + 1.0), np.exp(-2.0 * log_cv)
+    limit = gammaln(y + r) - gammaln(y + 1)
+    limit -= logsumexp(limit)
+    for log_rate in (100.0, 650.0, 705.0, 1e4, 1e300):
+        terms = np.array([counts.cell_terms(k, log_rate, log_cv, ladder) for k in range(UPPER + 1)])
+        np.testing.assert_allclose(terms[:, 0], limit, rtol=1e-9, atol=1e-9)
+        assert np.isfinite(terms).all()
 
 
 def test_carried_terms_never_go_stale() -> None:
