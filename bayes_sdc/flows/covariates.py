@@ -168,8 +168,8 @@ def gravity_covariates(
         )
         columns["log_distance"] = np.log(np.maximum(_great_circle(*here, *there), NEAREST))
     if state is not None:
-        here, there = (_texts(areas, codes, state) for codes in (origin, destination))
-        columns["same_state"] = np.asarray(here == there, dtype=np.float64)
+        states = [_texts(areas, codes, state) for codes in (origin, destination)]
+        columns["same_state"] = np.asarray(states[0] == states[1], dtype=np.float64)
     if neighbours is not None:
         pairs = neighbours.iloc[:, :2].astype(str).to_numpy()
         if not set(pairs.ravel()) & (set(origin) | set(destination)):
