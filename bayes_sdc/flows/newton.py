@@ -44,6 +44,7 @@ from bayes_sdc.flows.hyperpriors import (
 
 TARGET_ACCEPTANCE = 0.7  # of the joint moves; a full Newton step is their upper limit
 SMALLEST_STEP = 0.01
+RIDGE = 1e-8
 JOINT_MOVES = 3  # a sweep; level, scales and overdispersion are what mixes last (measured)
 TINY = 1e-150  # a scale that is 0 for every purpose, whose logarithm and square are numbers
 LARGEST = 300.0  # of the log of a scale under the gamma prior: beyond it squares are no numbers
@@ -306,10 +307,11 @@ def newton_step(
     With size 1 it is a Newton step with the inverse metric as variance. Below 1 both step and
     variance shrink such that a normal posterior is still met exactly, with smaller moves.
     """
-    root = np.linalg.cholesky(metric)
+    root = root_of(metric)
     noise = rng.standard_normal(len(slope))
     pull = 1.0 - math.sqrt(1.0 - size**2)
-    move = pull * np.linalg.solve(metric, slope) + size * np.linalg.solve(root.T, noise)
+    newton = np.linalg.solve(root.T, np.linalg.solve(root, slope))
+    move = pull * newton + size * np.linalg.solve(root.T, noise)
     return move, np.log(np.diag(root)).sum() - 0.5 * (noise**2).sum()
 
 
@@ -318,11 +320,27 @@ def log_newton_step(move: np.ndarray, slope: np.ndarray, metric: np.ndarray, siz
     """Log-density of a move of :func:`newton_step`; minus infinity where that is not defined."""
     if not (np.isfinite(metric).all() and np.isfinite(slope).all()):
         return -np.inf
+    root = root_of(metric)
     pull = 1.0 - math.sqrt(1.0 - size**2)
-    noise = move - pull * np.linalg.solve(metric, slope)
-    log_q: float = np.log(np.diag(np.linalg.cholesky(metric))).sum()
-    log_q -= 0.5 * noise @ metric @ noise / size**2
+    newton = np.linalg.solve(root.T, np.linalg.solve(root, slope))
+    noise = root.T @ (move - pull * newton) / size
+    log_q: float = np.log(np.diag(root)).sum()
+    log_q -= 0.5 * (noise**2).sum()
     return log_q
+
+
+@compiled
+def root_of(metric: np.ndarray) -> np.ndarray:
+    """Cholesky factor, with a diagonal that is larger by a hair: rounding must not make it fail.
+
+    Where one parameter carries nearly all information, the others' share is lost in its digits.
+    Any metric gives a valid proposal as long as it is the same one there and back.
+    """
+    raised = metric.copy()
+    for k in range(len(metric)):
+        raised[k, k] *= 1.0 + RIDGE
+    root: np.ndarray = np.linalg.cholesky(raised)
+    return root
 
 
 @compiled
