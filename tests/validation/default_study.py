@@ -209,6 +209,15 @@ def totals_error(table: FlowTable, release: pd.DataFrame) -> float:
     return float(sum(errors) / (2 * true[table.count].sum()))
 
 
+def models(table: str) -> list[tuple[str, str, str]]:
+    """Family, prior and covariates; the paper's prior is out of the race without covariates."""
+    variants = ["none", "gravity"] if table.startswith("us-") else ["none"]
+    every = itertools.product(
+        ["negative-binomial", "poisson"], ["pooled", "weak", "paper"], variants
+    )
+    return [model for model in every if model[1:] != ("paper", "gravity")]
+
+
 def markdown(results: pd.DataFrame) -> str:
     """The tables of the study, best log score of each table in bold."""
     lines = [
@@ -241,6 +250,10 @@ def markdown(results: pd.DataFrame) -> str:
                 f"{row.r_all:.2%} | {row.true_probability:.4f} | {row.groups_pass:.1%} | "
                 f"{row.seconds:.0f} |"
             )
+        run = set(zip(part["family"], part["prior"], part["covariates"], strict=True))
+        missing = [" / ".join(model) for model in models(str(name)) if model not in run]
+        if missing:
+            lines += ["", f"Not run: {'; '.join(missing)}."]
     return "\n".join(lines) + "\n"
 
 
@@ -257,12 +270,7 @@ def main() -> None:
         variants = {"none": plain}
         if name.startswith("us-"):
             variants["gravity"] = add_covariates(arguments.data, plain)
-        models = itertools.product(
-            ["negative-binomial", "poisson"], ["pooled", "weak", "paper"], variants
-        )
-        for family, prior, covariates in models:
-            if prior == "paper" and covariates != "none":
-                continue  # it is out of the race already
+        for family, prior, covariates in models(name):
             key = {"table": name, "family": family, "prior": prior, "covariates": covariates}
             if len(results) and (results[list(key)] == pd.Series(key)).all(axis=1).any():
                 continue
