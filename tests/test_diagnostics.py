@@ -202,7 +202,9 @@ def test_more_effects_than_one_batch_keep_their_groups():
 def test_posterior_of_the_gibbs_sampler_can_be_judged():
     # its statistics have no divergences and no draw dimension
     table = simulated(areas=5)[0]
-    posterior = fit_flows(table, sampler="gibbs", draws=30, tune=20, chains=4, seed=1)
+    posterior = fit_flows(
+        table, family="poisson", prior="weak", draws=30, tune=20, chains=4, seed=1
+    )
     groups = group_diagnostics(posterior)
     assert groups.index.tolist() == ["all"]
     assert groups.loc["all", "cells"] == 20

@@ -270,15 +270,16 @@ def test_padding_adds_nothing_but_standard_normals() -> None:
     rng = np.random.default_rng(4)
     y = np.array([0, 3, 8, 1])
     origin, destination = np.array([0, 0, 1, 2]), np.array([0, 1, 1, 0])
+    model = {"upper": 8, "family": "poisson", "prior": "weak"}
     plain = migration.build(
-        y, origin, destination, upper=8, origins=["a", "b", "c"], destinations=["x", "y"]
+        y, origin, destination, origins=["a", "b", "c"], destinations=["x", "y"], **model
     )
     idle = np.zeros(3, np.int64)
     padded = migration.build(
         np.concatenate([y, idle]),
         np.concatenate([origin, idle]),
         np.concatenate([destination, idle]),
-        upper=8,
+        **model,
         origins=[str(i) for i in range(5)],
         destinations=[str(j) for j in range(4)],
         offset=np.concatenate([np.zeros(4), np.full(3, nuts.EMPTY)]),

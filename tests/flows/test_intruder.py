@@ -36,7 +36,9 @@ def flows() -> pd.DataFrame:
 
 
 def fit(table: FlowTable, draws: int = 200) -> xr.DataTree:
-    return fit_flows(table, sampler="gibbs", draws=draws, tune=100, chains=2, seed=1, cores=2)
+    return fit_flows(
+        table, family="poisson", prior="weak", draws=draws, tune=100, chains=2, seed=1, cores=2
+    )
 
 
 def with_known_rates(posterior: xr.DataTree, log_rate: float) -> xr.DataTree:

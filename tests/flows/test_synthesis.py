@@ -38,7 +38,9 @@ def read(frame: pd.DataFrame, **changed) -> FlowTable:
 
 
 def fit(table: FlowTable, draws: int = 20) -> xr.DataTree:
-    return fit_flows(table, sampler="gibbs", draws=draws, tune=20, chains=2, seed=1, cores=2)
+    return fit_flows(
+        table, family="poisson", prior="weak", draws=draws, tune=20, chains=2, seed=1, cores=2
+    )
 
 
 def with_effects(posterior: xr.DataTree, **effects: float) -> xr.DataTree:

@@ -205,6 +205,7 @@ def model_with(prior, **changed) -> pm.Model:
         origins=["o1", "o2"],
         destinations=["d1", "d2", "d3"],
         prior=prior,
+        family="poisson",
         **changed,
     )
 
