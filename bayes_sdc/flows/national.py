@@ -117,6 +117,8 @@ def move_nation(
             one_metric,
         )  # fmt: skip
         gather(columns, theta[g] - new_mean, one_slope, one_metric, slope, metric)
+    if not np.isfinite(height):  # out of range: its metric is not complete
+        return False
     log_ratio += height + log_newton_step(-move, slope, metric, state.step_size[groups])
     if not -rng.standard_exponential() < log_ratio:
         return False

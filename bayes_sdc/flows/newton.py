@@ -378,6 +378,8 @@ def move_jointly(
     propose_cells(g, theta, b_scale, g_scale, data, state, scratch_ladder, scratch_rate, scratch)
     height = joint_information(g, columns, data, state, scratch, b_scale, g_scale, slope, metric)
     height += complete(u, columns, priors, slope, metric)
+    if not np.isfinite(height):  # out of range: its metric is not complete
+        return False
     log_ratio += height + log_newton_step(-move, slope, metric, state.step_size[g])
     if not -rng.standard_exponential() < log_ratio:
         return False
