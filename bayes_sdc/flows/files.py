@@ -9,11 +9,10 @@ import gzip
 import hashlib
 import io
 import os
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
@@ -23,8 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bayes_sdc.errors import InputError
-
-SEPARATORS = (",", ";", "\t", "|")
+from bayes_sdc.files import csv_notes, decode, find_separator, from_arrow, read_bytes, unpack
 
 
 @dataclass(frozen=True)
@@ -77,39 +75,23 @@ def load(source: Any, wanted: Sequence[str]) -> Loaded:
         kind = type(source).__name__
         raise InputError(f"expected a path or a data frame, got {kind}") from error
     eager = native.collect() if isinstance(native, nw.LazyFrame) else native
-    return Loaded(_from_arrow(eager.to_arrow()), "DataFrame", Dialect())
+    return Loaded(from_arrow(eager.to_arrow()), "DataFrame", Dialect())
 
 
 def _load_file(path: Path, wanted: Sequence[str]) -> Loaded:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    data = read_bytes(path)
     sha256 = hashlib.sha256(data).hexdigest()
-    gzipped = data.startswith(b"\x1f\x8b")
-    if gzipped:
-        try:
-            data = gzip.decompress(data)
-        except (EOFError, OSError, zlib.error) as error:
-            raise InputError(f"{path.name}: damaged gzip file ({error})") from error
+    data, gzipped = unpack(data, path.name)
     if data.startswith(b"PAR1"):
         dialect = Dialect(format="parquet", gzipped=gzipped)
         return Loaded(_read_parquet(data, path.name), path.name, dialect, sha256)
-    if data.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
-        raise InputError(f"{path.name}: a zip archive or Excel workbook; save it as CSV or Parquet")
     frame, lines, dialect, notes = _read_csv(data, path.name, gzipped, wanted)
     return Loaded(frame, path.name, dialect, sha256, lines, notes)
 
 
-def _from_arrow(table: pa.Table) -> pd.DataFrame:
-    # Arrow types are kept: integers with gaps stay integers, and a stored index stays a column.
-    frame = table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
-    return cast(pd.DataFrame, frame)
-
-
 def _read_parquet(data: bytes, name: str) -> pd.DataFrame:
     try:
-        return _from_arrow(pq.read_table(pa.BufferReader(data)))
+        return from_arrow(pq.read_table(pa.BufferReader(data)))
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{name}: damaged Parquet file ({error})") from error
 
@@ -117,10 +99,10 @@ def _read_parquet(data: bytes, name: str) -> pd.DataFrame:
 def _read_csv(
     data: bytes, name: str, gzipped: bool, wanted: Sequence[str]
 ) -> tuple[pd.DataFrame, npt.NDArray[np.int64], Dialect, tuple[str, ...]]:
-    text, encoding = _decode(data)
+    text, encoding = decode(data)
     if not text.strip():
         raise InputError(f"{name}: the file is empty")
-    separator = _find_separator(text, wanted)
+    separator = find_separator(text, wanted)
     try:
         header, rows, lines, blank = _parse(text, separator)
     except csv.Error as error:
@@ -135,40 +117,8 @@ def _read_csv(
     first_end = text.find("\n")
     windows = first_end > 0 and text[first_end - 1] == "\r"
     dialect = Dialect("csv", separator, encoding, "\r\n" if windows else "\n", gzipped)
-    seen = []
-    if encoding == "utf-8-sig":
-        seen.append("encoding: UTF-8 with a byte-order mark")
-    elif encoding != "utf-8":
-        seen.append(f"encoding: read as {encoding}, because the bytes are not UTF-8")
-    if separator != ",":
-        seen.append(f"separator: {separator!r}")
-    if blank:
-        seen.append(f"{blank:,} blank lines skipped")
-    return frame, np.asarray(lines, dtype=np.int64), dialect, tuple(seen)
-
-
-def _decode(data: bytes) -> tuple[str, str]:
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        encoding = "utf-16"
-    else:
-        encoding = "utf-8-sig" if data.startswith(b"\xef\xbb\xbf") else "utf-8"
-    try:
-        return data.decode(encoding), encoding
-    except UnicodeDecodeError:
-        return data.decode("latin-1"), "latin-1"  # which decodes every byte; it is noted
-
-
-def _find_separator(text: str, wanted: Sequence[str]) -> str:
-    """Return the separator that yields most of the named columns; ties go to most columns."""
-
-    def yield_of(separator: str) -> tuple[int, int]:
-        try:
-            header = next(csv.reader(io.StringIO(text, newline=""), delimiter=separator), [])
-        except csv.Error:
-            return 0, 0
-        return sum(name in header for name in wanted), len(header)
-
-    return max(SEPARATORS, key=yield_of)
+    notes = csv_notes(encoding, separator, blank)
+    return frame, np.asarray(lines, dtype=np.int64), dialect, notes
 
 
 def _parse(text: str, separator: str) -> tuple[list[str], list[list[str]], list[int], int]:

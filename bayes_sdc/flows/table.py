@@ -6,7 +6,6 @@ A table has one row for each pair of areas. Rows fall in four classes: *safe* (c
 nothing is corrected in silence, and nothing is dropped.
 """
 
-import difflib
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
@@ -19,6 +18,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.files import find_columns
 from bayes_sdc.flows.checking import (
     Codes,
     Problem,
@@ -267,19 +267,7 @@ def _check_columns(loaded: Loaded, wanted: tuple[str, ...]) -> None:
                 f"column {name!r} is named twice: origin, destination, count and groups "
                 "must be different columns"
             )
-        found = available.count(name)
-        if found > 1:
-            raise InputError(f"{loaded.source}: {found} columns are called {name!r}; rename one")
-        if not found:
-            raise InputError(_missing_column(loaded.source, name, list(map(str, available))))
-
-
-def _missing_column(source: str, name: str, available: list[str]) -> str:
-    folded = {column.strip().casefold(): column for column in reversed(available)}
-    near = difflib.get_close_matches(name.strip().casefold(), folded, n=1)
-    hint = f"; did you mean {folded[near[0]]!r}?" if near else "."
-    listed = ", ".join(map(repr, available[:40])) + (", ..." if len(available) > 40 else "")
-    return f"{source}: no column {name!r}{hint} The columns are {listed}"
+        find_columns(loaded.source, available, (name,))
 
 
 def _group_places(by: Sequence[Codes], n: int) -> tuple[npt.NDArray[np.intp], list[str]]:

@@ -5,16 +5,13 @@ ragged lines; Stata, SPSS and SAS go through pyreadstat, an optional extra.
 """
 
 import csv
-import difflib
-import gzip
 import hashlib
 import io
 import os
-import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import narwhals as nw
 import pandas as pd
@@ -23,7 +20,15 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.files import SEPARATORS
+from bayes_sdc.files import (
+    csv_notes,
+    decode,
+    find_columns,
+    find_separator,
+    from_arrow,
+    read_bytes,
+    unpack,
+)
 
 STATISTICAL = {
     ".dta": "read_dta",
@@ -80,66 +85,26 @@ def load_columns(source: Any, wanted: Sequence[str]) -> Columns:
     find_columns("DataFrame", names, wanted)
     chosen = native.select(*wanted)
     eager = chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen
-    return Columns(_from_arrow(eager.to_arrow()), "DataFrame")
-
-
-def find_columns(source: str, available: Sequence[Any], wanted: Sequence[str]) -> list[int]:
-    """Return the places of the named columns.
-
-    Raises
-    ------
-    InputError
-        If a column is missing, or two have its name.
-    """
-    for name in wanted:
-        found = sum(column == name for column in available)
-        if found > 1:
-            raise InputError(f"{source}: {found} columns are called {name!r}; rename one")
-        if not found:
-            folded = {str(c).strip().casefold(): str(c) for c in reversed(available)}
-            near = difflib.get_close_matches(name.strip().casefold(), folded, n=1)
-            hint = f"; did you mean {folded[near[0]]!r}?" if near else "."
-            listed = ", ".join(repr(str(c)) for c in available[:40])
-            more = ", ..." if len(available) > 40 else ""
-            raise InputError(f"{source}: no column {name!r}{hint} The columns are {listed}{more}")
-    return [list(available).index(name) for name in wanted]
+    return Columns(from_arrow(eager.to_arrow()), "DataFrame")
 
 
 def _load_file(path: Path, wanted: Sequence[str]) -> Columns:
     if path.suffix.lower() in STATISTICAL:
         return _read_statistical(path, wanted)
-    data = _bytes(path)
+    data = read_bytes(path)
     sha256 = hashlib.sha256(data).hexdigest()
-    if data.startswith(b"\x1f\x8b"):
-        try:
-            data = gzip.decompress(data)
-        except (EOFError, OSError, zlib.error) as error:
-            raise InputError(f"{path.name}: damaged gzip file ({error})") from error
+    data, _ = unpack(data, path.name)
     if data.startswith(b"PAR1"):
         return Columns(_read_parquet(data, path.name, wanted), path.name, sha256)
-    if data.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
-        raise InputError(f"{path.name}: a zip archive or Excel workbook; save it as CSV or Parquet")
     frame, notes = _read_csv(data, path.name, wanted)
     return Columns(frame, path.name, sha256, notes=notes)
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-
-
-def _from_arrow(table: pa.Table) -> pd.DataFrame:
-    # Arrow types are kept, so that integers with gaps stay integers
-    return cast(pd.DataFrame, table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True))
 
 
 def _read_parquet(data: bytes, name: str, wanted: Sequence[str]) -> pd.DataFrame:
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
         find_columns(name, file.schema_arrow.names, wanted)
-        return _from_arrow(file.read(columns=list(wanted)).select(list(wanted)))
+        return from_arrow(file.read(columns=list(wanted)).select(list(wanted)))
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{name}: damaged Parquet file ({error})") from error
 
@@ -147,10 +112,10 @@ def _read_parquet(data: bytes, name: str, wanted: Sequence[str]) -> pd.DataFrame
 def _read_csv(
     data: bytes, name: str, wanted: Sequence[str]
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    text, encoding = _decode(data)
+    text, encoding = decode(data)
     if not text.strip():
         raise InputError(f"{name}: the file is empty")
-    separator = _find_separator(text, wanted)
+    separator = find_separator(text, wanted)
     stream = io.StringIO(text, newline="")
     reader = csv.reader(stream, delimiter=separator, strict=True)
     try:
@@ -197,40 +162,8 @@ def _read_csv(
             f"(the first has {ragged[0]}). Put text that contains the separator {separator!r} in "
             "quotation marks, and remove footers"
         )
-    notes = []
-    if encoding == "utf-8-sig":
-        notes.append("encoding: UTF-8 with a byte-order mark")
-    elif encoding != "utf-8":
-        notes.append(f"encoding: read as {encoding}, because the bytes are not UTF-8")
-    if separator != ",":
-        notes.append(f"separator: {separator!r}")
-    if blank and table.num_rows:
-        notes.append(f"{blank:,} blank lines skipped")
-    return _from_arrow(table.rename_columns(list(wanted))), tuple(notes)
-
-
-def _decode(data: bytes) -> tuple[str, str]:
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        encoding = "utf-16"
-    else:
-        encoding = "utf-8-sig" if data.startswith(b"\xef\xbb\xbf") else "utf-8"
-    try:
-        return data.decode(encoding), encoding
-    except UnicodeDecodeError:
-        return data.decode("latin-1"), "latin-1"  # which decodes every byte; it is noted
-
-
-def _find_separator(text: str, wanted: Sequence[str]) -> str:
-    """Return the separator that yields most of the named columns; ties go to most columns."""
-
-    def yield_of(separator: str) -> tuple[int, int]:
-        try:
-            header = next(csv.reader(io.StringIO(text, newline=""), delimiter=separator), [])
-        except csv.Error:
-            return 0, 0
-        return sum(name in header for name in wanted), len(header)
-
-    return max(SEPARATORS, key=yield_of)
+    notes = csv_notes(encoding, separator, blank if table.num_rows else 0)
+    return from_arrow(table.rename_columns(list(wanted))), notes
 
 
 def _read_statistical(path: Path, wanted: Sequence[str]) -> Columns:
@@ -241,7 +174,7 @@ def _read_statistical(path: Path, wanted: Sequence[str]) -> Columns:
             f"{path.name}: Stata, SPSS and SAS files need the extra 'statistical': "
             "pip install bayes-sdc[statistical]"
         ) from error
-    sha256 = hashlib.sha256(_bytes(path)).hexdigest()
+    sha256 = hashlib.sha256(read_bytes(path)).hexdigest()
     read: Callable[..., Any] = getattr(pyreadstat, STATISTICAL[path.suffix.lower()])
     try:
         _, described = read(str(path), metadataonly=True)

@@ -1,0 +1,108 @@
+"""What every reader of files shares: bytes, encoding, separator, and names of columns.
+
+The readers of flow tables and of microdata differ in what they keep of a file; how a file is opened
+and what is said of it are the same.
+"""
+
+import csv
+import difflib
+import gzip
+import io
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pandas as pd
+import pyarrow as pa
+
+from bayes_sdc.errors import InputError
+
+SEPARATORS = (",", ";", "\t", "|")
+
+
+def read_bytes(path: Path) -> bytes:
+    """Read a file, or say why it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def unpack(data: bytes, name: str) -> tuple[bytes, bool]:
+    """Return the content, and whether it was compressed with gzip; archives are refused."""
+    gzipped = data.startswith(b"\x1f\x8b")
+    if gzipped:
+        try:
+            data = gzip.decompress(data)
+        except (EOFError, OSError, zlib.error) as error:
+            raise InputError(f"{name}: damaged gzip file ({error})") from error
+    if data.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
+        raise InputError(f"{name}: a zip archive or Excel workbook; save it as CSV or Parquet")
+    return data, gzipped
+
+
+def decode(data: bytes) -> tuple[str, str]:
+    """Return the text of a CSV file and its encoding."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        encoding = "utf-16"
+    else:
+        encoding = "utf-8-sig" if data.startswith(b"\xef\xbb\xbf") else "utf-8"
+    try:
+        return data.decode(encoding), encoding
+    except UnicodeDecodeError:
+        return data.decode("latin-1"), "latin-1"  # which decodes every byte; it is noted
+
+
+def find_separator(text: str, wanted: Sequence[str]) -> str:
+    """Return the separator that yields most of the named columns; ties go to most columns."""
+
+    def yield_of(separator: str) -> tuple[int, int]:
+        try:
+            header = next(csv.reader(io.StringIO(text, newline=""), delimiter=separator), [])
+        except csv.Error:
+            return 0, 0
+        return sum(name in header for name in wanted), len(header)
+
+    return max(SEPARATORS, key=yield_of)
+
+
+def csv_notes(encoding: str, separator: str, blank: int) -> tuple[str, ...]:
+    """Say what is unusual about a CSV file."""
+    notes = []
+    if encoding == "utf-8-sig":
+        notes.append("encoding: UTF-8 with a byte-order mark")
+    elif encoding != "utf-8":
+        notes.append(f"encoding: read as {encoding}, because the bytes are not UTF-8")
+    if separator != ",":
+        notes.append(f"separator: {separator!r}")
+    if blank:
+        notes.append(f"{blank:,} blank lines skipped")
+    return tuple(notes)
+
+
+def from_arrow(table: pa.Table) -> pd.DataFrame:
+    """Make a data frame; integers with gaps stay integers, and a stored index stays a column."""
+    return cast(pd.DataFrame, table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True))
+
+
+def find_columns(source: str, available: Sequence[Any], wanted: Sequence[str]) -> list[int]:
+    """Return the places of the named columns.
+
+    Raises
+    ------
+    InputError
+        If a column is missing, or two have its name.
+    """
+    for name in wanted:
+        found = sum(column == name for column in available)
+        if found > 1:
+            raise InputError(f"{source}: {found} columns are called {name!r}; rename one")
+        if not found:
+            folded = {str(c).strip().casefold(): str(c) for c in reversed(available)}
+            near = difflib.get_close_matches(name.strip().casefold(), folded, n=1)
+            hint = f"; did you mean {folded[near[0]]!r}?" if near else "."
+            listed = ", ".join(repr(str(c)) for c in available[:40])
+            more = ", ..." if len(available) > 40 else ""
+            raise InputError(f"{source}: no column {name!r}{hint} The columns are {listed}{more}")
+    return [list(available).index(name) for name in wanted]
