@@ -12,8 +12,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from bayes_sdc.diagnostics import Check
 from bayes_sdc.errors import InputError
@@ -22,6 +20,7 @@ from bayes_sdc.flows.job import Protection
 from bayes_sdc.flows.risk import IntruderRisk, Share
 from bayes_sdc.flows.table import FlowTable
 from bayes_sdc.report import plots
+from bayes_sdc.report.page import render_page
 
 ROWS_SHOWN = 50
 PUBLIC_CELLS = 500  # a share of fewer cells, rounded to a per cent, would still tell single cells
@@ -146,16 +145,7 @@ def render_flows(
         context = _external(result, call)
     else:
         raise InputError(f"audience {audience!r} is unknown; choose internal or external")
-    environment = Environment(
-        loader=PackageLoader("bayes_sdc", "report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    style, _, _ = PackageLoader("bayes_sdc", "report").get_source(environment, "style.css")
-    page = environment.get_template("flows.html")
-    return page.render(context, audience=audience, shown=ROWS_SHOWN, style=Markup(style)) + "\n"  # noqa: S704
+    return render_page("flows.html", {**context, "audience": audience})
 
 
 def _internal(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:

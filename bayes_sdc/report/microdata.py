@@ -10,8 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from bayes_sdc.diagnostics import Check
 from bayes_sdc.errors import InputError
@@ -22,6 +20,7 @@ from bayes_sdc.microdata.posterior import Estimate
 from bayes_sdc.microdata.risk import BULK, VIOLATIONS
 from bayes_sdc.microdata.superpopulation import MODELS
 from bayes_sdc.report import plots
+from bayes_sdc.report.page import render_page
 
 RISKIEST = 10
 LEVELS = (0.05, 0.1, 0.2, 0.5)
@@ -96,17 +95,7 @@ def render_microdata(
         context = _external(result, call)
     else:
         raise InputError(f"audience {audience!r} is unknown; choose internal or external")
-    loader = PackageLoader("bayes_sdc", "report")
-    environment = Environment(
-        loader=loader,
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    style, _, _ = loader.get_source(environment, "style.css")
-    page = environment.get_template("microdata.html")
-    return page.render(context, audience=audience, style=Markup(style)) + "\n"  # noqa: S704
+    return render_page("microdata.html", {**context, "audience": audience})
 
 
 def _contents(
