@@ -252,7 +252,7 @@ def build(
     ['alpha', 'beta_raw', 'delta', 'gamma_raw', 'sd_beta', 'sd_gamma']
     """
     settings = resolve_prior(prior)
-    family = resolve_family(family)
+    family = resolve_family(family, prior)
     y = np.asarray(y, dtype=np.int64)
     if group_of_origin is None or group_of_destination is None:
         group_of_origin = np.zeros(len(origins), np.int64)
@@ -314,15 +314,18 @@ def build(
     return model
 
 
-def resolve_family(family: str) -> str:
-    """Return the name of a family, that of the default for "default".
+def resolve_family(family: str, prior: str | Mapping[str, float] = "default") -> str:
+    """Return the name of a family; "default" is the paper's with the paper's prior.
 
     Examples
     --------
     >>> resolve_family("default") == DEFAULT_FAMILY
     True
+    >>> resolve_family("default", "paper")
+    'poisson'
     """
-    name = DEFAULT_FAMILY if family == "default" else family
+    default = "poisson" if prior == "paper" else DEFAULT_FAMILY
+    name = default if family == "default" else family
     if name not in FAMILIES:
         raise ValueError(f"family {family!r} is unknown; choose from {['default', *FAMILIES]}")
     return name

@@ -113,10 +113,8 @@ def fit_flows(
     for name, value in {"draws": draws, "tune": tune, "chains": chains}.items():
         if value < 1:
             raise InputError(f"{name} must be at least 1; it is {value}")
-    if prior == "paper" and family == "default":
-        family = "poisson"  # the paper's model; see the note on the other one there
     try:
-        family = migration.resolve_family(family)
+        family = migration.resolve_family(family, prior)
         settings = migration.resolve_prior(prior)
     except ValueError as error:
         raise InputError(str(error)) from None
