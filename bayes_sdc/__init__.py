@@ -3,8 +3,9 @@
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.covariates import gravity_covariates, with_covariates
 from bayes_sdc.flows.fit import fit_flows
-from bayes_sdc.flows.intruder import intruder_risk, repeat_risk
+from bayes_sdc.flows.intruder import intruder_risk
 from bayes_sdc.flows.job import Protection, protect_flows
+from bayes_sdc.flows.repeats import repeat_risk, risk_by, risk_by_datasets
 from bayes_sdc.flows.risk import IntruderRisk
 from bayes_sdc.flows.synthesis import synthesize
 from bayes_sdc.flows.table import FlowTable, read_flows
@@ -68,6 +69,8 @@ __all__ = [
     "read_microdata",
     "record_risk",
     "repeat_risk",
+    "risk_by",
+    "risk_by_datasets",
     "smallest_sample",
     "suda",
     "suda_forecast",

@@ -5,7 +5,7 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from bayes_sdc.diagnostics import Check, Verdict
-from bayes_sdc.flows.intruder import released_counts
+from bayes_sdc.flows.released import released_counts
 from bayes_sdc.flows.table import FlowTable
 
 ORDER_LOOK, ORDER_FAIL = 0.2, 0.5

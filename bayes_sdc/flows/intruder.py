@@ -2,7 +2,7 @@
 
 For a target cell t, the probability of each candidate count y given the released counts is
 ``rho_t^y`` proportional to ``P(y) * prod_l M_t[y, k_l]``, where ``M_t[y, k]`` is the probability
-of releasing k when the true count is y and all other cells are known. Counts here are counted from
+of releasing k when the true count is y and the other cells are known. Counts here are counted from
 the lower bound, 0 to K.
 """
 
@@ -15,19 +15,19 @@ import xarray as xr
 from scipy.stats import binomtest
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows import importance
+from bayes_sdc.flows.estimators import ESTIMATORS, estimate
+from bayes_sdc.flows.intruder_prior import prior_of_cells
+from bayes_sdc.flows.knowledge import KNOWLEDGE, backgrounds
 from bayes_sdc.flows.layout import layout
+from bayes_sdc.flows.released import released_counts
 from bayes_sdc.flows.risk import UNIQUE, IntruderRisk, Share
-from bayes_sdc.flows.synthesis import (
-    check_posterior,
-    draw_counts,
-    rates_by_draw,
-    spread_draws,
-    synthesize,
-)
+from bayes_sdc.flows.synthesis import check_posterior
 from bayes_sdc.flows.table import FlowTable
+from bayes_sdc.flows.target import best_guess, likelihood_of_release, posterior_of_counts
 from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import generator
+
+Prior = str | Sequence[float] | pd.DataFrame
 
 
 def intruder_risk(
@@ -35,10 +35,15 @@ def intruder_risk(
     posterior: xr.DataTree,
     release: pd.DataFrame,
     *,
-    estimator: str = "paper",
-    prior: str | Sequence[float] = "uniform",
+    estimator: str = "integrated",
+    prior: Prior = "uniform",
     knowledge: str = "all-others",
+    share: float | None = None,
     unique: str = "single-mover",
+    cells: int | Sequence[str] | None = None,
+    refits: int = 0,
+    seed: int | None = None,
+    cores: int | None = None,
 ) -> IntruderRisk:
     """Measure what an intruder learns about each small count from the release.
 
@@ -47,17 +52,34 @@ def intruder_risk(
     table : FlowTable
         The table that was fitted.
     posterior : xarray.DataTree
-        Its posterior, from either sampler.
+        Its posterior, from any sampler.
     release : pandas.DataFrame
         What :func:`bayes_sdc.flows.synthesis.synthesize` returned.
-    estimator : {"paper"}
-        Importance sampling from the fitted posterior, eq. (7) and (8).
-    prior : "uniform" or sequence of float
-        Intruder's prior over the counts ``low`` to ``high``, up to a factor.
-    knowledge : {"all-others"}
-        The intruder knows every small count but the target: the paper's worst case.
+    estimator : {"integrated", "paper", "refit"}
+        How M is computed: with both effects of the target integrated out of each posterior draw;
+        by importance sampling from the fitted posterior, eq. (7) and (8), with smoothed weights;
+        exactly, by refitting with every candidate count (seconds a cell).
+    prior : "uniform", "model", sequence of float or DataFrame
+        Intruder's prior over the counts ``low`` to ``high``, up to a factor: equal; what the model
+        predicts of the cell from the others; one row of weights for all cells; or one row a cell
+        (labelled as in ``table.cells``), one column a count.
+    knowledge : {"all-others", "none", "share"}
+        Which other small counts the intruder knows: all, the paper's worst case; none: each
+        released data set stands in for them in turn, is fitted like the true table, and the
+        results are averaged, the paper's approximation; or a random ``share`` of them, the rest
+        being taken from the release.
+    share : float, optional
+        With knowledge "share": between 0 and 1.
     unique : {"single-mover", "isolated"}
         Which cells R_unq counts: true count 1, or origin and destination in no other small cell.
+    cells : int or sequence of str, optional
+        Measure only so many random cells, or those with these labels; by default all.
+    refits : int
+        Budget: so many of the cells whose k-hat exceeds the threshold are refitted, worst first.
+    seed : int, optional
+        Needed for refits, random cells, and knowledge other than "all-others".
+    cores : int, optional
+        Threads of fits and refits; by default all. No number depends on it.
 
     Returns
     -------
@@ -67,7 +89,8 @@ def intruder_risk(
     Raises
     ------
     InputError
-        If the release or the posterior belongs to another table, or an argument is unknown.
+        If the release or the posterior belongs to another table, an argument is unknown, or a seed
+        is needed and missing.
 
     References
     ----------
@@ -85,212 +108,126 @@ def intruder_risk(
     >>> risk.rho.sizes["count"], bool(abs(risk.rho.sum("count") - 1 < 1e-12).all())
     (9, True)
     """
-    _check_choice("estimator", estimator, ["paper"])
-    _check_choice("knowledge", knowledge, ["all-others"])
-    _check_choice("unique", unique, list(UNIQUE))
+    check_choice("estimator", estimator, ESTIMATORS)
+    check_choice("knowledge", knowledge, KNOWLEDGE)
+    check_choice("unique", unique, list(UNIQUE))
     if table.n_small == 0:
         raise InputError(f"{table.source}: no small cells, so there is no risk to measure")
+    if refits < 0:
+        raise InputError(f"refits must be 0 or more; it is {refits}")
+    random = knowledge != "all-others" or refits > 0 or estimator == "refit"
+    if seed is None and (random or isinstance(cells, int)):
+        raise InputError(
+            "a seed is needed for refits, for random cells, and for knowledge other than "
+            '"all-others"; pass seed='
+        )
     check_posterior(table, posterior)
     released = released_counts(table, release)
-    cells = layout(table)
-    weights = _prior_weights(prior, cells.upper)
-    rates = rates_by_draw(posterior)
-    chains = posterior["posterior"].sizes["chain"]
-
-    with Progress(len(cells.y), f"intruder risk of {len(cells.y)} cells") as progress:
-        m, by_chain, khat = importance.release_probabilities(
-            rates, cells, chains, released, advance=progress.advance
-        )
-    rho = importance.posterior_of_counts(importance.likelihood_of_release(m, released), weights)
-    right = importance.best_guess(rho) == cells.y
-    right_by_chain = [
-        importance.best_guess(importance.posterior_of_counts(chain, weights)) == cells.y
-        for chain in by_chain
-    ]
-    threshold = importance.khat_threshold(rates.n_draws)
+    whole = layout(table)
+    if not isinstance(prior, str) or prior != "model":
+        prior_of_cells(prior, table, None)  # refuses what cannot be used before the work
+    targets = _targets(whole.cells, cells, seed)
+    steps = backgrounds(table, posterior, released, knowledge, share, seed, cores)
+    right_counts = whole.y[targets]
+    rhos, rhos_by_chain, ms, predictions, khats, esses, refitted = [], [], [], [], [], [], []
+    priors = []
+    with Progress(len(steps) * len(targets), f"intruder risk of {len(targets)} cells") as progress:
+        for background in steps:
+            fitted, y = background()
+            found = estimate(
+                fitted,
+                whole._replace(y=y),
+                released,
+                targets,
+                estimator=estimator,
+                refits=refits,
+                seed=seed,
+                cores=cores,
+                advance=progress.advance,
+            )
+            weights = prior_of_cells(prior, table, found.prediction, targets)
+            likelihood = likelihood_of_release(found.m, released[:, targets])
+            rhos.append(posterior_of_counts(likelihood, weights))
+            rhos_by_chain.append([posterior_of_counts(one, weights) for one in found.by_chain])
+            ms.append(found.m)
+            predictions.append(found.prediction)
+            khats.append(found.khat)
+            esses.append(found.ess)
+            refitted.append(found.refitted)
+            priors.append(weights)
+    rho = np.mean(rhos, axis=0)
+    right = best_guess(rho) == right_counts
+    by_chain = [best_guess(one) == right_counts for one in np.mean(rhos_by_chain, axis=0)]
+    khat, threshold = np.max(khats, axis=0), found.threshold
     unreliable = (khat > threshold).any(axis=1)
-    tied = weights == weights.max()
-    baseline = np.where(tied[cells.y], 1.0 / tied.sum(), 0.0)
+    mean_prior = np.mean(priors, axis=0)
+    at = np.arange(len(targets)), right_counts
+    tied = mean_prior >= mean_prior.max(axis=1, keepdims=True) * (1.0 - 1e-12)
+    baseline = np.where(tied[at], 1.0 / tied.sum(axis=1), 0.0)
 
     counts = np.arange(table.low, table.high + 1)
-    labels = {"cell": cells.cells}
-    at_true = rho[np.arange(len(rho)), cells.y]
+    labels = {"cell": [whole.cells[t] for t in targets]}
     guess = np.argmax(rho, axis=1)
 
-    def share(among: str, chosen: np.ndarray) -> Share:
+    def share_of(among: str, chosen: np.ndarray) -> Share:
         return Share(
             f"cells whose single most probable count is the true one, among {among}",
             int(chosen.sum()),
             trusted=bool(unreliable[chosen].mean() <= 0.01) if chosen.any() else True,
-            **_estimate(right[chosen], [r[chosen] for r in right_by_chain], baseline[chosen]),
+            **_interval(right[chosen], [r[chosen] for r in by_chain], baseline[chosen]),
         )
 
+    def by_count(values: np.ndarray, name: str) -> xr.DataArray:
+        return xr.DataArray(values, {**labels, "count": counts}, ("cell", "count"), name)
+
+    def by_cell(values: np.ndarray, name: str) -> xr.DataArray:
+        return xr.DataArray(values, labels, ("cell",), name)
+
     return IntruderRisk(
-        rho=xr.DataArray(rho, {**labels, "count": counts}, ("cell", "count"), "rho"),
+        rho=by_count(rho, "rho"),
         release_probability=xr.DataArray(
-            m,
+            np.mean(ms, axis=0),
             {**labels, "true": counts, "released": counts},
             ("cell", "true", "released"),
             "release_probability",
         ),
-        khat=xr.DataArray(khat, {**labels, "count": counts}, ("cell", "count"), "khat"),
+        prior_probability=by_count(mean_prior, "prior_probability"),
+        prediction=by_count(np.mean(predictions, axis=0), "prediction"),
+        khat=by_count(khat, "khat"),
+        ess=by_count(np.min(esses, axis=0), "ess"),
         khat_threshold=threshold,
-        r_all=share("small cells", np.ones(len(right), dtype=bool)),
-        r_unq=share(UNIQUE[unique], _unique_cells(table, unique)),
-        distance=xr.DataArray(np.abs(guess - cells.y), labels, ("cell",), "distance"),
-        true_count_probability=xr.DataArray(at_true, labels, ("cell",), "true_count_probability"),
-        believes_release=float((released[0] == cells.y).mean()),
+        refitted=by_cell(np.all(refitted, axis=0), "refitted"),
+        r_all=share_of("small cells", np.ones(len(right), dtype=bool)),
+        r_unq=share_of(UNIQUE[unique], unique_cells(table, unique)[targets]),
+        distance=by_cell(np.abs(guess - right_counts), "distance"),
+        true_count_probability=by_cell(rho[at], "true_count_probability"),
+        believes_release=float((released[0, targets] == right_counts).mean()),
         prior=prior if isinstance(prior, str) else "given",
-        knowledge=knowledge,
+        knowledge=knowledge if share is None else f"share of {share:.0%}",
         estimator=estimator,
         datasets=len(released),
         unique=unique,
     )
 
 
-def repeat_risk(
-    table: FlowTable,
-    posterior: xr.DataTree,
-    *,
-    releases: int = 20,
-    datasets: int = 1,
-    prior: str | Sequence[float] = "uniform",
-    unique: str = "single-mover",
-    risk: IntruderRisk | None = None,
-    seed: int,
-) -> pd.DataFrame:
-    """Intruder risk over independent releases: how much the luck of one release matters.
-
-    Parameters
-    ----------
-    table, posterior, prior, unique
-        As for :func:`intruder_risk`, with the estimator "paper" and knowledge "all-others".
-    releases : int
-        Number of independent releases, each of ``datasets`` data sets.
-    datasets : int
-        Number m of data sets in each release.
-    risk : IntruderRisk, optional
-        Of any release of this table and posterior: its release probabilities serve all others.
-    seed : int
-        Seed of the releases.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row a release: r_all, r_unq (missing where undefined), mean_distance and
-        true_count_probability (mean over cells).
-
-    Raises
-    ------
-    InputError
-        As for :func:`intruder_risk`.
-
-    References
-    ----------
-    Hawala, Reiter and Wang, section 2, last paragraph.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from bayes_sdc import fit_flows, read_flows, repeat_risk
-    >>> frame = pd.DataFrame({"o": ["a", "a", "b"], "d": ["x", "y", "x"], "n": [1, 4, 2]})
-    >>> table = read_flows(frame, origin="o", destination="d", count="n")
-    >>> posterior = fit_flows(table, sampler="gibbs", draws=50, tune=50, chains=2, seed=1)
-    >>> repeat_risk(table, posterior, releases=5, seed=2).shape
-    (5, 4)
-    """
-    _check_choice("unique", unique, list(UNIQUE))
-    check_posterior(table, posterior)
-    cells = layout(table)
-    weights = _prior_weights(prior, cells.upper)
-    rates = rates_by_draw(posterior)
-    chosen = _unique_cells(table, unique)
-    rng = generator(seed, "repeated releases")
-    released = np.stack(
-        [
-            [
-                draw_counts(cells, rates, int(draw), rng)
-                for draw in spread_draws(rng, rates.n_draws, datasets)
-            ]
-            for _ in range(releases)
-        ]
-    )
-    if risk is None:
-        # M does not depend on what is released: any release of this posterior gives it
-        risk = intruder_risk(
-            table, posterior, synthesize(table, posterior, seed=seed), prior=prior, unique=unique
-        )
-    m = risk.release_probability.to_numpy()
-    rows = []
-    for release in released:
-        rho = importance.posterior_of_counts(importance.likelihood_of_release(m, release), weights)
-        right = importance.best_guess(rho) == cells.y
-        rows.append(
-            {
-                "r_all": right.mean(),
-                "r_unq": right[chosen].mean() if chosen.any() else np.nan,
-                "mean_distance": np.abs(np.argmax(rho, axis=1) - cells.y).mean(),
-                "true_count_probability": rho[np.arange(len(rho)), cells.y].mean(),
-            }
-        )
-    return pd.DataFrame(rows, index=pd.RangeIndex(1, releases + 1, name="release"))
+def _targets(labels: list[str], cells: int | Sequence[str] | None, seed: int | None) -> np.ndarray:
+    """Positions of the cells to measure, ascending."""
+    if cells is None:
+        return np.arange(len(labels))
+    if isinstance(cells, int):
+        if not 1 <= cells <= len(labels):
+            raise InputError(f"cells must be from 1 to {len(labels)}, or labels; it is {cells}")
+        rng = generator(seed or 0, "target cells")
+        return np.sort(rng.choice(len(labels), cells, replace=False))
+    positions = {label: position for position, label in enumerate(labels)}
+    unknown = [label for label in cells if label not in positions]
+    if unknown or not len(cells):
+        named = f"no small cell {unknown[0]!r}" if unknown else "no cell is named"
+        raise InputError(f"cells: {named}; the labels are those of table.cells")
+    return np.unique([positions[label] for label in cells])
 
 
-def released_counts(table: FlowTable, release: pd.DataFrame) -> np.ndarray:
-    """Released counts of the small cells, from 0: (dataset, cell); rows may be in any order."""
-    keys = [table.origin, table.destination, *table.groups]
-    if "dataset" in release.columns and "dataset" not in table.frame.columns:
-        frames = [frame for _, frame in release.groupby("dataset", sort=True)]
-    else:
-        frames = [release]
-    rows = table.cells["row"].to_numpy()
-    counts = []
-    for frame in frames:
-        missing = [name for name in [*keys, table.count] if name not in frame.columns]
-        if missing:
-            raise InputError(
-                f"the release has no column {missing[0]!r}; it needs those of the input"
-            )
-        values = _in_order(table, frame, keys)[rows]
-        # written so that a missing value, which compares as false, is refused too
-        outside = ~((values >= table.low) & (values <= table.high) & (values % 1 == 0))
-        if outside.any():
-            cell = table.cells.index[int(np.argmax(outside))]
-            raise InputError(
-                f"the release has no count from {table.low} to {table.high} in small cell {cell}: "
-                f"{values[np.argmax(outside)]}; it was not made from this table"
-            )
-        counts.append(values.astype(np.int64) - table.low)
-    return np.stack(counts)
-
-
-def _in_order(table: FlowTable, frame: pd.DataFrame, keys: list[str]) -> np.ndarray:
-    """Counts of a released frame in the row order of the table."""
-    if len(frame) != len(table.frame):
-        raise InputError(
-            f"the release has {len(frame)} rows and the table {len(table.frame)}; "
-            "pass it as synthesize returned it"
-        )
-    ours, theirs = table.frame[keys].astype(str), frame[keys].astype(str)
-    if (ours.to_numpy() == theirs.to_numpy()).all():
-        return frame[table.count].to_numpy(np.float64)
-    repeated = theirs.duplicated()
-    if repeated.any():
-        pair = theirs.loc[repeated.to_numpy()].iloc[0].tolist()
-        raise InputError(f"the release has {pair} twice; pass it as synthesize returned it")
-    matched = ours.merge(
-        theirs.assign(**{"count of the release": frame[table.count].to_numpy(np.float64)}),
-        on=keys,
-        how="left",
-        validate="one_to_one",
-    )["count of the release"]
-    if matched.isna().any():
-        pair = ours.loc[matched.isna().to_numpy()].iloc[0].tolist()
-        raise InputError(f"the release has no row for {pair}; it was not made from this table")
-    return matched.to_numpy(np.float64)
-
-
-def _estimate(
+def _interval(
     right: np.ndarray, right_by_chain: list[np.ndarray], baseline: np.ndarray
 ) -> dict[str, Any]:
     """Share, Wilson's interval, Monte Carlo error and baseline; None where there is no cell."""
@@ -309,8 +246,8 @@ def _estimate(
     }
 
 
-def _unique_cells(table: FlowTable, unique: str) -> np.ndarray:
-    """Cells that R_unq is about."""
+def unique_cells(table: FlowTable, unique: str) -> np.ndarray:
+    """Cells that R_unq is about: (cell,) of bool."""
     cells = table.cells
     if unique == "single-mover":
         return (cells["y"] + table.low == 1).to_numpy()
@@ -318,25 +255,7 @@ def _unique_cells(table: FlowTable, unique: str) -> np.ndarray:
     return alone[0] & alone[1]
 
 
-def _prior_weights(prior: str | Sequence[float], upper: int) -> np.ndarray:
-    """Intruder's prior over 0..upper, summing to one."""
-    if isinstance(prior, str):
-        _check_choice("prior", prior, ["uniform"])
-        return np.full(upper + 1, 1.0 / (upper + 1))
-    weights = np.asarray(prior, dtype=np.float64)
-    if (
-        weights.shape != (upper + 1,)
-        or not np.isfinite(weights).all()
-        or (weights < 0).any()
-        or weights.sum() <= 0
-    ):
-        raise InputError(
-            f"prior: give {upper + 1} weights that are not negative and not all zero, one for "
-            f"each count; got {prior!r}"
-        )
-    return np.asarray(weights / weights.sum())
-
-
-def _check_choice(name: str, value: str, choices: list[str]) -> None:
+def check_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    """Refuse a value that is not among the choices."""
     if value not in choices:
-        raise InputError(f"{name} {value!r} is unknown; choose from {choices}")
+        raise InputError(f"{name} {value!r} is unknown; choose from {list(choices)}")

@@ -10,7 +10,8 @@ import xarray as xr
 from bayes_sdc import diagnostics
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.fit import fit_flows
-from bayes_sdc.flows.intruder import intruder_risk, repeat_risk
+from bayes_sdc.flows.intruder import intruder_risk
+from bayes_sdc.flows.repeats import repeat_risk
 from bayes_sdc.flows.risk import UNIQUE, IntruderRisk
 from bayes_sdc.flows.synthesis import refuse_column_named_dataset, synthesize
 from bayes_sdc.flows.table import FlowTable
@@ -157,10 +158,9 @@ def protect_flows(
     repeats = repeat_risk(
         table,
         posterior,
+        risk,
         releases=releases,
         datasets=datasets,
-        unique=unique,
-        risk=risk,
         seed=seed,
     )
     lap("intruder risk")

@@ -80,11 +80,19 @@ class IntruderRisk:
         Probability of each candidate count given the release; rows sum to one.
     release_probability : DataArray (cell, true, released)
         M: probability of each released count for each candidate true count.
+    prior_probability : DataArray (cell, count)
+        The intruder's prior.
+    prediction : DataArray (cell, count)
+        What the model predicts of each cell from the other counts.
     khat : DataArray (cell, count)
-        Pareto k-hat of the importance weights of each candidate; minus infinity for the true
-        count, whose weights are all equal.
+        Pareto k-hat of the importance weights of each candidate; minus infinity where weights are
+        all equal, as for the true count, or none are used, as in a refitted cell.
+    ess : DataArray (cell, count)
+        Effective number of posterior draws that the weights of each candidate leave.
     khat_threshold : float
         Weights above it are unreliable: min(1 - 1 / log10 S, 0.7) for S draws.
+    refitted : DataArray (cell,)
+        Whether the cell's probabilities are from refits.
     r_all, r_unq : Share
         Eq. (9) and (10): share of cells whose single most probable count is the true one.
     distance : DataArray (cell,)
@@ -103,8 +111,12 @@ class IntruderRisk:
 
     rho: xr.DataArray = field(repr=False)
     release_probability: xr.DataArray = field(repr=False)
+    prior_probability: xr.DataArray = field(repr=False)
+    prediction: xr.DataArray = field(repr=False)
     khat: xr.DataArray = field(repr=False)
+    ess: xr.DataArray = field(repr=False)
     khat_threshold: float
+    refitted: xr.DataArray = field(repr=False)
     r_all: Share
     r_unq: Share
     distance: xr.DataArray = field(repr=False)
@@ -120,6 +132,37 @@ class IntruderRisk:
     def expected_correct(self) -> float:
         """Share of right guesses that the intruder expects: mean over cells of the largest rho."""
         return float(self.rho.max("count").mean())
+
+    @property
+    def expected_correct_interval(self) -> tuple[float, float]:
+        """Central 95 % interval of the share of right guesses, as the intruder sees it.
+
+        The guesses are independent trials with the largest rho of each cell as probability, and
+        their sum is taken as normal.
+        """
+        p = self.rho.max("count").to_numpy()
+        half = 1.96 * float(np.sqrt((p * (1.0 - p)).sum())) / len(p)
+        return max(self.expected_correct - half, 0.0), min(self.expected_correct + half, 1.0)
+
+    def highest(self, limit: float) -> pd.Series:
+        """Cells whose true count has a probability above ``limit`` (>), highest first.
+
+        Confidential, like everything by cell.
+
+        Parameters
+        ----------
+        limit : float
+            Between 0 and 1.
+
+        Raises
+        ------
+        InputError
+            If the limit is no probability.
+        """
+        if not 0.0 <= limit <= 1.0:
+            raise InputError(f"limit must be from 0 to 1; it is {limit}")
+        probability = self.true_count_probability.to_series()
+        return probability[probability > limit].sort_values(ascending=False, kind="stable")
 
     @property
     def unreliable_cells(self) -> int:

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from bayes_sdc.flows.intruder import released_counts
+from bayes_sdc.flows.released import released_counts
 from bayes_sdc.flows.table import FlowTable
 
 

@@ -15,10 +15,10 @@ import pandas as pd
 
 from bayes_sdc.diagnostics import Check
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.importance import best_guess
 from bayes_sdc.flows.job import Protection
 from bayes_sdc.flows.risk import IntruderRisk, Share
 from bayes_sdc.flows.table import FlowTable
+from bayes_sdc.flows.target import best_guess
 from bayes_sdc.report import plots
 from bayes_sdc.report.page import render_page
 

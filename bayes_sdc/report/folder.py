@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from bayes_sdc.diagnostics import Check
-from bayes_sdc.flows.intruder import released_counts
 from bayes_sdc.flows.job import Protection
+from bayes_sdc.flows.released import released_counts
 from bayes_sdc.flows.risk import Share
 from bayes_sdc.report.flows import render_flows
 from bayes_sdc.runs import (

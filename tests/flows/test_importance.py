@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import gammaln, logsumexp
 from scipy.stats import nbinom
 
-from bayes_sdc.flows import importance
+from bayes_sdc.flows import importance, pareto, target
 from bayes_sdc.flows.layout import Layout
 from bayes_sdc.flows.synthesis import Rates
 
@@ -40,13 +40,21 @@ def cells_of(y: np.ndarray) -> Layout:
     )
 
 
+def smoothed(log_w: np.ndarray, y_true: int) -> np.ndarray:
+    """Pareto-smoothed log weights by arviz, normalised; the true count's are all equal."""
+    log_w = log_w - logsumexp(log_w, axis=0)
+    for candidate in range(log_w.shape[1]):
+        if candidate != y_true:
+            log_w[:, candidate], _ = array_stats.psislw(-log_w[:, candidate])
+    return log_w
+
+
 def brute_log_m(log_rate: np.ndarray, y_true: int) -> np.ndarray:
     """Eq. (4) as a weighted mean over the draws of one cell, by candidate and released count."""
     counts = np.arange(K + 1)
     log_terms = counts * log_rate[:, None] - LOG_FACTORIAL
     log_tp = log_terms - logsumexp(log_terms, axis=1, keepdims=True)  # (draw, released)
-    log_w = (counts - y_true) * log_rate[:, None]  # (draw, candidate)
-    log_w -= logsumexp(log_w, axis=0)
+    log_w = smoothed((counts - y_true) * log_rate[:, None], y_true)  # (draw, candidate)
     return logsumexp(log_w[:, :, None] + log_tp[:, None, :], axis=0)
 
 
@@ -68,7 +76,8 @@ def release(
         kappa,
         coefficient=np.empty((len(kappa), 0, kappa.shape[1])),
     )
-    return importance.release_probabilities(rates, cells, chains, released, **kwargs)
+    found = importance.release_probabilities(rates, cells, chains, released, **kwargs)
+    return found.m, found.by_chain, found.khat
 
 
 @pytest.fixture
@@ -84,11 +93,12 @@ def posterior() -> tuple[np.ndarray, np.ndarray, Layout]:
 
 
 def test_m_is_exact_for_a_discrete_posterior(posterior):
-    # with few distinct rates the importance formula is the exact expectation, so M must equal it
+    # with few distinct rates the importance formula is the exact expectation, so M must equal it;
+    # twenty weights are too few to be smoothed
     rng = np.random.default_rng(5)
     _, _, cells = posterior
-    beta = np.log([0.2, 1.0, 6.0])[rng.integers(3, size=(9, 40))]
-    gamma = np.log([0.5, 2.0])[rng.integers(2, size=(9, 40))]
+    beta = np.log([0.2, 1.0, 6.0])[rng.integers(3, size=(9, 20))]
+    gamma = np.log([0.5, 2.0])[rng.integers(2, size=(9, 20))]
     released = np.zeros((1, 9), np.int64)
     m, _, _ = release(beta, gamma, cells, 2, released)
     for cell in range(9):
@@ -114,8 +124,8 @@ def test_m_of_the_negative_binomial_weighs_by_its_own_ratio(posterior):
         rate = np.exp(beta[cell] + gamma[cell])[:, None]
         pmf = nbinom.pmf(counts, size, size / (size + rate))
         pmf /= pmf.sum(axis=1, keepdims=True)
-        weights = pmf / pmf[:, [cells.y[cell]]]
-        np.testing.assert_allclose(m[cell], (weights / weights.sum(axis=0)).T @ pmf, rtol=1e-9)
+        log_w = smoothed(np.log(pmf / pmf[:, [cells.y[cell]]]), int(cells.y[cell]))
+        np.testing.assert_allclose(m[cell], np.exp(log_w).T @ pmf, rtol=1e-9)
 
 
 def test_rows_of_m_sum_to_one(posterior):
@@ -159,13 +169,17 @@ def test_each_chain_alone_gives_the_likelihood_of_its_draws(posterior):
     beta, gamma, cells = posterior
     released = np.stack([np.arange(9)[::-1], np.full(9, 4)])
     _, by_chain, _ = release(beta, gamma, cells, 4, released)
-    for chain in range(4):
-        part = slice(25 * chain, 25 * (chain + 1))
-        for cell in range(9):
-            log_m = brute_log_m(beta[cell, part] + gamma[cell, part], cells.y[cell])
-            np.testing.assert_allclose(
-                by_chain[chain, cell], log_m[:, released[:, cell]].sum(axis=1), rtol=1e-9
-            )
+    counts = np.arange(K + 1)
+    for cell in range(9):
+        log_rate = (beta[cell] + gamma[cell])[:, None]
+        weights = np.exp(smoothed((counts - cells.y[cell]) * log_rate, int(cells.y[cell])))
+        pmf = np.exp(counts * log_rate - LOG_FACTORIAL)
+        pmf /= pmf.sum(axis=1, keepdims=True)
+        for chain in range(4):
+            part = slice(25 * chain, 25 * (chain + 1))
+            m = weights[part].T @ pmf[part] / weights[part].sum(axis=0)[:, None]
+            log_m = np.log(m)[:, released[:, cell]].sum(axis=1)
+            np.testing.assert_allclose(by_chain[chain, cell], log_m, rtol=1e-9)
 
 
 def test_one_chain_is_the_pooled_likelihood_and_data_sets_multiply(posterior):
@@ -173,7 +187,7 @@ def test_one_chain_is_the_pooled_likelihood_and_data_sets_multiply(posterior):
     beta, gamma, cells = posterior
     released = np.stack([np.arange(9)[::-1], np.full(9, 4), np.full(9, 0)])
     m, by_chain, _ = release(beta, gamma, cells, 1, released)
-    likelihood = importance.likelihood_of_release(m, released)
+    likelihood = target.likelihood_of_release(m, released)
     product = np.ones((9, 9))
     for k in released:
         product *= m[np.arange(9), :, k]
@@ -215,7 +229,7 @@ def test_more_cells_than_one_batch_are_all_filled(posterior):
 def test_rho_is_bayes_rule_and_sums_to_one():
     rng = np.random.default_rng(7)
     likelihood, prior = rng.uniform(0.01, 1, (5, 4)), np.array([0.1, 0.0, 0.4, 0.5])
-    rho = importance.posterior_of_counts(np.log(likelihood), prior)
+    rho = target.posterior_of_counts(np.log(likelihood), prior)
     exact = likelihood * prior / (likelihood * prior).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(rho, exact, rtol=1e-12)
     assert (rho[:, 1] == 0).all()
@@ -223,7 +237,7 @@ def test_rho_is_bayes_rule_and_sums_to_one():
 
 def test_rho_survives_likelihoods_below_the_smallest_double():
     # else many data sets together give 0 / 0
-    rho = importance.posterior_of_counts(np.array([[-2000.0, -2001.0]]), np.array([0.5, 0.5]))
+    rho = target.posterior_of_counts(np.array([[-2000.0, -2001.0]]), np.array([0.5, 0.5]))
     np.testing.assert_allclose(rho, [[1 / (1 + np.exp(-1)), 1 / (1 + np.e)]], rtol=1e-12)
 
 
@@ -232,8 +246,8 @@ def test_tied_counts_are_no_guess():
     third = 1 / 3
     rho = np.array([[third, third, third], [0.1, 0.45, 0.45], [0.2, 0.3, 0.5], [0.1, 0.8, 0.1]])
     rho[1, 2] *= 1 + 1e-15  # equal up to rounding
-    assert importance.best_guess(rho).tolist() == [-1, -1, 2, 1]
-    assert importance.best_guess(np.array([[0.5, 0.5 + 1e-9]])).tolist() == [1]
+    assert target.best_guess(rho).tolist() == [-1, -1, 2, 1]
+    assert target.best_guess(np.array([[0.5, 0.5 + 1e-9]])).tolist() == [1]
 
 
 # ---- Pareto k-hat ----------------------------------------------------------------------------
@@ -251,12 +265,10 @@ def test_khat_equals_arviz(shape, n_draws):
     # makes no difference
     rng = np.random.default_rng(n_draws)
     log_weights = np.log(rng.pareto(1 / shape, n_draws) + 1)
-    tail = importance.tail_length(n_draws)
+    tail = pareto.tail_length(n_draws)
     # psislw takes log-likelihoods: it smooths their negative
     _, khat = array_stats.psislw(-log_weights)
-    assert importance.pareto_khat(largest(log_weights, tail)) == pytest.approx(
-        float(khat), abs=1e-10
-    )
+    assert pareto.pareto_khat(largest(log_weights, tail)) == pytest.approx(float(khat), abs=1e-10)
 
 
 def test_khat_of_any_tail_length_equals_arviz():
@@ -266,7 +278,7 @@ def test_khat_of_any_tail_length_equals_arviz():
         log_weights = 2.0 * rng.standard_t(3, n_draws)
         tail = math.floor(3 * n_draws**0.5 if n_draws > 225 else n_draws / 5)
         _, khat = array_stats.psislw(-log_weights)
-        ours = importance.pareto_khat(largest(log_weights, tail))
+        ours = pareto.pareto_khat(largest(log_weights, tail))
         assert ours == pytest.approx(float(khat), abs=1e-10), n_draws
 
 
@@ -285,17 +297,17 @@ def test_khat_of_a_candidate_is_of_the_end_that_weighs_most(power, end):
 
 
 def test_tail_length_is_that_of_vehtari_and_others():
-    assert [importance.tail_length(s) for s in (4000, 400, 100, 7, 2)] == [190, 60, 20, 2, 1]
+    assert [pareto.tail_length(s) for s in (4000, 400, 100, 7, 2)] == [190, 60, 20, 2, 1]
     for s in range(2, 2000):
-        assert 1 <= importance.tail_length(s) <= s - 1
+        assert 1 <= pareto.tail_length(s) <= s - 1
 
 
 def test_threshold_falls_with_few_draws():
     # else short runs are trusted too far
-    assert importance.khat_threshold(10_000) == 0.7
-    assert importance.khat_threshold(1000) == pytest.approx(2 / 3, rel=1e-12)
-    assert importance.khat_threshold(10) == 0.0
-    assert importance.khat_threshold(2) == 0.0
+    assert pareto.khat_threshold(10_000) == 0.7
+    assert pareto.khat_threshold(1000) == pytest.approx(2 / 3, rel=1e-12)
+    assert pareto.khat_threshold(10) == 0.0
+    assert pareto.khat_threshold(2) == 0.0
 
 
 LOG_WEIGHTS = st.lists(
@@ -306,18 +318,18 @@ LOG_WEIGHTS = st.lists(
 @given(LOG_WEIGHTS)
 def test_khat_is_never_nan(weights):
     # nan is not above the threshold, so an unreliable cell would pass
-    assert not math.isnan(importance.pareto_khat(np.sort(np.array(weights))))
+    assert not math.isnan(pareto.pareto_khat(np.sort(np.array(weights))))
 
 
 @given(st.lists(st.sampled_from([-800.0, -745.0, -709.0, -1.0, 0.0]), min_size=6, max_size=40))
 def test_khat_is_never_nan_for_ties_and_underflow(weights):
     # weights between 1e-308 and 5e-324 of the largest have lost their digits
-    assert not math.isnan(importance.pareto_khat(np.sort(np.array(weights))))
+    assert not math.isnan(pareto.pareto_khat(np.sort(np.array(weights))))
 
 
 @given(st.floats(-1e4, 1e4), st.integers(2, 50))
 def test_equal_weights_are_perfect(value, n):
-    assert importance.pareto_khat(np.full(n, value)) == -np.inf
+    assert pareto.pareto_khat(np.full(n, value)) == -np.inf
 
 
 @given(st.integers(10, 200), st.floats(50.0, 700.0), st.integers(0, 10**6))
@@ -325,14 +337,14 @@ def test_one_weight_above_all_others_is_unreliable(n, above, seed):
     # one draw then decides the cell
     log_weights = np.sort(np.random.default_rng(seed).normal(size=n))
     log_weights[-1] += above
-    assert importance.pareto_khat(log_weights) > 0.7
+    assert pareto.pareto_khat(log_weights) > 0.7
 
 
 @given(st.integers(6, 200), st.floats(-500.0, 500.0), st.integers(0, 10**6))
 def test_khat_does_not_depend_on_the_scale_of_the_weights(n, constant, seed):
     log_weights = np.sort(np.random.default_rng(seed).standard_t(3, n))
-    assert importance.pareto_khat(log_weights + constant) == pytest.approx(
-        importance.pareto_khat(log_weights), abs=1e-8
+    assert pareto.pareto_khat(log_weights + constant) == pytest.approx(
+        pareto.pareto_khat(log_weights), abs=1e-8
     )
 
 
@@ -354,8 +366,8 @@ def test_rates_that_differ_by_hundreds_of_decades_are_judged():
 
 def test_too_few_weights_cannot_be_judged():
     # else a handful of draws would be called reliable
-    assert importance.pareto_khat(np.array([0.0, 1.0, 2.0, 3.0, 4.0])) == np.inf
-    assert np.isfinite(importance.pareto_khat(np.array([0.0, 1.0, 2.0, 3.0, 4.0, 4.5])))
+    assert pareto.pareto_khat(np.array([0.0, 1.0, 2.0, 3.0, 4.0])) == np.inf
+    assert np.isfinite(pareto.pareto_khat(np.array([0.0, 1.0, 2.0, 3.0, 4.0, 4.5])))
 
 
 @given(
@@ -365,6 +377,6 @@ def test_too_few_weights_cannot_be_judged():
 def test_largest_values_are_those_of_a_full_sort(values, n):
     # the guessed bound may miss: ties, values in order, a sample that is not typical
     values, n = np.array(values), min(n, len(values))
-    np.testing.assert_array_equal(importance._largest(values, n), np.sort(values)[-n:])
+    np.testing.assert_array_equal(pareto.largest_values(values, n), np.sort(values)[-n:])
     ordered = np.sort(values)
-    np.testing.assert_array_equal(importance._largest(ordered, n), ordered[-n:])
+    np.testing.assert_array_equal(pareto.largest_values(ordered, n), ordered[-n:])

@@ -1,5 +1,7 @@
 """Intruder risk: probabilities, summaries, refusals, and closed forms where lambda is known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,10 +16,15 @@ from bayes_sdc import (
     intruder_risk,
     read_flows,
     repeat_risk,
+    risk_by,
+    risk_by_datasets,
     synthesize,
 )
+from bayes_sdc.flows.knowledge import backgrounds
 from bayes_sdc.flows.layout import layout
+from bayes_sdc.flows.released import released_counts
 from bayes_sdc.flows.synthesis import draw_counts, rates_by_draw, spread_draws
+from bayes_sdc.flows.target import stationary
 from bayes_sdc.seeds import generator
 
 NAMES = {"origin": "from", "destination": "to", "count": "n"}
@@ -191,7 +198,7 @@ def test_cells_without_single_movers_leave_r_unq_undefined():
     with pytest.raises(InputError, match="undefined: there are no cells whose true count is 1"):
         float(risk.r_unq)
     assert risk.r_all.value is not None
-    repeated = repeat_risk(table, posterior, releases=2, seed=1)
+    repeated = repeat_risk(table, posterior, risk, releases=2, seed=1)
     assert repeated["r_unq"].isna().all()
     assert repeated["r_all"].notna().all()
 
@@ -228,7 +235,7 @@ def test_known_rates_leave_the_prior_unchanged(table, posterior, release, log_ra
     # if lambda is known, the released count is drawn without looking at the true one: M does not
     # depend on the candidate, and the release tells nothing
     known = with_known_rates(posterior, log_rate)
-    risk = intruder_risk(table, known, release)
+    risk = intruder_risk(table, known, release, estimator="paper")
     pmf = table_of(log_rate)
     np.testing.assert_allclose(
         risk.release_probability, np.broadcast_to(pmf, (28, 9, 9)), rtol=1e-10
@@ -241,7 +248,7 @@ def test_known_rates_leave_the_prior_unchanged(table, posterior, release, log_ra
     assert risk.r_all.trusted
 
     prior = np.arange(9, 0, -1.0)
-    given = intruder_risk(table, known, release, prior=prior)
+    given = intruder_risk(table, known, release, estimator="paper", prior=prior)
     np.testing.assert_allclose(given.rho, np.broadcast_to(prior / 45, (28, 9)), rtol=1e-10)
     # then everybody guesses 1, with and without the release
     assert float(given.r_all) == given.r_all.baseline == (table.cells["y"] == 0).mean()
@@ -249,7 +256,7 @@ def test_known_rates_leave_the_prior_unchanged(table, posterior, release, log_ra
 
 def test_distance_of_tied_counts_is_between_its_bounds(table, posterior, release):
     # nothing is known here, so the distance depends on the rule for ties; it must be a distance
-    risk = intruder_risk(table, with_known_rates(posterior, 0.5), release)
+    risk = intruder_risk(table, with_known_rates(posterior, 0.5), release, estimator="paper")
     assert ((risk.distance >= 0) & (risk.distance <= 8)).all()
     assert risk.distance_distribution().sum() == pytest.approx(1.0, rel=1e-12)
 
@@ -257,18 +264,18 @@ def test_distance_of_tied_counts_is_between_its_bounds(table, posterior, release
 # ---- repeated releases -----------------------------------------------------------------------
 
 
-def test_repeated_risk_is_reproducible(table, posterior):
-    first = repeat_risk(table, posterior, releases=4, seed=5)
-    pd.testing.assert_frame_equal(first, repeat_risk(table, posterior, releases=4, seed=5))
-    assert not first.equals(repeat_risk(table, posterior, releases=4, seed=6))
+def test_repeated_risk_is_reproducible(table, posterior, risk):
+    first = repeat_risk(table, posterior, risk, releases=4, seed=5)
+    pd.testing.assert_frame_equal(first, repeat_risk(table, posterior, risk, releases=4, seed=5))
+    assert not first.equals(repeat_risk(table, posterior, risk, releases=4, seed=6))
     assert first.index.tolist() == [1, 2, 3, 4]
     assert first["true_count_probability"].nunique() == 4  # independent releases
 
 
 @pytest.mark.parametrize("datasets", [1, 3])
-def test_first_repeated_release_is_judged_as_that_release(table, posterior, datasets):
+def test_first_repeated_release_is_judged_as_that_release(table, posterior, risk, datasets):
     # else the spread over releases is about another risk
-    repeated = repeat_risk(table, posterior, releases=3, datasets=datasets, seed=7).iloc[0]
+    repeated = repeat_risk(table, posterior, risk, releases=3, datasets=datasets, seed=7).iloc[0]
     rng = generator(7, "repeated releases")
     rates = rates_by_draw(posterior)
     cells = layout(table)
@@ -278,26 +285,46 @@ def test_first_repeated_release_is_judged_as_that_release(table, posterior, data
         y = draw_counts(cells, rates, int(draw), rng)
         frame.loc[table.cells["row"].to_numpy(), "n"] = y + 1
         frames.append(frame.assign(dataset=number))
-    risk = intruder_risk(table, posterior, pd.concat(frames))
-    assert risk.datasets == datasets
-    assert repeated["r_all"] == float(risk.r_all)
-    assert repeated["r_unq"] == float(risk.r_unq)
-    assert repeated["mean_distance"] == pytest.approx(float(risk.distance.mean()), rel=1e-12)
+    judged = intruder_risk(table, posterior, pd.concat(frames))
+    assert judged.datasets == datasets
+    assert repeated["r_all"] == float(judged.r_all)
+    assert repeated["r_unq"] == float(judged.r_unq)
+    assert repeated["mean_distance"] == pytest.approx(float(judged.distance.mean()), rel=1e-12)
     assert repeated["true_count_probability"] == pytest.approx(
-        float(risk.true_count_probability.mean()), rel=1e-12
+        float(judged.true_count_probability.mean()), rel=1e-12
     )
+
+
+def test_risk_grows_with_the_number_of_data_sets(table, posterior, risk):
+    # the rows of m and of one release of m data sets are the same thing
+    grown = risk_by_datasets(table, posterior, risk, most=5, releases=3, seed=7)
+    repeated = repeat_risk(table, posterior, risk, releases=3, datasets=5, seed=7)
+    for name in repeated:
+        assert grown.loc[5, name] == pytest.approx(repeated[name].mean(), rel=1e-12)
+        assert grown.loc[5, f"{name}_high"] == repeated[name].max()
+    assert grown.loc[5, "true_count_probability"] > grown.loc[1, "true_count_probability"]
+
+
+def test_classes_of_cells_add_up_to_all_of_them(table, risk):
+    for by in ("true-count", "group", "area-size"):
+        classes = risk_by(table, risk, by)
+        assert classes["cells"].sum() == table.n_small
+        mean = (classes["r_all"] * classes["cells"]).sum() / table.n_small
+        assert mean == pytest.approx(float(risk.r_all), rel=1e-12)
+    with pytest.raises(InputError, match="by 'age' is unknown"):
+        risk_by(table, risk, "age")
 
 
 # ---- refusals --------------------------------------------------------------------------------
 
 
-def test_posterior_of_another_table_is_refused(posterior, release):
+def test_posterior_of_another_table_is_refused(posterior, release, risk):
     frame = flows()
     frame.loc[4, "n"] = 2
     with pytest.raises(InputError, match="fitted to another table"):
         intruder_risk(read_flows(frame, **NAMES), posterior, release)
     with pytest.raises(InputError, match="fitted to another table"):
-        repeat_risk(read_flows(frame, **NAMES), posterior, seed=1)
+        repeat_risk(read_flows(frame, **NAMES), posterior, risk, seed=1)
 
 
 def test_table_without_small_cells_has_no_risk(posterior):
@@ -351,5 +378,127 @@ def test_unknown_choices_are_refused_by_name(table, posterior, release, argument
     "prior", [[1.0] * 8, [0.0] * 9, [-1.0] + [1.0] * 8, [np.nan] + [1.0] * 8, [np.inf] * 9]
 )
 def test_impossible_priors_are_refused(table, posterior, release, prior):
-    with pytest.raises(InputError, match="prior: give 9 weights"):
+    with pytest.raises(InputError, match=r"prior: (give 9 weights|the weights must not be)"):
         intruder_risk(table, posterior, release, prior=prior)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda f: f.drop("00>04"), "no row for the small cell '00>04'"),
+        (lambda f: f.rename(columns={9: 10}), "columns must be the counts 1 to 9"),
+        (lambda f: pd.concat([f, f.loc[["00>04"]]]), "'00>04' has more than one row"),
+        (
+            lambda f: f.mul((f.index != "00>04").astype(float), axis=0),
+            "not all zero; those of cell '00>04'",
+        ),
+    ],
+)
+def test_impossible_priors_by_cell_are_refused(table, posterior, release, spoil, words):
+    prior = pd.DataFrame(1.0, table.cells.index, range(1, 10))
+    with pytest.raises(InputError, match=words):
+        intruder_risk(table, posterior, release, prior=spoil(prior))
+
+
+# ---- what the intruder believes and knows ----------------------------------------------------
+
+
+def test_prior_by_cell_is_that_of_each_cell_in_any_order(table, posterior, release, risk):
+    rows = np.random.default_rng(3).random((table.n_small, 9))
+    prior = pd.DataFrame(rows, table.cells.index, range(1, 10))
+    shuffled = prior.sample(frac=1.0, random_state=1)[[5, 4, 3, 2, 1, 9, 8, 7, 6]]
+    given = intruder_risk(table, posterior, release, prior=shuffled)
+    expected = risk.rho.to_numpy() * rows
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(given.rho, expected, rtol=1e-9)
+    guess = rows.argmax(axis=1) == table.cells["y"]
+    assert given.r_all.baseline == guess.mean()
+
+
+def test_model_as_prior_is_the_prediction_from_the_other_cells(table, posterior, release, risk):
+    # M and the prediction fit together: true and released count are exchangeable
+    model = intruder_risk(table, posterior, release, prior="model")
+    p, m = model.prediction.to_numpy(), model.release_probability.to_numpy()
+    flow = p[:, :, None] * m
+    np.testing.assert_allclose(flow, flow.transpose(0, 2, 1), atol=1e-12)
+    np.testing.assert_allclose([stationary(one) for one in m], p, atol=1e-9)
+    expected = risk.rho.to_numpy() * p
+    np.testing.assert_allclose(model.rho, expected / expected.sum(axis=1, keepdims=True), rtol=1e-9)
+
+
+def test_intruder_who_knows_nothing_needs_no_true_count(table, posterior, release):
+    # else the risk without knowledge would still be computed from the secrets
+    known = {"knowledge": "none", "seed": 3, "cores": 2}
+    risk = intruder_risk(table, posterior, release, **known)
+    other = table.cells.assign(y=(table.cells["y"] + 4) % 9)
+    blind = replace(table, cells=other)
+    assert backgrounds_equal(table, blind, posterior, release)
+    assert risk.knowledge == "none"
+    np.testing.assert_allclose(risk.rho.sum("count"), 1.0, rtol=1e-12)
+    repeated = intruder_risk(table, posterior, release, **known)
+    np.testing.assert_array_equal(risk.rho, repeated.rho)
+
+
+def backgrounds_equal(
+    table: FlowTable, blind: FlowTable, posterior: xr.DataTree, release: pd.DataFrame
+) -> bool:
+    """Whether two tables that differ in the true counts lead to the same fit."""
+    released = released_counts(table, release)
+    fits = [
+        backgrounds(one, posterior, released, "none", None, 3, 2)[0]() for one in (table, blind)
+    ]
+    same = np.array_equal(fits[0][1], fits[1][1])
+    return same and fits[0][0]["posterior"].equals(fits[1][0]["posterior"])
+
+
+def test_share_of_known_cells_goes_from_none_to_all(table, posterior, release):
+    released = released_counts(table, release)
+    y = table.cells["y"].to_numpy()
+    for share in (0.0, 0.5, 1.0):
+        (background,) = backgrounds(table, posterior, released, "share", share, 3, 2)
+        counts = background()[1]
+        known = counts == y
+        assert np.isin(counts[~known], released).all()
+        if share == 0.0:
+            np.testing.assert_array_equal(counts, released[0])
+        if share == 1.0:
+            assert known.all()
+    for wrong in (None, -0.1, 1.5):
+        with pytest.raises(InputError, match="share goes with"):
+            intruder_risk(table, posterior, release, knowledge="share", share=wrong, seed=1)
+    with pytest.raises(InputError, match="share goes with"):
+        intruder_risk(table, posterior, release, share=0.5)
+
+
+def test_chosen_cells_have_the_risk_they_have_among_all(table, posterior, release, risk):
+    some = intruder_risk(table, posterior, release, cells=["05>04", "00>04"])
+    assert some.rho["cell"].to_numpy().tolist() == ["00>04", "05>04"]
+    np.testing.assert_array_equal(some.rho, risk.rho.sel(cell=["00>04", "05>04"]))
+    random = intruder_risk(table, posterior, release, cells=5, seed=1)
+    assert random.r_all.cells == 5
+    with pytest.raises(InputError, match="no small cell 'x>y'"):
+        intruder_risk(table, posterior, release, cells=["x>y"])
+    with pytest.raises(InputError, match="a seed is needed"):
+        intruder_risk(table, posterior, release, cells=5)
+
+
+def test_cells_with_bad_weights_are_refitted_within_the_budget(table, posterior, release):
+    plain = intruder_risk(table, posterior, release, estimator="paper")
+    assert plain.unreliable_cells >= 2
+    mended = intruder_risk(table, posterior, release, estimator="paper", refits=2, seed=1)
+    assert int(mended.refitted.sum()) == 2
+    assert mended.unreliable_cells == plain.unreliable_cells - 2
+    worst = plain.khat.max("count").to_series().nlargest(2).index
+    assert set(mended.rho["cell"].to_numpy()[mended.refitted]) == set(worst)
+    exact = intruder_risk(table, posterior, release, estimator="refit", cells=list(worst), seed=1)
+    np.testing.assert_array_equal(mended.rho.sel(cell=exact.rho["cell"]), exact.rho)
+
+
+def test_highest_risks_are_above_the_limit(risk):
+    listed = risk.highest(0.2)
+    assert len(listed) == int((risk.true_count_probability > 0.2).sum())
+    assert listed.is_monotonic_decreasing
+    low, high = risk.expected_correct_interval
+    assert 0.0 <= low <= risk.expected_correct <= high <= 1.0
+    with pytest.raises(InputError, match="limit must be from 0 to 1"):
+        risk.highest(1.5)

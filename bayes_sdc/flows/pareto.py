@@ -1,0 +1,179 @@
+"""How far importance weights can be relied on: the shape k-hat of their largest, and smoothing.
+
+References
+----------
+A. Vehtari, D. Simpson, A. Gelman, Y. Yao, J. Gabry, "Pareto Smoothed Importance Sampling", Journal
+of Machine Learning Research 2024, https://jmlr.org/papers/v25/19-556.html.
+"""
+
+import math
+
+import numba
+import numpy as np
+
+TINY = 2.2250738585072014e-308  # smallest normal number
+
+
+@numba.njit(cache=True)
+def largest_values(values: np.ndarray, n: int) -> np.ndarray:
+    """The n largest values in ascending order.
+
+    A quarter more than n exceed a bound guessed from a sample, as a rule; only they are sorted.
+    """
+    sample = np.sort(values[:: max(len(values) // 400, 1)].copy())
+    above = min(len(sample) * (n + n // 4) // len(values) + 8, len(sample))
+    bound = sample[len(sample) - above]
+    few = values[values >= bound]
+    if len(few) < n:
+        few = values.copy()
+    few.sort()
+    largest: np.ndarray = few[len(few) - n :]
+    return largest
+
+
+@numba.njit(cache=True)
+def tail_length(n_draws: int) -> int:
+    """Number of largest weights that the Pareto fit uses: min(S / 5, 3 sqrt(S))."""
+    return min(math.ceil(min(0.2 * n_draws, 3.0 * math.sqrt(n_draws))), n_draws - 1)
+
+
+@numba.njit(cache=True)
+def pareto_khat(log_weights: np.ndarray) -> float:
+    """Shape of the generalised Pareto distribution fitted to the largest weights.
+
+    Parameters
+    ----------
+    log_weights : array of float
+        The largest log weights in ascending order, preceded by the one that serves as threshold.
+
+    Returns
+    -------
+    float
+        k-hat; minus infinity when the weights are all equal, plus infinity when they cannot be
+        judged (fewer than five above the threshold, or mostly ties).
+
+    References
+    ----------
+    Zhang and Stephens 2009, doi:10.1198/tech.2009.08017, with the prior of Vehtari et al. 2024,
+    appendix C.
+
+    Examples
+    --------
+    >>> pareto_khat(np.zeros(20))
+    -inf
+    """
+    khat: float = _fit(log_weights)[0]
+    return khat
+
+
+@numba.njit(cache=True)
+def _fit(log_weights: np.ndarray) -> tuple[float, float]:
+    """k-hat, and the scale in units of the largest weight (0 where nothing is fitted)."""
+    n = len(log_weights) - 1
+    largest = log_weights[n]
+    if log_weights[0] == largest:
+        return -np.inf, 0.0
+    if n < 5:
+        return np.inf, 0.0
+    threshold = math.exp(log_weights[0] - largest)
+    excess = np.empty(n)
+    for i in range(n):
+        excess[i] = math.exp(log_weights[i + 1] - largest) - threshold
+    quartile = excess[int(n / 4.0 + 0.5) - 1]
+    if quartile < TINY:
+        return np.inf, 0.0
+    n_grid = 30 + int(math.sqrt(n))
+    b, profile = np.empty(n_grid), np.empty(n_grid)
+    for j in range(n_grid):
+        b[j] = (1.0 - math.sqrt(n_grid / (j + 0.5))) / (3.0 * quartile) + 1.0 / excess[n - 1]
+        shape = _mean_log1p(-b[j], excess)
+        profile[j] = n * (math.log(-b[j] / shape) - shape - 1.0)
+    highest = profile.max()
+    total, mean = 0.0, 0.0
+    for j in range(n_grid):
+        weight = math.exp(profile[j] - highest)
+        if weight >= 10.0 * 2.220446049250313e-16:
+            total += weight
+            mean += weight * b[j]
+    mean /= total
+    shape = _mean_log1p(-mean, excess)
+    return (n * shape + 10.0 * 0.5) / (n + 10.0), -shape / mean
+
+
+@numba.njit(cache=True)
+def smooth(log_weights: np.ndarray) -> float:
+    """Replace the largest weights by quantiles of the Pareto distribution fitted to them.
+
+    Parameters
+    ----------
+    log_weights : array of float, shape (draw,)
+        Log weights, none of them infinite; changed in place. No weight exceeds the largest there
+        was, and where no distribution can be fitted nothing changes.
+
+    Returns
+    -------
+    float
+        k-hat, as :func:`pareto_khat` gives it.
+
+    Examples
+    --------
+    >>> weights = np.array([0.0, 0.0, 0.0])
+    >>> smooth(weights), weights
+    (-inf, array([0., 0., 0.]))
+    """
+    tail = tail_length(len(log_weights))
+    largest = largest_values(log_weights, tail + 1)
+    fitted: tuple[float, float] = _fit(largest)
+    khat, scale = fitted
+    if not (math.isfinite(khat) and scale > 0.0):
+        return khat
+    top, threshold = largest[tail], math.exp(largest[0] - largest[tail])
+    above = np.flatnonzero(log_weights > largest[0])
+    above = above[np.argsort(log_weights[above])]
+    for i in range(len(above)):
+        # the i-th of the tail; ties with the threshold come before the first of them
+        log_beyond = math.log1p(-(tail - len(above) + i + 0.5) / tail)
+        excess = -log_beyond if khat == 0.0 else math.expm1(-khat * log_beyond) / khat
+        log_weights[above[i]] = top + min(math.log(threshold + scale * excess), 0.0)
+    return khat
+
+
+@numba.njit(cache=True)
+def _mean_log1p(factor: float, values: np.ndarray) -> float:
+    """Mean of log(1 + factor * value), with one logarithm for many values."""
+    total, product = 0.0, 1.0
+    for value in values:
+        product *= 1.0 + factor * value
+        if product < 1e-100 or product > 1e100:
+            total += math.log(product)
+            product = 1.0
+    return (total + math.log(product)) / len(values)
+
+
+def khat_threshold(n_draws: int) -> float:
+    """Largest k-hat at which S draws can be relied on: min(1 - 1 / log10 S, 0.7).
+
+    Examples
+    --------
+    >>> khat_threshold(100), khat_threshold(4000)
+    (0.5, 0.7)
+    """
+    return min(1.0 - 1.0 / math.log10(n_draws), 0.7) if n_draws > 10 else 0.0
+
+
+@numba.njit(cache=True, parallel=True)
+def khat_of_weights(weights: np.ndarray, khat: np.ndarray) -> None:
+    """Write k-hat of each candidate's weights.
+
+    Parameters
+    ----------
+    weights : array of float, shape (cell, candidate, draw)
+        Importance weights up to a factor.
+    khat : array of float, shape (cell, candidate)
+        Written.
+    """
+    tail = tail_length(weights.shape[2])
+    for t in numba.prange(len(weights)):
+        for candidate in range(weights.shape[1]):
+            largest = largest_values(weights[t, candidate], tail + 1)
+            khat[t, candidate] = pareto_khat(np.log(np.maximum(largest, TINY)))

@@ -1,0 +1,225 @@
+"""Intruder risk over many releases of one posterior: M does not depend on what is released."""
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.flows.intruder import check_choice, unique_cells
+from bayes_sdc.flows.layout import layout
+from bayes_sdc.flows.risk import IntruderRisk
+from bayes_sdc.flows.synthesis import check_posterior, draw_counts, rates_by_draw, spread_draws
+from bayes_sdc.flows.table import FlowTable
+from bayes_sdc.flows.target import best_guess, likelihood_of_release, posterior_of_counts
+from bayes_sdc.seeds import generator
+
+CLASSES = ("true-count", "group", "area-size")
+MEASURES = ("r_all", "r_unq", "mean_distance", "true_count_probability")
+
+
+def repeat_risk(
+    table: FlowTable,
+    posterior: xr.DataTree,
+    risk: IntruderRisk,
+    *,
+    releases: int = 20,
+    datasets: int = 1,
+    seed: int,
+) -> pd.DataFrame:
+    """Intruder risk over independent releases: how much the luck of one release matters.
+
+    Parameters
+    ----------
+    table, posterior
+        As for :func:`bayes_sdc.flows.intruder.intruder_risk`.
+    risk : IntruderRisk
+        Of any release of this table and posterior, all cells, with knowledge "all-others": its
+        release probabilities and prior serve all others.
+    releases : int
+        Number of independent releases, each of ``datasets`` data sets.
+    datasets : int
+        Number m of data sets in each release.
+    seed : int
+        Seed of the releases.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a release: r_all, r_unq (missing where undefined), mean_distance and
+        true_count_probability (mean over cells).
+
+    Raises
+    ------
+    InputError
+        If ``risk`` is of other cells, or depends on one release.
+
+    References
+    ----------
+    Hawala, Reiter and Wang, section 2, last paragraph.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayes_sdc import fit_flows, intruder_risk, read_flows, repeat_risk, synthesize
+    >>> frame = pd.DataFrame({"o": ["a", "a", "b"], "d": ["x", "y", "x"], "n": [1, 4, 2]})
+    >>> table = read_flows(frame, origin="o", destination="d", count="n")
+    >>> posterior = fit_flows(table, draws=50, tune=50, chains=2, seed=1)
+    >>> risk = intruder_risk(table, posterior, synthesize(table, posterior, seed=2))
+    >>> repeat_risk(table, posterior, risk, releases=5, seed=2).shape
+    (5, 4)
+    """
+    rows = _measure(table, posterior, risk, releases, datasets, seed)
+    last = rows[rows["datasets"] == datasets].drop(columns="datasets")
+    return last.set_index(pd.RangeIndex(1, releases + 1, name="release"))
+
+
+def risk_by_datasets(
+    table: FlowTable,
+    posterior: xr.DataTree,
+    risk: IntruderRisk,
+    *,
+    most: int = 20,
+    releases: int = 20,
+    seed: int,
+) -> pd.DataFrame:
+    """Intruder risk as the number m of released data sets grows from 1 to ``most``.
+
+    Parameters
+    ----------
+    table, posterior, risk, releases, seed
+        As for :func:`repeat_risk`.
+    most : int
+        Largest number of data sets; at most the number of posterior draws.
+
+    Returns
+    -------
+    pandas.DataFrame
+        By m: mean over the releases of each measure of :func:`repeat_risk`, and the smallest and
+        largest of them in columns ``..._low`` and ``..._high``.
+
+    Raises
+    ------
+    InputError
+        As for :func:`repeat_risk`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayes_sdc import fit_flows, intruder_risk, read_flows, risk_by_datasets, synthesize
+    >>> frame = pd.DataFrame({"o": ["a", "a", "b"], "d": ["x", "y", "x"], "n": [1, 4, 2]})
+    >>> table = read_flows(frame, origin="o", destination="d", count="n")
+    >>> posterior = fit_flows(table, draws=50, tune=50, chains=2, seed=1)
+    >>> risk = intruder_risk(table, posterior, synthesize(table, posterior, seed=2))
+    >>> risk_by_datasets(table, posterior, risk, most=3, releases=2, seed=2).index.tolist()
+    [1, 2, 3]
+    """
+    rows = _measure(table, posterior, risk, releases, most, seed)
+    by_number = rows.groupby("datasets")
+    spread = [by_number.min().add_suffix("_low"), by_number.max().add_suffix("_high")]
+    return pd.concat([by_number.mean(), *spread], axis=1)
+
+
+def _measure(
+    table: FlowTable,
+    posterior: xr.DataTree,
+    risk: IntruderRisk,
+    releases: int,
+    most: int,
+    seed: int,
+) -> pd.DataFrame:
+    """All measures after each further data set of each release."""
+    if releases < 1:
+        raise InputError(f"releases must be at least 1; it is {releases}")
+    check_choice("knowledge of the risk to repeat", risk.knowledge, ["all-others"])
+    check_posterior(table, posterior)
+    cells = layout(table)
+    if risk.rho["cell"].to_numpy().tolist() != cells.cells:
+        raise InputError("the risk to repeat is of other cells; measure all cells of this table")
+    rates = rates_by_draw(posterior)
+    chosen = unique_cells(table, risk.unique)
+    m, weights = risk.release_probability.to_numpy(), risk.prior_probability.to_numpy()
+    rng = generator(seed, "repeated releases")
+    rows = []
+    for _ in range(releases):
+        likelihood = np.zeros(weights.shape)
+        for number, draw in enumerate(spread_draws(rng, rates.n_draws, most), start=1):
+            released = draw_counts(cells, rates, int(draw), rng)
+            likelihood += likelihood_of_release(m, released[None])
+            rho = posterior_of_counts(likelihood, weights)
+            right = best_guess(rho) == cells.y
+            rows.append(
+                (
+                    number,
+                    right.mean(),
+                    right[chosen].mean() if chosen.any() else np.nan,
+                    np.abs(np.argmax(rho, axis=1) - cells.y).mean(),
+                    rho[np.arange(len(rho)), cells.y].mean(),
+                )
+            )
+    return pd.DataFrame(rows, columns=["datasets", *MEASURES])
+
+
+def risk_by(table: FlowTable, risk: IntruderRisk, by: str) -> pd.DataFrame:
+    """Intruder risk of classes of cells.
+
+    Parameters
+    ----------
+    table : FlowTable
+        The table.
+    risk : IntruderRisk
+        Of some or all of its cells.
+    by : {"true-count", "group", "area-size"}
+        Classes: the true count; the group; or quarters of the cells by the smaller of the origin's
+        outflow and the destination's inflow in the whole table.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a class: cells, r_all (share whose single most probable count is the true one),
+        true_count_probability (mean) and mean_distance. Confidential: classes may be small.
+
+    Raises
+    ------
+    InputError
+        If ``by`` is unknown.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayes_sdc import fit_flows, intruder_risk, read_flows, risk_by, synthesize
+    >>> frame = pd.DataFrame({"o": ["a", "a", "b"], "d": ["x", "y", "x"], "n": [1, 4, 2]})
+    >>> table = read_flows(frame, origin="o", destination="d", count="n")
+    >>> posterior = fit_flows(table, draws=50, tune=50, chains=2, seed=1)
+    >>> risk = intruder_risk(table, posterior, synthesize(table, posterior, seed=2))
+    >>> risk_by(table, risk, "true-count")["cells"].to_dict()
+    {1: 1, 2: 1, 4: 1}
+    """
+    check_choice("by", by, CLASSES)
+    cells = table.cells.loc[risk.rho["cell"].to_numpy()]
+    y = cells["y"].to_numpy()
+    rho = risk.rho.to_numpy()
+    if by == "true-count":
+        of_cell = pd.Series(y + table.low, name="true count")
+    elif by == "group":
+        of_cell = pd.Series(cells["group"].to_numpy(), name="group")
+    else:
+        frame = table.frame
+        totals = [
+            cells[side].map(frame.groupby(column)[table.count].sum())
+            for side, column in (("origin", table.origin), ("destination", table.destination))
+        ]
+        smaller = np.minimum(*(part.to_numpy(np.float64) for part in totals))
+        quarters = pd.qcut(pd.Series(smaller).rank(method="min"), 4, duplicates="drop")
+        of_cell = (quarters.cat.codes + 1).rename("quarter by size of the smaller area")
+    measures = pd.DataFrame(
+        {
+            "cells": 1,
+            "r_all": best_guess(rho) == y,
+            "true_count_probability": risk.true_count_probability.to_numpy(),
+            "mean_distance": risk.distance.to_numpy(),
+        }
+    )
+    how = dict.fromkeys(measures.columns[1:], "mean")
+    result = measures.groupby(of_cell.to_numpy()).agg({"cells": "size", **how})
+    result.index.name = of_cell.name
+    return result

@@ -1,0 +1,86 @@
+"""The target cell: what an estimator says of each, and Bayes' rule for its true count.
+
+References
+----------
+S. Hawala, J. Reiter, Q. Wang, "Synthesizing Truncated Count Data for Confidentiality", eq. (3)-(5).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+TINY = 2.2250738585072014e-308  # smallest normal number
+
+
+class Estimate(NamedTuple):
+    """What an estimator says of each target cell, everything else being known."""
+
+    m: np.ndarray  # (cell, candidate, released) M; rows over released counts sum to one
+    prediction: np.ndarray  # (cell, count) of the model from all other cells; sums to one
+    by_chain: np.ndarray  # (chain, cell, candidate) log-likelihood of the release, chain by chain
+    khat: np.ndarray  # (cell, candidate) minus infinity where all weights are equal
+    ess: np.ndarray  # (cell, candidate) effective number of draws by the weights
+    threshold: float  # k-hat above it is not to be relied on
+
+
+def likelihood_of_release(m: np.ndarray, released: np.ndarray) -> np.ndarray:
+    """Log-likelihood of all released counts by candidate, eq. (5): (cell, K + 1)."""
+    cells = np.arange(m.shape[0])
+    return np.sum([np.log(np.maximum(m[cells, :, k], TINY)) for k in released], axis=0)
+
+
+def posterior_of_counts(log_likelihood: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    """Eq. (3): rho by cell and candidate from likelihood and prior; rows sum to one.
+
+    Examples
+    --------
+    >>> posterior_of_counts(np.log([[0.2, 0.6]]), np.array([0.5, 0.5]))
+    array([[0.25, 0.75]])
+    """
+    with np.errstate(divide="ignore"):
+        log_rho = log_likelihood + np.log(prior)
+    log_rho -= log_rho.max(axis=1, keepdims=True)
+    rho = np.exp(log_rho)
+    return np.asarray(rho / rho.sum(axis=1, keepdims=True))
+
+
+def best_guess(rho: np.ndarray) -> np.ndarray:
+    """Most probable count of each cell, or -1 where two are equally probable.
+
+    Examples
+    --------
+    >>> best_guess(np.array([[0.2, 0.8], [0.5, 0.5]]))
+    array([ 1, -1])
+    """
+    guess = np.argmax(rho, axis=1)
+    # equal up to rounding counts as a tie: the intruder cannot tell them apart
+    tied = (rho >= rho.max(axis=1, keepdims=True) * (1.0 - 1e-12)).sum(axis=1) > 1
+    return np.where(tied, -1, guess)
+
+
+def stationary(m: np.ndarray) -> np.ndarray:
+    """What the other cells alone predict of the target, from its release probabilities.
+
+    True and released count are exchangeable before either is known, so M leaves the prediction
+    invariant: p(y) M[y, k] = p(k) M[k, y].
+
+    Parameters
+    ----------
+    m : array of float, shape (candidate, released)
+        M of one cell.
+
+    Returns
+    -------
+    array of float, shape (count,)
+        Sums to one.
+
+    Examples
+    --------
+    >>> stationary(np.array([[0.9, 0.1], [0.3, 0.7]]))
+    array([0.75, 0.25])
+    """
+    width = len(m)
+    equations = np.vstack([m.T - np.eye(width), np.ones(width)])
+    solution = np.linalg.lstsq(equations, np.append(np.zeros(width), 1.0), rcond=None)[0]
+    solution = np.maximum(solution, 0.0)
+    return np.asarray(solution / solution.sum())
