@@ -30,17 +30,21 @@ from bayes_sdc.microdata.uniques import (
     unique_probability,
     unique_test,
 )
+from bayes_sdc.policy import FlowLimits, MicrodataLimits, Policy, read_policy
 
 __all__ = [
     "Dis",
     "DisSimulation",
     "DisSuda",
+    "FlowLimits",
     "FlowTable",
     "InputError",
     "IntruderRisk",
     "Lancaster",
     "Measurement",
     "Microdata",
+    "MicrodataLimits",
+    "Policy",
     "Protection",
     "RecordRisk",
     "RiskComparison",
@@ -67,6 +71,7 @@ __all__ = [
     "protect_flows",
     "read_flows",
     "read_microdata",
+    "read_policy",
     "record_risk",
     "repeat_risk",
     "risk_by",

@@ -5,6 +5,7 @@ import secrets
 import shlex
 import sys
 import traceback
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bayes_sdc.diagnostics import Check
 from bayes_sdc.errors import InputError
 
 app = typer.Typer(
@@ -27,6 +29,9 @@ EXIT_FAILED, EXIT_INPUT, EXIT_DEFECT, EXIT_INTERRUPTED = 1, 2, 70, 130
 Out = Annotated[Path, typer.Option(help="Folder for release/ and confidential/.")]
 Sampler = Annotated[
     str, typer.Option(help="gibbs, nuts, or reference: the paper's own Metropolis within Gibbs.")
+]
+PolicyFile = Annotated[
+    Path | None, typer.Option("--policy", help="TOML file of named, dated limits on the risk.")
 ]
 Cores = Annotated[
     int | None, typer.Option(help="Threads; by default all. Draws do not depend on it.")
@@ -60,6 +65,7 @@ def flows(
     unique: Annotated[
         str, typer.Option(help="R_unq is about: single-mover or isolated.")
     ] = "single-mover",
+    policy: PolicyFile = None,
     seed: Annotated[
         int | None, typer.Option(help="Repeats a run; confidential. By default a fresh one.")
     ] = None,
@@ -107,6 +113,7 @@ def flows(
             "neighbours": neighbours,
             "earlier": earlier,
         },
+        policy=policy,
         out=out,
         seed=seed,
         resume=resume,
@@ -153,14 +160,7 @@ def microdata(
         int | None,
         typer.Option(help="Combinations that can occur, without structural zeros."),
     ] = None,
-    k: Annotated[int | None, typer.Option(help="Limit: fails if a record has f < k.")] = None,
-    max_record_risk: Annotated[
-        float | None, typer.Option(help="Limit: fails if an individual risk is above it.")
-    ] = None,
-    max_file_risk: Annotated[
-        float | None,
-        typer.Option(help="Limit: fails if the expected re-identified share is above it."),
-    ] = None,
+    policy: PolicyFile = None,
     truth: Annotated[
         str | None,
         typer.Option(help="Column of the known population frequency, for studies."),
@@ -182,7 +182,7 @@ def microdata(
             "missing": missing,
             "missing_codes": codes or None,
         },
-        limits=(k, max_record_risk, max_file_risk),
+        policy=policy,
         arguments={
             "population_size": population_size,
             "sampling_fraction": sampling_fraction,
@@ -209,20 +209,20 @@ def _microdata(
     file: Path,
     *,
     reading: dict[str, Any],
-    limits: tuple[int | None, float | None, float | None],
+    policy: Path | None,
     arguments: dict[str, Any],
     truth: str | None,
     key_sets: dict[str, list[str]],
     out: Path,
 ) -> None:
     # imported here: PyMC takes seconds, and --help should not
-    from bayes_sdc.microdata.job import Policy
+    from bayes_sdc.policy import read_policy
     from bayes_sdc.report.microdata_folder import run_microdata
 
     done = run_microdata(
         file,
         reading=reading,
-        policy=Policy(*limits),
+        policy=None if policy is None else read_policy(policy),
         arguments=arguments,
         truth=truth,
         key_sets=key_sets,
@@ -232,9 +232,7 @@ def _microdata(
     _say("\n".join(done.lines))
     _say(f"may leave: {done.release}")
     _say(f"confidential: {done.confidential}, and what is printed here")
-    if any(check.verdict == "fail" for check in done.result.checks):
-        _say("done, but a limit is exceeded: read the report before anything is released")
-        raise typer.Exit(EXIT_FAILED)
+    _end(done.result.checks)
 
 
 @app.command()
@@ -248,7 +246,7 @@ def demo(
     _microdata(
         example_persons_path(),
         reading={"keys": list(EXAMPLE_KEYS), "weight": "weight", "household": "household"},
-        limits=(None, None, None),
+        policy=None,
         arguments={"population_size": PERSONS, "seed": 1},
         truth="population_count",
         key_sets={},
@@ -263,6 +261,7 @@ def demo(
             "groups": ["origin_state", "destination_state"],
         },
         gravity={},
+        policy=None,
         out=out,
         seed=1,  # the data are invented, so nobody is protected by a secret seed
         resume=False,
@@ -275,6 +274,7 @@ def _flows(
     *,
     reading: dict[str, Any],
     gravity: dict[str, Any],
+    policy: Path | None,
     out: Path,
     seed: int | None,
     resume: bool,
@@ -283,9 +283,11 @@ def _flows(
     # imported here: PyMC takes seconds, and --help should not
     from bayes_sdc.flows.job import protect_flows
     from bayes_sdc.flows.table import read_flows
+    from bayes_sdc.policy import read_policy
     from bayes_sdc.report.folder import read_seed, summary, write_flows
     from bayes_sdc.runs import discard_resume, open_run
 
+    limits = None if policy is None else read_policy(policy)
     table = read_flows(file, **reading)
     _say(table.summary())
     table = _with_gravity(table, gravity, reading)
@@ -301,7 +303,7 @@ def _flows(
         discard_resume(run.resume)
     seed = secrets.randbits(128) if seed is None else seed
     try:
-        result = protect_flows(table, **arguments, seed=seed, resume=run.resume)
+        result = protect_flows(table, **arguments, policy=limits, seed=seed, resume=run.resume)
     except KeyboardInterrupt:
         sys.stderr.write("interrupted; the same command with --resume goes on from here\n")
         raise typer.Exit(EXIT_INTERRUPTED) from None
@@ -318,6 +320,7 @@ def _flows(
             **reading,
             **defaults,
             **arguments,
+            "policy": None if limits is None else str(limits),
             "covariates": list(table.covariates.columns),
             **{name: str(value) for name, value in gravity.items() if value is not None},
         },
@@ -330,9 +333,7 @@ def _flows(
     for path in written[:2]:
         _say(f"may leave: {path}")
     _say(f"confidential: {run.confidential}, and what is printed here")
-    if any(check.verdict == "fail" for check in result.checks):
-        _say("done, but a check failed: read the report before anything is released")
-        raise typer.Exit(EXIT_FAILED)
+    _end(result.checks)
 
 
 def _with_gravity(table: Any, gravity: dict[str, Any], reading: dict[str, Any]) -> Any:
@@ -363,6 +364,14 @@ def _with_gravity(table: Any, gravity: dict[str, Any], reading: dict[str, Any]) 
         )
     _say(f"covariates: {', '.join(covariates.columns)}")
     return with_covariates(table, covariates)
+
+
+def _end(checks: Sequence[Check]) -> None:
+    """End with the names of the checks that failed, if any."""
+    failed = [check.name for check in checks if check.verdict == "fail"]
+    if failed:
+        _say(f"done, but failed: {', '.join(failed)}; read the report before anything is released")
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _say(text: str) -> None:

@@ -133,6 +133,7 @@ def test_nothing_releasable_names_the_seed_or_the_hash(
         ({"--prior": "flat"}, "prior 'flat' is unknown"),
         ({"--unique": "twice"}, "unique 'twice' is unknown"),
         ({"--low": "9", "--high": "3"}, "low"),
+        ({"--policy": "nowhere.toml"}, "nowhere.toml: cannot be read"),
     ],
 )
 def test_bad_input_ends_with_two_and_one_line(
@@ -160,6 +161,46 @@ def test_table_without_small_cells_comes_back_unchanged(
     assert run(monkeypatch, "flows", path, *COLUMNS, "--out", tmp_path / "out", *SHORT) == 0
     assert (tmp_path / "out" / "release" / "large_synthetic.csv").read_text() == path.read_text()
     assert "no small cells" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("limits", "verdict"), [("r_all = 0", "FAIL"), ("true_count_probability = 0.9999", "pass")]
+)
+def test_limits_of_a_policy_are_judged_and_named(
+    limits: str,
+    verdict: str,
+    file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The verdict reaches console, record and both reports; 1 only when something failed."""
+    policy = tmp_path / "policy.toml"
+    policy.write_text(f'name = "Board"\ndate = 2026-01-15\n[flows]\n{limits}\n')
+    out = tmp_path / "out"
+    code = flows(monkeypatch, file, out, "--seed", 4, "--policy", policy)
+    said = capsys.readouterr().out
+    name = f"limit {limits.partition(' ')[0]}"
+    assert f"{verdict}  {name}: " in said
+    (last,) = [line for line in said.splitlines() if line.startswith("done, but")] or [""]
+    assert (code == 1) == bool(last)
+    assert (name in last) == (verdict == "FAIL")
+    record = json.loads((out / "confidential" / "run.json").read_text(encoding="utf-8"))
+    (check,) = (check for check in record["checks"] if check["name"] == name)
+    assert check["verdict"] == verdict.lower()
+    assert (check["policy"], check["date"]) == ("Board", "2026-01-15")
+    for folder in ("release", "confidential"):
+        text = (out / folder / "report.html").read_text(encoding="utf-8")
+        assert "<strong>Board</strong>, 2026-01-15" in text
+
+
+def test_a_policy_for_the_other_job_ends_with_two(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text('name = "Board"\ndate = 2026-01-15\n[microdata]\nk = 3\n')
+    assert flows(monkeypatch, file, tmp_path / "out", "--policy", policy) == 2
+    assert "no section [flows]" in capsys.readouterr().err
 
 
 def test_unwritable_folder_is_one_clear_error(

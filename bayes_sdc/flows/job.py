@@ -11,12 +11,14 @@ from bayes_sdc import diagnostics
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.fit import fit_flows
 from bayes_sdc.flows.intruder import intruder_risk
+from bayes_sdc.flows.limits import check_limits
 from bayes_sdc.flows.repeats import repeat_risk
 from bayes_sdc.flows.risk import UNIQUE, IntruderRisk
 from bayes_sdc.flows.synthesis import refuse_column_named_dataset, synthesize
 from bayes_sdc.flows.table import FlowTable
 from bayes_sdc.flows.utility import margins
 from bayes_sdc.leaks import leaks, unchanged
+from bayes_sdc.policy import Policy
 from bayes_sdc.seeds import seed_sequence
 
 
@@ -75,6 +77,7 @@ def protect_flows(
     datasets: int = 1,
     releases: int = 20,
     unique: str = "single-mover",
+    policy: Policy | None = None,
     seed: int,
     cores: int | None = None,
     resume: Path | None = None,
@@ -93,6 +96,8 @@ def protect_flows(
         Independent releases over which the spread of the risk is measured.
     unique : {"single-mover", "isolated"}
         As for :func:`bayes_sdc.flows.intruder.intruder_risk`.
+    policy : Policy, optional
+        Limits on the intruder's risk, each judged by a check; none by default.
     seed : int
         Everything random follows from it. Confidential, and best ``secrets.randbits(128)``: a
         short one can be found by trial, and then the release is undone.
@@ -105,7 +110,7 @@ def protect_flows(
     Raises
     ------
     InputError
-        If an argument cannot be used.
+        If an argument cannot be used, or the policy has no section for flows.
 
     Examples
     --------
@@ -120,13 +125,16 @@ def protect_flows(
     if datasets > 1:
         refuse_column_named_dataset(table)
     _check(datasets=datasets, releases=releases, draws=max(draws * chains, 1), unique=unique)
+    if policy is not None:
+        policy.for_flows()  # refuses one without limits for flows before the fit
     seed_sequence(seed)  # refuses a seed that is none
     if table.n_small == 0:
         release = synthesize(table, xr.DataTree(), datasets=datasets, seed=seed)
         nothing = dict.fromkeys(
             ["posterior", "groups", "predictive", "dispersion", "margins", "risk", "repeats"]
         )
-        return Protection(table=table, release=release, checks=leaks(table), seconds={}, **nothing)
+        checks = [*leaks(table), *check_limits(policy, None, unique=unique)]
+        return Protection(table=table, release=release, checks=checks, seconds={}, **nothing)
     seconds: dict[str, float] = {}
     clock = monotonic()
 
@@ -178,6 +186,7 @@ def protect_flows(
             *diagnostics.checks(groups, predictive, dispersion, risk),
             unchanged(table, release),
             *leaks(table),
+            *check_limits(policy, risk, unique=unique),
         ],
         seconds=seconds,
     )

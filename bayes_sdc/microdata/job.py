@@ -13,6 +13,7 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.comparison import RiskComparison, compare_risks
 from bayes_sdc.microdata.keys import Microdata
 from bayes_sdc.microdata.learned_uniques import LearnedUniques, learn_uniques
+from bayes_sdc.microdata.limits import check_limits
 from bayes_sdc.microdata.risk import RecordRisk, record_risk
 from bayes_sdc.microdata.superpopulation import (
     Model,
@@ -21,29 +22,11 @@ from bayes_sdc.microdata.superpopulation import (
     weight_spread,
 )
 from bayes_sdc.microdata.uniques import expected_uniques, uniques_deviation
+from bayes_sdc.policy import Policy
 from bayes_sdc.seeds import seed_sequence
 
 MODELS: tuple[Model, ...] = ("known", "uncertain", "extended")
 AGREEMENT = 0.05  # relative difference of weight sum and population size that is remarked on
-
-
-class Policy(NamedTuple):
-    """Limits that an agency has set itself; None where it has set none.
-
-    Parameters
-    ----------
-    k : int or None
-        Every record must share its key values with others: f >= k.
-    record_risk : float or None
-        No record may have an individual risk above it.
-    file_risk : float or None
-        The expected share of re-identified records, by the model with the highest, may not be
-        above it.
-    """
-
-    k: int | None = None
-    record_risk: float | None = None
-    file_risk: float | None = None
 
 
 class Truth(NamedTuple):
@@ -82,8 +65,6 @@ class Measurement:
         sample unique.
     population_size : int
         As given, or the sum of the weights.
-    policy : Policy
-        The limits.
     truth : Truth or None
         Where the population is known.
     checks : list of Check
@@ -98,7 +79,6 @@ class Measurement:
     unstructured: Unstructured | None
     comparison: RiskComparison | None = field(repr=False)
     population_size: int
-    policy: Policy
     truth: Truth | None
     checks: list[Check]
     seconds: dict[str, float]
@@ -135,7 +115,7 @@ def measure_microdata(
         Combinations that can occur, without structural zeros: adds the estimates of population
         uniques that need this number.
     policy : Policy, optional
-        Limits; none by default, and then nothing is judged.
+        Limits, each judged by a check; none by default.
     population_counts : array_like of int, shape (record,), optional
         For each record how many members of the population share its key values, where that is
         known: the truth beside the estimates.
@@ -152,19 +132,23 @@ def measure_microdata(
     Raises
     ------
     InputError
-        If an argument cannot be used.
+        If an argument cannot be used, or the policy has no section for microdata.
 
     Examples
     --------
+    >>> import datetime
     >>> import pandas as pd
     >>> from bayes_sdc.microdata.keys import read_microdata
+    >>> from bayes_sdc.policy import MicrodataLimits, Policy
     >>> people = pd.DataFrame({"sex": list("mmfm"), "age": list("2232"), "w": [10, 30, 5, 9]})
     >>> data = read_microdata(people, keys=["sex", "age"], weight="w")
-    >>> result = measure_microdata(data, policy=Policy(k=3), seed=1)
-    >>> [(check.name, check.verdict) for check in result.checks][0]
-    ('k-anonymity', 'fail')
+    >>> policy = Policy("Survey", datetime.date(2026, 1, 15), microdata=MicrodataLimits(k=3))
+    >>> result = measure_microdata(data, policy=policy, seed=1)
+    >>> [(check.name, check.verdict) for check in result.checks][-1]
+    ('limit k', 'fail')
     """
-    limits = _checked(policy or Policy())
+    if policy is not None:
+        policy.for_microdata()  # refuses one without limits for microdata before the work
     seed_sequence(seed)  # refuses a seed that is none
     fraction = _fraction(data, population_size, sampling_fraction)
     seconds: dict[str, float] = {}
@@ -210,20 +194,13 @@ def measure_microdata(
         unstructured=unstructured,
         comparison=comparison,
         population_size=N,
-        policy=limits,
         truth=truth,
-        checks=_checks(data, risk, models, unstructured, limits, N, population_size),
+        checks=[
+            *_checks(data, risk, models, unstructured, N, population_size),
+            *check_limits(policy, risk, models),
+        ],
         seconds=seconds,
     )
-
-
-def _checked(policy: Policy) -> Policy:
-    for name, limit in (("record", policy.record_risk), ("file", policy.file_risk)):
-        if limit is not None and not 0 < limit <= 1:
-            raise InputError(f"the {name} risk limit must be above 0, at most 1; it is {limit!r}")
-    if policy.k is not None and policy.k < 2:
-        raise InputError(f"k must be 2 or more; it is {policy.k!r}")
-    return policy
 
 
 def _fraction(data: Microdata, size: int | None, fraction: float | None) -> float | None:
@@ -271,41 +248,10 @@ def _checks(
     risk: RecordRisk,
     models: Mapping[str, SuperpopulationRisk],
     unstructured: Unstructured | None,
-    policy: Policy,
     N: int,
     given: int | None,
 ) -> list[Check]:
     checks = []
-    if policy.k is not None:
-        low = data.k_violations(policy.k)
-        checks.append(
-            Check(
-                "k-anonymity",
-                "fail" if low.records else "pass",
-                f"{low.records:,} records in {low.combinations:,} combinations have f < {policy.k}",
-            )
-        )
-    if policy.record_risk is not None:
-        high = risk.above(policy.record_risk)
-        checks.append(
-            Check(
-                "record risk",
-                "fail" if high.records else "pass",
-                f"{high.records:,} records in {high.combinations:,} combinations have an "
-                f"individual risk > {policy.record_risk:g}",
-            )
-        )
-    name, worst = max(models.items(), key=lambda item: item[1].expected.value)
-    share = worst.expected.value / data.n
-    if policy.file_risk is not None:
-        checks.append(
-            Check(
-                "file risk",
-                "fail" if share > policy.file_risk else "pass",
-                f"expected share of re-identified records {share:.2%} by the model {name!r}; the "
-                f"limit is {policy.file_risk:.2%}",
-            )
-        )
     learned = [(name, model.trusted) for name, model in models.items()]
     if unstructured is not None:
         learned.append(("learned concentration", unstructured.learned.trusted))

@@ -7,7 +7,7 @@ count can slip from one report into the other.
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,7 +19,9 @@ from bayes_sdc.flows.job import Protection
 from bayes_sdc.flows.risk import IntruderRisk, Share
 from bayes_sdc.flows.table import FlowTable
 from bayes_sdc.flows.target import best_guess
+from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report import plots
+from bayes_sdc.report.limits import WITHHELD, Told, limit_section, tell_limit
 from bayes_sdc.report.page import render_page
 
 ROWS_SHOWN = 50
@@ -48,6 +50,10 @@ SECTIONS = {  # id: title, names of its checks
     "input": (
         "Input and rules",
         ("release differs", "order of rows", "other columns", "small counts left"),
+    ),
+    "policy": (
+        "Limits of the policy",
+        ("limit r_all", "limit r_unq", "limit true_count_probability"),
     ),
     "convergence": ("Convergence", ("convergence", "divergences", "small groups")),
     "fit": ("Fit to the counts", ("fit to the counts", "dispersion")),
@@ -87,7 +93,8 @@ PUBLIC_REASONS = {
     ("small counts left", "fail"): "Counts below the smallest one protected are released.",
     ("importance weights", "look"): "Some weights behind these probabilities are not reliable.",
 }
-PUBLIC_REASON = {  # of any other check; from good to bad
+VERDICTS = ("pass", "look", WITHHELD, "fail")  # what is withheld may be no pass
+PUBLIC_REASON = {  # of any other check
     "pass": "Nothing to report.",
     "look": "The agency should read the reason in its own report.",
     "fail": "Do not rely on the results.",
@@ -151,8 +158,9 @@ def render_flows(
 def _internal(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     table = result.table
     context = {
-        "contents": _contents(result, {check.name: check.reason for check in result.checks}),
+        "contents": _contents(result, result.checks),
         "checks": result.checks,
+        "limits": limit_section(result.checks, result.checks, audience="internal"),
         "protected": result.posterior is not None,
         "table": table,
         "source": table.source,
@@ -183,10 +191,7 @@ def _internal(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
 
 def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     table = result.table
-    reasons = {
-        check.name: PUBLIC_REASONS.get((check.name, check.verdict), PUBLIC_REASON[check.verdict])
-        for check in result.checks
-    }
+    checks = [_told(check) for check in result.checks]
     arguments = {
         name: _base_name(str(value))
         for name, value in call["arguments"].items()
@@ -195,8 +200,9 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     if result.posterior is not None:  # what "default" stood for
         arguments |= {name: result.posterior.attrs[name] for name in ("family", "prior")}
     context = {
-        "contents": _contents(result, reasons),
-        "checks": [Check(c.name, c.verdict, reasons[c.name]) for c in result.checks],
+        "contents": _contents(result, checks),
+        "checks": checks,
+        "limits": limit_section(result.checks, checks, audience="external"),
         "protected": result.posterior is not None,
         "source": _base_name(table.source),
         "low": table.low,
@@ -227,21 +233,27 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _contents(result: Protection, reasons: Mapping[str, str]) -> list[Entry]:
+def _told(check: Check) -> Told:
+    """What the public may read of a check."""
+    if isinstance(check, LimitCheck):
+        return tell_limit(check, at_least=PUBLIC_CELLS)
+    words = PUBLIC_REASONS.get((check.name, check.verdict), PUBLIC_REASON[check.verdict])
+    return Told(check.name, check.verdict, words)
+
+
+def _contents(result: Protection, told: Sequence[Check | Told]) -> list[Entry]:
     """Sections of the report, each with the worst verdict of its checks and their reasons."""
     claimed = {name for _, names in SECTIONS.values() for name in names}
     empty = ("convergence", "fit", "margins", "intruder") if result.posterior is None else ()
     entries = []
     for section, (title, names) in SECTIONS.items():
-        mine = set(reasons) - claimed if section == "other" else names
-        checks = [check for check in result.checks if check.name in mine]
-        if section in empty or (section == "other" and not checks):
+        mine = {check.name for check in told} - claimed if section == "other" else names
+        checks = [check for check in told if check.name in mine]
+        if section in empty or (section in ("other", "policy") and not checks):
             continue
-        verdict = max(
-            (check.verdict for check in checks), key=list(PUBLIC_REASON).index, default=""
-        )
-        told = [f"{c.name}: {reasons[c.name]}" for c in checks if c.verdict == verdict]
-        entries.append(Entry(section, title, verdict, "; ".join(told)))
+        verdict = max((check.verdict for check in checks), key=VERDICTS.index, default="")
+        reasons = [f"{c.name}: {c.reason}" for c in checks if c.verdict == verdict]
+        entries.append(Entry(section, title, verdict, "; ".join(reasons)))
     return entries
 
 

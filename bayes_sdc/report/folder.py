@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayes_sdc.diagnostics import Check
 from bayes_sdc.flows.job import Protection
 from bayes_sdc.flows.released import released_counts
 from bayes_sdc.flows.risk import Share
@@ -148,12 +147,10 @@ def _record(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
 def summary(result: Protection) -> list[str]:
     """The last lines of a run, for the console."""
     table, risk, repeats = result.table, result.risk, result.repeats
-    if risk is None or repeats is None or result.groups is None:
-        return [f"{table.source}: no small cells, the table is released unchanged"]
     marks = {"pass": "pass", "look": "LOOK", "fail": "FAIL"}
-
-    def line(check: Check) -> str:
-        return f"{marks[check.verdict]}  {check.name}: {check.reason}"
+    checks = [f"{marks[check.verdict]}  {check.name}: {check.reason}" for check in result.checks]
+    if risk is None or repeats is None or result.groups is None:
+        return [f"{table.source}: no small cells, the table is released unchanged", *checks]
 
     def spread(name: str) -> str:
         values = repeats[name].dropna()
@@ -168,7 +165,7 @@ def summary(result: Protection) -> list[str]:
     return [
         f"{table.n_small} small cells in {table.cells['group'].nunique()} groups are synthetic; "
         f"{table.n_read - table.n_small} rows are as they were",
-        *[line(check) for check in result.checks],
+        *checks,
         risk_line("R_all", risk.r_all, "r_all"),
         risk_line(f"R_unq ({risk.unique})", risk.r_unq, "r_unq"),
         f"an intruder who believes the released count is right in {risk.believes_release:.1%} of "

@@ -5,7 +5,7 @@ whole per cent and rounded numbers, no value of a record and no small count.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +19,9 @@ from bayes_sdc.microdata.keys import RULES
 from bayes_sdc.microdata.posterior import Estimate
 from bayes_sdc.microdata.risk import BULK, VIOLATIONS
 from bayes_sdc.microdata.superpopulation import MODELS
+from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report import plots
+from bayes_sdc.report.limits import Told, limit_section, tell_limit
 from bayes_sdc.report.page import render_page
 
 RISKIEST = 10
@@ -28,8 +30,9 @@ PUBLIC_RECORDS = 500  # a share of fewer records, rounded to a per cent, could t
 
 SECTIONS = {  # id: title, names of its checks
     "input": ("Input and rules", ("population",)),
-    "keys": ("Frequencies of combinations", ("k-anonymity",)),
-    "risk": ("Individual risk", ("record risk", "file risk")),
+    "policy": ("Limits of the policy", ("limit k", "limit record_risk", "limit file_risk")),
+    "keys": ("Frequencies of combinations", ()),
+    "risk": ("Individual risk", ()),
     "models": ("Totals of the file, with their uncertainty", ("models", "convergence")),
     "comparison": ("All measures side by side", ()),
     "households": ("Households", ()),
@@ -37,12 +40,6 @@ SECTIONS = {  # id: title, names of its checks
     "glossary": ("Glossary and limits", ()),
 }
 PUBLIC_REASONS = {
-    ("k-anonymity", "pass"): "No record has fewer companions than the agency's limit.",
-    ("k-anonymity", "fail"): "Records have fewer companions than the agency's limit.",
-    ("record risk", "pass"): "No record is above the agency's limit.",
-    ("record risk", "fail"): "Records are above the agency's limit.",
-    ("file risk", "pass"): "The file is not above the agency's limit.",
-    ("file risk", "fail"): "The file is above the agency's limit.",
     ("convergence", "pass"): "The chains of every model agree.",
     ("convergence", "look"): "The chains of some models disagree.",
     ("models", "pass"): "The models agree.",
@@ -99,7 +96,7 @@ def render_microdata(
 
 
 def _contents(
-    result: Measurement, checks: list[Check], *, without: str = ""
+    result: Measurement, checks: Sequence[Check | Told], *, without: str = ""
 ) -> list[dict[str, str]]:
     entries = []
     for id_, (title, names) in SECTIONS.items():
@@ -108,15 +105,12 @@ def _contents(
         if id_ == without or (id_ == "comparison" and result.comparison is None):
             continue
         found = [check for check in checks if check.name in names]
+        if id_ == "policy" and not found:
+            continue
         found.sort(key=lambda check: ORDER.index(check.verdict))
-        first = found[0] if found else Check("", "pass", "")
+        first = found[0] if found else Told("", "", "")
         entries.append(
-            {
-                "id": id_,
-                "title": title,
-                "verdict": first.verdict if found else "",
-                "reason": first.reason,
-            }
+            {"id": id_, "title": title, "verdict": first.verdict, "reason": first.reason}
         )
     return entries
 
@@ -159,10 +153,7 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
         low = data.k_violations(k)
         share = f"{low.records / data.n:.2%}"
         violations.append([f"f < {k}", f"{low.records:,}", share, f"{low.combinations:,}"])
-    levels = [*LEVELS]
-    if result.policy.record_risk is not None:
-        levels = sorted({*levels, result.policy.record_risk})
-    above = [(f"risk > {level:g}", risk.above(level)) for level in levels]
+    above = [(f"risk > {level:g}", risk.above(level)) for level in LEVELS]
     above.append((f"above the bulk (risk > {risk.bulk_limit:.4g})", risk.above_bulk()))
     measures = [
         ["expected re-identifications", f"{risk.expected:,.2f}"],
@@ -178,6 +169,7 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
         **_shared(result),
         "contents": _contents(result, result.checks),
         "checks": result.checks,
+        "limits": limit_section(result.checks, result.checks, audience="internal"),
         "created": call["created"],
         "input": columns,
         "notes": data.notes,
@@ -317,13 +309,14 @@ def _households(result: Measurement) -> list[list[str]]:
 
 def _external(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
     data, risk = result.data, result.risk
-    checks = [Check(c.name, c.verdict, PUBLIC_REASONS[(c.name, c.verdict)]) for c in result.checks]
+    checks = [_told(check) for check in result.checks]
     enough = data.n >= PUBLIC_RECORDS
     household = risk.household
     return {
         **_shared(result),
         "contents": _contents(result, checks, without="comparison"),
         "checks": checks,
+        "limits": limit_section(result.checks, checks, audience="external"),
         "created": call["created"],
         "input": {
             "records": _rounded(data.n),
@@ -354,6 +347,13 @@ def _external(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
         else [["mean household risk of a person", _public(float(np.mean(household)), enough)]],
         "versions": call["versions"],
     }
+
+
+def _told(check: Check) -> Told:
+    """What the public may read of a check; each limit is on the whole file."""
+    if isinstance(check, LimitCheck):
+        return tell_limit(check, at_least=0)
+    return Told(check.name, check.verdict, PUBLIC_REASONS[(check.name, check.verdict)])
 
 
 def _public(share: float, enough: bool) -> str:

@@ -15,10 +15,11 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.columns import read_weights
 from bayes_sdc.microdata.comparison import RiskComparison
 from bayes_sdc.microdata.files import load_columns
-from bayes_sdc.microdata.job import Measurement, Policy, measure_microdata
+from bayes_sdc.microdata.job import Measurement, measure_microdata
 from bayes_sdc.microdata.keys import read_microdata
 from bayes_sdc.microdata.posterior import Estimate
 from bayes_sdc.microdata.risk import compare_key_sets
+from bayes_sdc.policy import Policy
 from bayes_sdc.report.microdata import render_microdata
 from bayes_sdc.runs import (
     RunFolder,
@@ -45,7 +46,7 @@ def run_microdata(
     file: Path,
     *,
     reading: Mapping[str, Any],
-    policy: Policy,
+    policy: Policy | None,
     arguments: Mapping[str, Any],
     truth: str | None,
     key_sets: Mapping[str, Sequence[str]],
@@ -59,7 +60,7 @@ def run_microdata(
         The microdata.
     reading : mapping
         Arguments of :func:`bayes_sdc.microdata.keys.read_microdata`.
-    policy : Policy
+    policy : Policy or None
         Limits.
     arguments : mapping
         Further arguments of :func:`bayes_sdc.microdata.job.measure_microdata`, ``seed`` included.
@@ -97,7 +98,12 @@ def run_microdata(
         "command": shlex.join(["bayes-sdc", *sys.argv[1:]]),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "seed": arguments["seed"],
-        "arguments": {**reading, **policy._asdict(), **arguments, "truth": truth},
+        "arguments": {
+            **reading,
+            **arguments,
+            "truth": truth,
+            "policy": None if policy is None else str(policy),
+        },
         "versions": {name: version(name) for name in SOFTWARE},
     }
     report = write_microdata(run, result, call, key_sets=sets)

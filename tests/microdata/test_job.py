@@ -1,13 +1,16 @@
 """The whole measurement: what goes into it, and when a verdict fails."""
 
+import datetime
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.individual import individual_risk
-from bayes_sdc.microdata.job import Measurement, Policy, measure_microdata
+from bayes_sdc.microdata.job import Measurement, measure_microdata
 from bayes_sdc.microdata.keys import read_microdata
+from bayes_sdc.policy import FlowLimits, MicrodataLimits, Policy
 
 RNG = np.random.default_rng(3)
 PEOPLE = pd.DataFrame(
@@ -29,6 +32,10 @@ def plain() -> Measurement:
     return measure()
 
 
+def policy(**limits: float) -> Policy:
+    return Policy("Survey", datetime.date(2026, 1, 15), microdata=MicrodataLimits(**limits))
+
+
 def verdicts(result: Measurement) -> dict[str, str]:
     return {check.name: check.verdict for check in result.checks}
 
@@ -43,12 +50,22 @@ def test_limits_fail_just_beyond_and_pass_at_the_value(plain):
     """f < k and risk > limit, both exclusive; the file by its worst model."""
     lowest, highest = plain.data.f.min(), plain.risk.risk.max()
     share = plain.worst.expected.value / plain.data.n
-    at = Policy(k=max(2, int(lowest)), record_risk=highest, file_risk=share)
-    beyond = Policy(k=int(lowest) + 2, record_risk=highest * 0.999, file_risk=share * 0.999)
-    passed, failed = verdicts(measure(policy=at)), verdicts(measure(policy=beyond))
-    assert passed["record risk"] == passed["file risk"] == "pass"
-    assert failed["k-anonymity"] == failed["record risk"] == failed["file risk"] == "fail"
-    assert (passed["k-anonymity"] == "pass") == (lowest >= at.k)
+    at = policy(record_risk=float(highest), file_risk=share)
+    beyond = policy(k=int(lowest) + 1, record_risk=float(highest) * 0.999, file_risk=share * 0.999)
+    passed, failed = measure(policy=at), measure(policy=beyond)
+    names = ["limit k", "limit record_risk", "limit file_risk"]
+    assert [verdicts(passed).get(name) for name in names] == [None, "pass", "pass"]
+    assert [verdicts(failed).get(name) for name in names] == ["fail", "fail", "fail"]
+    reasons = {check.name: check.reason for check in failed.checks}
+    low, high = plain.data.k_violations(int(lowest) + 1), plain.risk.above(highest * 0.999)
+    assert f"{low.records} records in {low.combinations} combinations" in reasons["limit k"]
+    assert f"{high.records} records in {high.combinations} comb" in reasons["limit record_risk"]
+
+
+@pytest.mark.parametrize(("k", "verdict"), [(2, "pass"), (3, "pass"), (4, "fail")])
+def test_k_is_the_smallest_frequency_that_passes(k, verdict):
+    frame = pd.DataFrame({"a": list("xxxyyy"), "b": "1", "w": 4.0})
+    assert verdicts(measure(frame=frame, policy=policy(k=k)))["limit k"] == verdict
 
 
 def test_population_size_gives_the_fraction_of_an_unweighted_file():
@@ -97,9 +114,7 @@ def test_same_seed_same_numbers_for_any_record_order(plain):
     [
         {"population_size": 200},
         {"sampling_fraction": 0.1},
-        {"policy": Policy(k=1)},
-        {"policy": Policy(record_risk=0)},
-        {"policy": Policy(file_risk=1.5)},
+        {"policy": Policy("Tables", datetime.date(2026, 1, 15), flows=FlowLimits(r_all=0.3))},
         {"population_counts": [1, 2]},
         {"population_counts": np.zeros(300)},
         {"cells": 3},

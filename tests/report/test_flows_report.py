@@ -1,6 +1,7 @@
 """The report equals the result, needs no other file, and its external form tells no true count."""
 
 import dataclasses
+import datetime
 import re
 from html.parser import HTMLParser
 from typing import Any
@@ -9,9 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayes_sdc import InputError, Protection, protect_flows, read_flows
+from bayes_sdc import FlowLimits, InputError, Policy, Protection, protect_flows, read_flows
 from bayes_sdc.diagnostics import Check, Dispersion
-from bayes_sdc.flows.risk import Share
+from bayes_sdc.flows.limits import check_limits
+from bayes_sdc.flows.risk import IntruderRisk, Share
 from bayes_sdc.report import flows, plots
 from bayes_sdc.report.flows import render_flows
 
@@ -335,6 +337,96 @@ def test_zeros_are_said_to_be_protected_only_from_zero(result: Protection) -> No
         said = "Zeros are not protected"
         assert said in render_flows(result, audience=audience, call=CALL)  # type: ignore[arg-type]
         assert said not in render_flows(zero, audience=audience, call=CALL)  # type: ignore[arg-type]
+
+
+POLICY = Policy(
+    "Table release <b>",
+    datetime.date(2026, 1, 15),
+    flows=FlowLimits(r_all=0.3, r_unq=0.6, true_count_probability=0.5),
+)
+LIMITS = "Limits of the policy"
+
+
+def judged(result: Protection, risk: IntruderRisk) -> Protection:
+    """The result with another risk and the verdicts on it."""
+    checks = [*result.checks, *check_limits(POLICY, risk, unique="single-mover")]
+    return dataclasses.replace(result, risk=risk, checks=checks)
+
+
+def verdict_of(page: Page, section: str) -> str:
+    contents = next(rows for name, rows in page.tables.items() if name.startswith("Contents"))
+    (found,) = [cells[1].strip() for cells in contents if cells[0].endswith(section)]
+    return found
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_policy_is_shown_with_name_date_limits_and_verdicts(result: Protection) -> None:
+    assert result.risk is not None
+    found = Share("cells found", 2731, 0.25, (0.23, 0.27), 0.001, 1 / 9, trusted=True)
+    unique = dataclasses.replace(found, cells=700, value=0.75)
+    risk = dataclasses.replace(result.risk, r_all=found, r_unq=unique)
+    page = Page(render_flows(judged(result, risk), audience="internal", call=CALL))
+    assert "Table release <b>, 2026-01-15" in page.text
+    assert verdict_of(page, LIMITS) == "✗ fail"
+    stripped = [[cell.strip() for cell in cells] for cells in page.tables[LIMITS]]
+    assert stripped[0] == ["limit", "of what", "verdict", "exceeded when", "value"]
+    assert stripped[1][2:] == ["✓ pass", "> 0.3", "0.25"]
+    assert stripped[2][2:] == ["✗ fail", "> 0.6", "0.75"]
+    assert stripped[3][:1] + stripped[3][3:4] == ["true_count_probability", "> 0.5"]
+    page = Page(render_flows(judged(result, risk), audience="external", call=CALL))
+    assert "Table release <b>, 2026-01-15" in page.text
+    assert verdict_of(page, LIMITS) == "✗ fail"
+    assert [[cell.strip() for cell in cells][2:] for cells in page.tables[LIMITS]] == [
+        ["verdict", "exceeded when"],
+        ["✓ pass", "> 0.3"],
+        ["✗ fail", "> 0.6"],
+        ["not shown", "> 0.5"],  # of the 41 cells of this table
+    ]
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_verdicts_on_few_cells_are_withheld_from_the_public(result: Protection) -> None:
+    """That R_unq of one cell is 0 or 1, or undefined, would tell of this cell."""
+    assert result.risk is not None
+    risk = result.risk
+    pages = []
+    for value, cells in [(None, 0), (0.0, 1), (1.0, 1)]:
+        interval = None if value is None else (0.0, 1.0)
+        unique = Share("cells", cells, value, interval, None, 0.1, trusted=risk.r_unq.trusted)
+        unique = dataclasses.replace(unique, definition=risk.r_unq.definition)
+        changed = judged(result, dataclasses.replace(risk, r_unq=unique))
+        pages.append(render_flows(changed, audience="external", call=CALL))
+        for check in changed.checks:
+            assert check.reason not in pages[-1]
+    assert len(set(pages)) == 1
+    page = Page(pages[0])
+    assert verdict_of(page, LIMITS) == "not shown"
+    assert [cells[2].strip() for cells in page.tables[LIMITS][1:]] == ["not shown"] * 3
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_pass_does_not_stand_for_what_is_withheld(result: Protection) -> None:
+    assert result.risk is not None
+    found = Share("cells found", 2731, 0.25, (0.23, 0.27), 0.001, 1 / 9, trusted=True)
+    risk = dataclasses.replace(result.risk, r_all=found)
+    page = Page(render_flows(judged(result, risk), audience="external", call=CALL))
+    assert row(page, LIMITS, "r_all")[2].strip() == "✓ pass"
+    assert verdict_of(page, LIMITS) == "not shown"
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_undefined_limit_is_said_in_words(result: Protection) -> None:
+    assert result.risk is not None
+    nobody = Share("nobody", 0, None, None, None, None, trusted=True)
+    none = judged(result, dataclasses.replace(result.risk, r_unq=nobody))
+    page = Page(render_flows(none, audience="internal", call=CALL))
+    cells = [cell.strip() for cell in row(page, LIMITS, "r_unq")]
+    assert cells[2:] == ["! look", "> 0.6", "undefined"]
+
+
+def test_without_a_policy_there_is_no_section_on_it(internal: str, external: str) -> None:
+    assert LIMITS not in internal
+    assert LIMITS not in external
 
 
 @pytest.mark.parametrize("audience", ["internal", "external"])

@@ -1,6 +1,7 @@
 """The report on records equals the result, and its external form tells no value and small count."""
 
 import dataclasses
+import datetime
 import json
 import re
 import stat
@@ -14,8 +15,9 @@ import pandas as pd
 import pytest
 
 from bayes_sdc import InputError, cli
-from bayes_sdc.microdata.job import Measurement, Policy, measure_microdata
+from bayes_sdc.microdata.job import Measurement, measure_microdata
 from bayes_sdc.microdata.keys import read_microdata
+from bayes_sdc.policy import MicrodataLimits, Policy
 from bayes_sdc.report.microdata import render_microdata
 
 NASTY = ['<script>alert("x")</script>', "Größe", "=1+1", "a;b", "Unit #7", "{{ 7 * 7 }}", "a & b"]
@@ -48,7 +50,9 @@ def result(people: pd.DataFrame) -> Measurement:
     data = dataclasses.replace(data, source="/secret/place/people.csv")
     return measure_microdata(
         data,
-        policy=Policy(k=3, record_risk=0.1),
+        policy=Policy(
+            "Survey <b>", datetime.date(2026, 1, 15), microdata=MicrodataLimits(k=3, file_risk=0.9)
+        ),
         cells=210,
         population_counts=people["truth"],
         draws=200,
@@ -193,7 +197,30 @@ def test_external_report_holds_no_value_hash_path_seed_or_exact_number(
     for cell in cells:
         assert not re.search(r"\d\.\d+ ?%", cell), cell
     assert "about 900" in cells
-    assert "the agency&#39;s limit" in external or "the agency's limit" in external
+
+
+def test_both_reports_show_the_policy_and_only_the_internal_one_its_values(
+    internal: str, external: str, result: Measurement
+) -> None:
+    for text in (internal, external):
+        assert "<strong>Survey &lt;b&gt;</strong>, 2026-01-15" in text
+    columns, k, share = Page(internal).tables["Limits of the policy"]
+    assert columns == ["limit", "of what", "verdict", "exceeded when", "value"]
+    assert [cell.strip() for cell in k[::2]] == ["k", "✗ fail", "1"]
+    assert [cell.strip() for cell in share[2:4]] == ["✓ pass", "> 0.9"]
+    assert float(share[4]) == pytest.approx(result.worst.expected.value / 900, rel=1e-5)
+    columns, k, share = Page(external).tables["Limits of the policy"]
+    assert columns == ["limit", "of what", "verdict", "exceeded when"]
+    assert [cell.strip() for cell in k] == ["k", "smallest f of a record", "✗ fail", "< 3"]
+    assert share[2].strip() == "✓ pass"
+    for check in result.checks:
+        assert check.reason not in external
+
+
+def test_without_a_policy_there_is_no_section_on_it(people: pd.DataFrame) -> None:
+    data = read_microdata(people, keys=["f"], weight="w")
+    plain = measure_microdata(data, draws=200, seed=1)
+    assert "Limits of the policy" not in render_microdata(plain, audience="internal", call=CALL)
 
 
 def test_shares_of_a_small_file_are_not_shown() -> None:
@@ -269,17 +296,62 @@ def test_command_writes_the_folders(
 
 
 @pytest.mark.parametrize(
-    "limit", [("--k", 3), ("--max-record-risk", 0.01), ("--max-file-risk", 1e-6)]
+    ("limits", "code"),
+    [
+        ("k = 3", 1),
+        ("record_risk = 0.01", 1),
+        ("file_risk = 1e-6", 1),
+        ("file_risk = 0.99", 0),
+    ],
 )
-def test_a_limit_that_is_exceeded_ends_with_one(
-    limit: tuple[str, float],
+def test_a_limit_that_is_exceeded_ends_with_one_and_is_named(
+    limits: str,
+    code: int,
     file: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert command(monkeypatch, file, tmp_path / "out", *limit) == 1
-    assert "FAIL" in capsys.readouterr().out
+    policy = written_policy(tmp_path, "microdata", limits)
+    assert command(monkeypatch, file, tmp_path / "out", "--policy", policy) == code
+    name = f"limit {limits.partition(' ')[0]}"
+    said = capsys.readouterr().out
+    assert f"{'FAIL' if code else 'pass'}  {name}: " in said
+    assert (f"done, but failed: {name};" in said) == bool(code)
+    record = json.loads((tmp_path / "out" / "confidential" / "run.json").read_text())
+    (check,) = (check for check in record["checks"] if check["name"] == name)
+    assert (check["policy"], check["date"]) == ("Board", "2026-01-15")
+    assert check["verdict"] == ("fail" if code else "pass")
+    assert record["arguments"]["policy"] == "policy 'Board' of 2026-01-15"
+
+
+def written_policy(folder: Path, section: str, limits: str) -> Path:
+    path = folder / "policy.toml"
+    path.write_text(f'name = "Board"\ndate = 2026-01-15\n[{section}]\n{limits}\n')
+    return path
+
+
+@pytest.mark.parametrize(
+    ("section", "limits", "words"),
+    [
+        ("flows", "r_all = 0.3", "no section [microdata]"),
+        ("microdata", "k = 1", "policy.toml: [microdata] k must be"),
+        ("microdata", "", "holds no limit"),
+    ],
+)
+def test_a_policy_that_cannot_be_used_ends_with_two(
+    section: str,
+    limits: str,
+    words: str,
+    file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    policy = written_policy(tmp_path, section, limits)
+    assert command(monkeypatch, file, tmp_path / "out", "--policy", policy) == 2
+    assert words in capsys.readouterr().err
+    assert not list((tmp_path / "out").rglob("*.html"))
 
 
 @pytest.mark.parametrize(

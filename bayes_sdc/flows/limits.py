@@ -1,0 +1,77 @@
+"""Verdicts on the intruder's risk by the limits of a policy."""
+
+from bayes_sdc.flows.risk import UNIQUE, IntruderRisk, Share
+from bayes_sdc.policy import LimitCheck, Policy
+
+
+def check_limits(
+    policy: Policy | None, risk: IntruderRisk | None, *, unique: str
+) -> list[LimitCheck]:
+    """Judge the risk of a release by the limits of a policy.
+
+    Parameters
+    ----------
+    policy : Policy or None
+        With a section for flows; without a policy nothing is judged.
+    risk : IntruderRisk or None
+        None when the table has no small cells: then every measure is undefined.
+    unique : {"single-mover", "isolated"}
+        Which cells R_unq is about.
+
+    Returns
+    -------
+    list of LimitCheck
+        One for each limit that is set, in the order of `bayes_sdc.policy.FlowLimits`.
+
+    Raises
+    ------
+    InputError
+        If the policy has no section for flows.
+
+    Examples
+    --------
+    >>> import datetime
+    >>> from bayes_sdc.policy import FlowLimits, Policy
+    >>> policy = Policy("Board", datetime.date(2026, 1, 15), flows=FlowLimits(r_all=0.3))
+    >>> [(check.name, check.verdict) for check in check_limits(policy, None, unique="isolated")]
+    [('limit r_all', 'look')]
+    """
+    if policy is None:
+        return []
+    limits = policy.for_flows()
+    checks = []
+    if limits.r_all is not None:
+        share = None if risk is None else risk.r_all
+        checks.append(_share(policy, "r_all", limits.r_all, "all small cells", share))
+    if limits.r_unq is not None:
+        share = None if risk is None else risk.r_unq
+        checks.append(_share(policy, "r_unq", limits.r_unq, UNIQUE[unique], share))
+    if limits.true_count_probability is not None:
+        checks.append(_single_cells(policy, limits.true_count_probability, risk))
+    return checks
+
+
+def _share(policy: Policy, key: str, limit: float, among: str, share: Share | None) -> LimitCheck:
+    definition = f"share found of {among}"
+    if share is None:
+        return policy.judge(key, limit, None, units=0, definition=definition)
+    return policy.judge(
+        key, limit, share.value, units=share.cells, definition=definition, detail=str(share)
+    )
+
+
+def _single_cells(policy: Policy, limit: float, risk: IntruderRisk | None) -> LimitCheck:
+    key, definition = "true_count_probability", "largest probability of the true count of a cell"
+    if risk is None:
+        return policy.judge(key, limit, None, units=0, definition=definition)
+    probability = risk.true_count_probability.to_numpy()
+    unreliable = risk.unreliable_cells
+    return policy.judge(
+        key,
+        limit,
+        float(probability.max()),
+        units=len(probability),
+        definition=definition,
+        detail=f"{int((probability > limit).sum())} of {len(probability)} cells are above it"
+        + (f"; importance weights are unreliable in {unreliable} cells" if unreliable else ""),
+    )

@@ -1,0 +1,89 @@
+"""Verdicts on the risk of records by the limits of a policy."""
+
+from collections.abc import Mapping
+
+from bayes_sdc.microdata.risk import RecordRisk
+from bayes_sdc.microdata.superpopulation import SuperpopulationRisk
+from bayes_sdc.policy import LimitCheck, Policy
+
+
+def check_limits(
+    policy: Policy | None, risk: RecordRisk, models: Mapping[str, SuperpopulationRisk]
+) -> list[LimitCheck]:
+    """Judge the risk of a file by the limits of a policy.
+
+    Parameters
+    ----------
+    policy : Policy or None
+        With a section for microdata; without a policy nothing is judged.
+    risk : RecordRisk
+        The individual risk.
+    models : mapping from name to SuperpopulationRisk
+        Totals of the file by model, at least one.
+
+    Returns
+    -------
+    list of LimitCheck
+        One for each limit that is set, in the order of `bayes_sdc.policy.MicrodataLimits`.
+
+    Raises
+    ------
+    InputError
+        If the policy has no section for microdata.
+
+    Examples
+    --------
+    >>> import datetime
+    >>> import pandas as pd
+    >>> from bayes_sdc.microdata.job import measure_microdata
+    >>> from bayes_sdc.microdata.keys import read_microdata
+    >>> from bayes_sdc.policy import MicrodataLimits, Policy
+    >>> people = pd.DataFrame({"sex": list("mmf"), "w": [10, 30, 5]})
+    >>> found = measure_microdata(read_microdata(people, keys=["sex"], weight="w"), seed=1)
+    >>> limits = MicrodataLimits(k=2, record_risk=0.5)
+    >>> policy = Policy("Survey", datetime.date(2026, 1, 15), microdata=limits)
+    >>> [check.verdict for check in check_limits(policy, found.risk, found.models)]
+    ['fail', 'pass']
+    """
+    if policy is None:
+        return []
+    limits, data = policy.for_microdata(), risk.data
+    checks = []
+    if limits.k is not None:
+        low = data.k_violations(limits.k)
+        checks.append(
+            policy.judge(
+                "k",
+                limits.k,
+                int(data.f.min()),
+                units=data.n,
+                definition="smallest f of a record",
+                detail=f"{low.records:,} records in {low.combinations:,} combinations are below it",
+            )
+        )
+    if limits.record_risk is not None:
+        high = risk.above(limits.record_risk)
+        checks.append(
+            policy.judge(
+                "record_risk",
+                limits.record_risk,
+                float(risk.risk.max()),
+                units=data.n,
+                definition="largest individual risk of a record",
+                detail=f"{high.records:,} records in {high.combinations:,} combinations are above "
+                "it",
+            )
+        )
+    if limits.file_risk is not None:
+        name, worst = max(models.items(), key=lambda item: item[1].expected.value)
+        checks.append(
+            policy.judge(
+                "file_risk",
+                limits.file_risk,
+                worst.expected.value / data.n,
+                units=data.n,
+                definition="expected share of re-identified records, by the model with the highest",
+                detail=f"the model is {name!r}",
+            )
+        )
+    return checks
