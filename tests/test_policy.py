@@ -3,6 +3,7 @@
 import dataclasses
 import datetime
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -110,6 +111,13 @@ def test_a_policy_that_cannot_be_used_is_refused(
         read_policy(path)
     assert str(refused.value).startswith(f"{path}: ")
     assert "\n" not in str(refused.value)
+
+
+def test_the_example_of_the_readme_is_a_policy(tmp_path: Path) -> None:
+    readme = Path(__file__).resolve().parent.parent / "README.md"
+    (example,) = re.findall(r"```toml\n(.*?)```", readme.read_text(encoding="utf-8"), re.DOTALL)
+    policy = read_policy(written(tmp_path, example))
+    assert None not in [*vars(policy.for_flows()).values(), *vars(policy.for_microdata()).values()]
 
 
 @pytest.mark.parametrize("name", ["nothing.toml", "."])
