@@ -1,6 +1,7 @@
 """Bayesian statistical disclosure control: the public names."""
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.flows.combining import CombinedTotals, combined_totals
 from bayes_sdc.flows.covariates import gravity_covariates, with_covariates
 from bayes_sdc.flows.fit import fit_flows
 from bayes_sdc.flows.intruder import intruder_risk
@@ -9,6 +10,7 @@ from bayes_sdc.flows.repeats import repeat_risk, risk_by, risk_by_datasets
 from bayes_sdc.flows.risk import IntruderRisk
 from bayes_sdc.flows.synthesis import synthesize
 from bayes_sdc.flows.table import FlowTable, read_flows
+from bayes_sdc.flows.utility import Utility, utility
 from bayes_sdc.microdata.additive import Lancaster, lancaster
 from bayes_sdc.microdata.comparison import RiskComparison, compare_risks
 from bayes_sdc.microdata.dis import Dis, dis
@@ -33,6 +35,7 @@ from bayes_sdc.microdata.uniques import (
 from bayes_sdc.policy import FlowLimits, MicrodataLimits, Policy, read_policy
 
 __all__ = [
+    "CombinedTotals",
     "Dis",
     "DisSimulation",
     "DisSuda",
@@ -51,6 +54,8 @@ __all__ = [
     "SizeModel",
     "Suda",
     "SuperpopulationRisk",
+    "Utility",
+    "combined_totals",
     "compare_key_sets",
     "compare_risks",
     "dis",
@@ -83,6 +88,7 @@ __all__ = [
     "synthesize",
     "unique_probability",
     "unique_test",
+    "utility",
     "with_covariates",
     "zayatz",
 ]
