@@ -10,6 +10,7 @@ from bayes_sdc.flows.repeats import repeat_risk, risk_by, risk_by_datasets
 from bayes_sdc.flows.risk import IntruderRisk
 from bayes_sdc.flows.synthesis import synthesize
 from bayes_sdc.flows.table import FlowTable, read_flows
+from bayes_sdc.flows.tradeoff import risk_utility
 from bayes_sdc.flows.utility import Utility, utility
 from bayes_sdc.microdata.additive import Lancaster, lancaster
 from bayes_sdc.microdata.comparison import RiskComparison, compare_risks
@@ -81,6 +82,7 @@ __all__ = [
     "repeat_risk",
     "risk_by",
     "risk_by_datasets",
+    "risk_utility",
     "smallest_sample",
     "suda",
     "suda_forecast",

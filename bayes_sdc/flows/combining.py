@@ -7,7 +7,7 @@ import pandas as pd
 from scipy.stats import t as student
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.intruder import released_counts
+from bayes_sdc.flows.released import released_counts
 from bayes_sdc.flows.table import FlowTable
 
 

@@ -4,6 +4,7 @@ They hold no text of the data: names of areas, groups and columns stay in the ta
 """
 
 import io
+import itertools
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -236,6 +237,63 @@ def by_count(frame: pd.DataFrame, baseline: float | None) -> Markup:
         axes.legend(loc="upper right")
 
     return _svg("by-count", "Share of small cells found by true count", draw)
+
+
+def plot_ru_map(frame: pd.DataFrame) -> Markup:
+    """Risk against loss of utility: a line a method and knowledge, a mark a number of data sets.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        From :func:`bayes_sdc.flows.tradeoff.risk_utility`.
+
+    Returns
+    -------
+    Markup
+        SVG. The first and last mark of a line carry their numbers of data sets; low and left is
+        better.
+    """
+    colours, styles = itertools.cycle((BLUE, ORANGE, RED, INK)), itertools.cycle(("-", "--", ":"))
+    looks = itertools.cycle(zip("os^DvXP", colours, styles, strict=False))
+    words = {"margins": "sums known", "all-others": "other cells known"}
+    several = frame.groupby("method")["knowledge"].nunique() > 1
+
+    def draw(axes: Axes) -> None:
+        for method, knowledge in frame[["method", "knowledge"]].drop_duplicates().to_numpy():
+            mine = (frame["method"] == method) & (frame["knowledge"] == knowledge)
+            line = frame[mine].sort_values("datasets")
+            marker, colour, style = next(looks)
+            axes.plot(
+                line["totals_error"],
+                line["true_count_probability"],
+                marker=marker,
+                linestyle=style,
+                color=colour,
+                markersize=5,
+                linewidth=1.0,
+                label=f"{method}, {words[knowledge]}" if several[method] else method,
+            )
+            for end in (line.iloc[0], line.iloc[-1])[: min(len(line), 2)]:
+                axes.annotate(
+                    f"{end['datasets']:.0f}",
+                    (end["totals_error"], end["true_count_probability"]),
+                    xytext=(5, 4),
+                    textcoords="offset points",
+                    fontsize="small",
+                )
+        axes.set(xlabel="error of totals by area", ylabel="probability of the true count")
+        axes.set_xlim(left=0.0)
+        axes.set_ylim(0.0, 1.04)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(PERCENT)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, fontsize="small")
+
+    return _svg(
+        "ru-map",
+        "Mean probability of the true count against error of totals, by method and number of data "
+        "sets",
+        draw,
+    )
 
 
 def record_risks(risk: np.ndarray, bulk: float) -> Markup:
