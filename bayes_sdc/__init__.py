@@ -1,6 +1,7 @@
 """Bayesian statistical disclosure control: the public names."""
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.flows.choosing import Choice, choose_release
 from bayes_sdc.flows.combining import CombinedTotals, combined_totals
 from bayes_sdc.flows.covariates import gravity_covariates, with_covariates
 from bayes_sdc.flows.fit import fit_flows
@@ -36,6 +37,7 @@ from bayes_sdc.microdata.uniques import (
 from bayes_sdc.policy import FlowLimits, MicrodataLimits, Policy, read_policy
 
 __all__ = [
+    "Choice",
     "CombinedTotals",
     "Dis",
     "DisSimulation",
@@ -56,6 +58,7 @@ __all__ = [
     "Suda",
     "SuperpopulationRisk",
     "Utility",
+    "choose_release",
     "combined_totals",
     "compare_key_sets",
     "compare_risks",

@@ -65,6 +65,24 @@ def flows(
     unique: Annotated[
         str, typer.Option(help="R_unq is about: single-mover or isolated.")
     ] = "single-mover",
+    estimator: Annotated[
+        str, typer.Option(help="Of the intruder's risk: integrated, paper, or refit: exact, slow.")
+    ] = "integrated",
+    intruder_prior: Annotated[
+        str, typer.Option(help="What the intruder expects of a small count: uniform or model.")
+    ] = "uniform",
+    knowledge: Annotated[
+        str, typer.Option(help="Other small counts the intruder knows: all-others, none or share.")
+    ] = "all-others",
+    share: Annotated[
+        float | None, typer.Option(help="With --knowledge share: the share of them, 0 to 1.")
+    ] = None,
+    refits: Annotated[
+        int, typer.Option(help="Refit so many of the cells whose risk is not reliable.")
+    ] = 0,
+    choose: Annotated[
+        int, typer.Option(help="Draw so many releases and choose the best within the policy.")
+    ] = 1,
     policy: PolicyFile = None,
     seed: Annotated[
         int | None, typer.Option(help="Repeats a run; confidential. By default a fresh one.")
@@ -127,6 +145,12 @@ def flows(
             "datasets": datasets,
             "releases": releases,
             "unique": unique,
+            "estimator": estimator,
+            "intruder_prior": intruder_prior,
+            "knowledge": knowledge,
+            "share": share,
+            "refits": refits,
+            "candidates": choose,
             "cores": cores,
         },
     )

@@ -3,23 +3,32 @@
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import pandas as pd
 import xarray as xr
 
 from bayes_sdc import diagnostics
 from bayes_sdc.errors import InputError
+from bayes_sdc.flows.choosing import Choice, choose_release
+from bayes_sdc.flows.estimators import ESTIMATORS
 from bayes_sdc.flows.fit import fit_flows
-from bayes_sdc.flows.intruder import intruder_risk
+from bayes_sdc.flows.intruder import Prior, check_choice, intruder_risk
+from bayes_sdc.flows.intruder_prior import prior_of_cells
+from bayes_sdc.flows.knowledge import KNOWLEDGE, check_share
 from bayes_sdc.flows.limits import check_limits
-from bayes_sdc.flows.repeats import repeat_risk
+from bayes_sdc.flows.repeats import CLASSES, repeat_risk, risk_by, risk_by_datasets
 from bayes_sdc.flows.risk import UNIQUE, IntruderRisk
 from bayes_sdc.flows.synthesis import refuse_column_named_dataset, synthesize
 from bayes_sdc.flows.table import FlowTable
-from bayes_sdc.flows.utility import margins
+from bayes_sdc.flows.tradeoff import risk_utility
+from bayes_sdc.flows.utility import Utility, margins, utility
 from bayes_sdc.leaks import leaks, unchanged
 from bayes_sdc.policy import Policy
 from bayes_sdc.seeds import seed_sequence
+
+MOST_DATASETS, COMPARED_DATASETS = 20, 10  # data sets up to which the risk is followed
+FEW = 5  # releases over which it is followed
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +51,23 @@ class Protection:
         :func:`bayes_sdc.diagnostics.dispersion`.
     margins : DataFrame or None
         :func:`bayes_sdc.flows.utility.margins`.
+    utility : Utility or None
+        :func:`bayes_sdc.flows.utility.utility`.
     risk : IntruderRisk or None
-        Of this release.
+        Of this release, for the intruder asked for.
+    worst : IntruderRisk or None
+        Of this release, for the intruder who knows all other cells: the same object as ``risk``
+        unless another was asked for.
     repeats : DataFrame or None
-        :func:`bayes_sdc.flows.intruder.repeat_risk`: the spread over independent releases.
+        :func:`bayes_sdc.flows.repeats.repeat_risk` of ``worst``: the spread over releases.
+    by_datasets : DataFrame or None
+        :func:`bayes_sdc.flows.repeats.risk_by_datasets` of ``worst``.
+    classes : dict of DataFrame
+        :func:`bayes_sdc.flows.repeats.risk_by` of ``risk``, by name of the classes.
+    tradeoff : DataFrame or None
+        :func:`bayes_sdc.flows.tradeoff.risk_utility` of ``worst``: other protections beside.
+    choice : Choice or None
+        How the release was chosen, if it was.
     checks : list of Check
         Verdicts.
     seconds : dict
@@ -59,8 +81,14 @@ class Protection:
     predictive: pd.DataFrame | None
     dispersion: diagnostics.Dispersion | None
     margins: pd.DataFrame | None
+    utility: Utility | None
     risk: IntruderRisk | None
+    worst: IntruderRisk | None
     repeats: pd.DataFrame | None
+    by_datasets: pd.DataFrame | None
+    classes: dict[str, pd.DataFrame]
+    tradeoff: pd.DataFrame | None
+    choice: Choice | None
     checks: list[diagnostics.Check]
     seconds: dict[str, float]
 
@@ -77,6 +105,12 @@ def protect_flows(
     datasets: int = 1,
     releases: int = 20,
     unique: str = "single-mover",
+    estimator: str = "integrated",
+    intruder_prior: Prior = "uniform",
+    knowledge: str = "all-others",
+    share: float | None = None,
+    refits: int = 0,
+    candidates: int = 1,
     policy: Policy | None = None,
     seed: int,
     cores: int | None = None,
@@ -96,6 +130,12 @@ def protect_flows(
         Independent releases over which the spread of the risk is measured.
     unique : {"single-mover", "isolated"}
         As for :func:`bayes_sdc.flows.intruder.intruder_risk`.
+    estimator, intruder_prior, knowledge, share, refits
+        As for :func:`bayes_sdc.flows.intruder.intruder_risk`. The worst case, an intruder who knows
+        all other cells, is measured in any case.
+    candidates : int
+        With more than 1, so many releases are drawn and one is chosen:
+        :func:`bayes_sdc.flows.choosing.choose_release`.
     policy : Policy, optional
         Limits on the intruder's risk, each judged by a check; none by default.
     seed : int
@@ -125,16 +165,31 @@ def protect_flows(
     if datasets > 1:
         refuse_column_named_dataset(table)
     _check(datasets=datasets, releases=releases, draws=max(draws * chains, 1), unique=unique)
+    check_choice("estimator", estimator, ESTIMATORS)
+    check_choice("knowledge", knowledge, KNOWLEDGE)
+    check_share(knowledge, share)
+    if candidates < 1 or refits < 0:
+        raise InputError(
+            "candidates must be at least 1 and refits at least 0; they are "
+            f"{candidates} and {refits}"
+        )
+    if table.n_small and intruder_prior != "model":
+        prior_of_cells(intruder_prior, table, None)
     if policy is not None:
         policy.for_flows()  # refuses one without limits for flows before the fit
     seed_sequence(seed)  # refuses a seed that is none
     if table.n_small == 0:
         release = synthesize(table, xr.DataTree(), datasets=datasets, seed=seed)
         nothing = dict.fromkeys(
-            ["posterior", "groups", "predictive", "dispersion", "margins", "risk", "repeats"]
-        )
+            [
+                "posterior", "groups", "predictive", "dispersion", "margins", "utility", "risk",
+                "worst", "repeats", "by_datasets", "tradeoff", "choice",
+            ]
+        )  # fmt: skip
         checks = [*leaks(table), *check_limits(policy, None, unique=unique)]
-        return Protection(table=table, release=release, checks=checks, seconds={}, **nothing)
+        return Protection(
+            table=table, release=release, checks=checks, seconds={}, classes={}, **nothing
+        )
     seconds: dict[str, float] = {}
     clock = monotonic()
 
@@ -162,16 +217,31 @@ def protect_flows(
     lap("diagnostics")
     release = synthesize(table, posterior, datasets=datasets, seed=seed)
     lap("synthesis")
-    risk = intruder_risk(table, posterior, release, unique=unique)
-    repeats = repeat_risk(
-        table,
-        posterior,
-        risk,
-        releases=releases,
-        datasets=datasets,
-        seed=seed,
-    )
+    asked: dict[str, Any] = {
+        "estimator": estimator, "prior": intruder_prior, "unique": unique, "refits": refits,
+        "seed": seed, "cores": cores,
+    }  # fmt: skip
+    worst = intruder_risk(table, posterior, release, **asked)
+    choice = None
+    if candidates > 1:
+        choice = choose_release(
+            table, posterior, worst, None if policy is None else policy.for_flows(),
+            candidates=candidates, datasets=datasets, repetitions=releases, seed=seed,
+        )  # fmt: skip
+        release = choice.release
+        worst = intruder_risk(table, posterior, release, **asked)
+    risk = worst
+    if knowledge != "all-others":
+        risk = intruder_risk(table, posterior, release, **asked, knowledge=knowledge, share=share)
     lap("intruder risk")
+    repeats = repeat_risk(table, posterior, worst, releases=releases, datasets=datasets, seed=seed)
+    most = min(MOST_DATASETS, draws * chains)
+    by_datasets = risk_by_datasets(
+        table, posterior, worst, most=most, releases=min(releases, FEW), seed=seed
+    )
+    numbers = range(1, min(COMPARED_DATASETS, draws * chains) + 1)
+    tradeoff = risk_utility(table, posterior, worst, datasets=numbers, seed=seed)
+    lap("scenarios and utility")
     return Protection(
         table=table,
         release=release,
@@ -180,8 +250,14 @@ def protect_flows(
         predictive=predictive,
         dispersion=dispersion,
         margins=margins(table, release),
+        utility=utility(table, release),
         risk=risk,
+        worst=worst,
         repeats=repeats,
+        by_datasets=by_datasets,
+        classes={by: risk_by(table, risk, by) for by in CLASSES},
+        tradeoff=tradeoff,
+        choice=choice,
         checks=[
             *diagnostics.checks(groups, predictive, dispersion, risk),
             unchanged(table, release),

@@ -53,11 +53,7 @@ def backgrounds(
     ----------
     Hawala, Reiter and Wang, section 3, the case in which A is empty.
     """
-    if (share is None) == (knowledge == "share") or (share is not None and not 0 <= share <= 1):
-        raise InputError(
-            'share goes with knowledge="share", and is a number from 0 to 1; it is '
-            f"{share} with knowledge={knowledge!r}"
-        )
+    check_share(knowledge, share)
     y = layout(table).y
     if knowledge == "all-others":
         return [lambda: (posterior, y)]
@@ -82,3 +78,12 @@ def backgrounds(
         return fit, counts
 
     return [partial(fitted, number) for number in range(len(released))]
+
+
+def check_share(knowledge: str, share: float | None) -> None:
+    """Refuse a share that is missing, superfluous or not between 0 and 1."""
+    if (share is None) == (knowledge == "share") or (share is not None and not 0 <= share <= 1):
+        raise InputError(
+            'share goes with knowledge="share", and is a number from 0 to 1; it is '
+            f"{share} with knowledge={knowledge!r}"
+        )

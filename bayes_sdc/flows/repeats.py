@@ -130,11 +130,8 @@ def _measure(
     """All measures after each further data set of each release."""
     if releases < 1:
         raise InputError(f"releases must be at least 1; it is {releases}")
-    check_choice("knowledge of the risk to repeat", risk.knowledge, ["all-others"])
-    check_posterior(table, posterior)
+    check_repeatable(table, posterior, risk)
     cells = layout(table)
-    if risk.rho["cell"].to_numpy().tolist() != cells.cells:
-        raise InputError("the risk to repeat is of other cells; measure all cells of this table")
     rates = rates_by_draw(posterior)
     chosen = unique_cells(table, risk.unique)
     m, weights = risk.release_probability.to_numpy(), risk.prior_probability.to_numpy()
@@ -157,6 +154,14 @@ def _measure(
                 )
             )
     return pd.DataFrame(rows, columns=["datasets", *MEASURES])
+
+
+def check_repeatable(table: FlowTable, posterior: xr.DataTree, risk: IntruderRisk) -> None:
+    """Refuse a risk whose M serves no other release of this table."""
+    check_choice("knowledge of the risk to repeat", risk.knowledge, ["all-others"])
+    check_posterior(table, posterior)
+    if risk.rho["cell"].to_numpy().tolist() != table.cells.index.tolist():
+        raise InputError("the risk to repeat is of other cells; measure all cells of this table")
 
 
 def risk_by(table: FlowTable, risk: IntruderRisk, by: str) -> pd.DataFrame:

@@ -68,26 +68,32 @@ def synthesize(
     """
     if datasets < 1:
         raise InputError(f"datasets must be at least 1; it is {datasets}")
-    if datasets > 1:
+    if table.n_small == 0:
+        return release_of(table, np.empty((datasets, 0), np.int64))
+    check_posterior(table, posterior)
+    rng = generator(seed, "synthesis")
+    cells = layout(table)
+    rates = rates_by_draw(posterior)
+    draws = spread_draws(rng, rates.n_draws, datasets)
+    return release_of(
+        table, np.stack([draw_counts(cells, rates, int(draw), rng) for draw in draws])
+    )
+
+
+def release_of(table: FlowTable, released: np.ndarray) -> pd.DataFrame:
+    """The table with released counts, from 0, in its small cells: (dataset, cell)."""
+    if len(released) > 1:
         refuse_column_named_dataset(table)
     frames = []
-    if table.n_small == 0:
-        frames = [table.frame.copy() for _ in range(datasets)]
-    else:
-        check_posterior(table, posterior)
-        rng = generator(seed, "synthesis")
-        cells = layout(table)
-        rates = rates_by_draw(posterior)
-        for draw in spread_draws(rng, rates.n_draws, datasets):
-            y = draw_counts(cells, rates, int(draw), rng)
-            frame = table.frame.copy()
-            column = frame[table.count].copy()
-            # in the type of the column: pandas refuses 64-bit counts for a shorter one
-            values = pd.Series(y + table.low).astype(column.dtype)
-            column.iloc[table.cells["row"].to_numpy()] = values.array
-            frame[table.count] = column
-            frames.append(frame)
-    if datasets == 1:
+    for y in released:
+        frame = table.frame.copy()
+        column = frame[table.count].copy()
+        # in the type of the column: pandas refuses 64-bit counts for a shorter one
+        values = pd.Series(y + table.low).astype(column.dtype)
+        column.iloc[table.cells["row"].to_numpy()] = values.array
+        frame[table.count] = column
+        frames.append(frame)
+    if len(frames) == 1:
         return frames[0]
     for number, frame in enumerate(frames, start=1):
         frame.insert(0, "dataset", number)

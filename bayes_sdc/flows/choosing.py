@@ -1,0 +1,197 @@
+"""Choosing among several releases: the most useful one within the limits of a policy.
+
+Whoever chooses looks at the true table, so the choice itself says something about it: a release
+whose totals are close is a little more probable under counts that add up to them. The risk of the
+winner alone would not show what the luck of the draw does either. So the whole procedure, drawing
+the candidates and choosing, is repeated, and the risk of its winners is reported beside.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.flows.intruder import unique_cells
+from bayes_sdc.flows.layout import Layout, layout
+from bayes_sdc.flows.repeats import MEASURES, check_repeatable
+from bayes_sdc.flows.risk import IntruderRisk
+from bayes_sdc.flows.synthesis import (
+    Rates,
+    draw_counts,
+    rates_by_draw,
+    release_of,
+    spread_draws,
+)
+from bayes_sdc.flows.table import FlowTable
+from bayes_sdc.flows.target import best_guess, likelihood_of_release, posterior_of_counts
+from bayes_sdc.policy import FlowLimits
+from bayes_sdc.seeds import generator
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The chosen release, and confidentially the candidates and the risk of the procedure.
+
+    Parameters
+    ----------
+    release : DataFrame
+        The chosen one.
+    candidates : DataFrame
+        One row a candidate: its risk (r_all, r_unq, mean_distance, mean and largest probability of
+        the true count), totals_error (sum over origins and destinations of the absolute error of
+        the total of small cells, relative to these totals), within_limits and chosen.
+    procedure : DataFrame
+        The risk of the winner in independent repetitions of the whole procedure.
+    """
+
+    release: pd.DataFrame
+    candidates: pd.DataFrame
+    procedure: pd.DataFrame
+
+    def __str__(self) -> str:
+        """Say what selecting does to the estimate of the risk."""
+        winner = self.candidates[self.candidates["chosen"]].iloc[0]
+        within = int(self.candidates["within_limits"].sum())
+        mean = self.procedure["r_all"].mean()
+        low, high = self.procedure["r_all"].min(), self.procedure["r_all"].max()
+        return (
+            f"chosen from {len(self.candidates)} candidates, {within} of them within the limits, "
+            f"for the smallest error of totals; its R_all is {winner['r_all']:.1%}, and over "
+            f"{len(self.procedure)} repetitions of drawing and choosing the winner's R_all is "
+            f"{mean:.1%} on average ({low:.1%} to {high:.1%}): judge the procedure by the latter. "
+            "The intruder is taken not to use that a release with good totals was selected"
+        )
+
+
+def choose_release(
+    table: FlowTable,
+    posterior: xr.DataTree,
+    risk: IntruderRisk,
+    limits: FlowLimits | None = None,
+    *,
+    candidates: int,
+    datasets: int = 1,
+    repetitions: int = 20,
+    seed: int,
+) -> Choice:
+    """Draw several releases, drop those beyond the limits, and keep the one with the best totals.
+
+    When every candidate is beyond a limit, the one with the best totals of all is kept: the limits
+    are judged again on what is released.
+
+    Parameters
+    ----------
+    table, posterior
+        The table and its posterior.
+    risk : IntruderRisk
+        Of any release of this table and posterior, all cells, with knowledge "all-others".
+    limits : FlowLimits, optional
+        A candidate is dropped when a measure is above (>) its limit; by default none is.
+    candidates : int
+        Number K of releases to draw.
+    datasets : int
+        Data sets in each.
+    repetitions : int
+        Repetitions of the procedure, to measure its risk.
+    seed : int
+        Confidential, as for :func:`bayes_sdc.flows.synthesis.synthesize`.
+
+    Returns
+    -------
+    Choice
+
+    Raises
+    ------
+    InputError
+        If a number is below 1, or ``risk`` is not of this table's cells.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayes_sdc import choose_release, fit_flows, intruder_risk, read_flows, synthesize
+    >>> frame = pd.DataFrame({"o": ["a", "a", "b"], "d": ["x", "y", "x"], "n": [1, 4, 2]})
+    >>> table = read_flows(frame, origin="o", destination="d", count="n")
+    >>> posterior = fit_flows(table, draws=50, tune=50, chains=2, seed=1)
+    >>> risk = intruder_risk(table, posterior, synthesize(table, posterior, seed=2))
+    >>> choice = choose_release(table, posterior, risk, candidates=4, seed=3)
+    >>> best = choice.candidates["totals_error"].min()
+    >>> bool(choice.candidates.loc[choice.candidates["chosen"], "totals_error"].item() == best)
+    True
+    """
+    for name, value in {"candidates": candidates, "repetitions": repetitions}.items():
+        if value < 1:
+            raise InputError(f"{name} must be at least 1; it is {value}")
+    check_repeatable(table, posterior, risk)
+    limits = limits or FlowLimits()
+    cells, rates = layout(table), rates_by_draw(posterior)
+    released, frame = _round(table, cells, rates, risk, limits, candidates, datasets, seed, 0)
+    winners = []
+    for number in range(1, repetitions + 1):
+        _, other = _round(table, cells, rates, risk, limits, candidates, datasets, seed, number)
+        winners.append(other[other["chosen"]].iloc[0])
+    procedure = pd.DataFrame(winners)[list(MEASURES)].astype(float)
+    return Choice(
+        release=release_of(table, released[int(np.argmax(frame["chosen"]))]),
+        candidates=frame,
+        procedure=procedure.set_index(pd.RangeIndex(1, repetitions + 1, name="repetition")),
+    )
+
+
+def _round(
+    table: FlowTable,
+    cells: Layout,
+    rates: Rates,
+    risk: IntruderRisk,
+    limits: FlowLimits,
+    candidates: int,
+    datasets: int,
+    seed: int,
+    number: int,
+) -> tuple[list[np.ndarray], pd.DataFrame]:
+    """Draw the candidates of one repetition, measure them, and mark the winner."""
+    rng = generator(seed, "candidate releases", str(number))
+    chosen = unique_cells(table, risk.unique)
+    m, prior = risk.release_probability.to_numpy(), risk.prior_probability.to_numpy()
+    released, rows = [], []
+    for _ in range(candidates):
+        draws = spread_draws(rng, rates.n_draws, datasets)
+        counts = np.stack([draw_counts(cells, rates, int(draw), rng) for draw in draws])
+        rho = posterior_of_counts(likelihood_of_release(m, counts), prior)
+        right = best_guess(rho) == cells.y
+        at_true = rho[np.arange(len(rho)), cells.y]
+        released.append(counts)
+        rows.append(
+            {
+                "r_all": right.mean(),
+                "r_unq": right[chosen].mean() if chosen.any() else np.nan,
+                "mean_distance": np.abs(np.argmax(rho, axis=1) - cells.y).mean(),
+                "true_count_probability": at_true.mean(),
+                "largest_probability": at_true.max(),
+                "totals_error": _totals_error(cells, table.low, counts.mean(axis=0)),
+            }
+        )
+    frame = pd.DataFrame(rows, index=pd.RangeIndex(1, candidates + 1, name="candidate"))
+    beyond = np.zeros(candidates, dtype=bool)
+    for column, limit in {
+        "r_all": limits.r_all,
+        "r_unq": limits.r_unq,
+        "largest_probability": limits.true_count_probability,
+    }.items():
+        if limit is not None:
+            beyond |= (frame[column] > limit).to_numpy()
+    # within the limits before beyond them, then by totals
+    rank = frame["totals_error"].to_numpy() + np.where(beyond, 1e6, 0.0)
+    frame["within_limits"] = ~beyond
+    frame["chosen"] = np.arange(candidates) == int(np.argmin(rank))
+    return released, frame
+
+
+def _totals_error(cells: Layout, low: int, synthetic: np.ndarray) -> float:
+    """Absolute error of the origins' and destinations' totals, relative to all of them."""
+    difference = synthetic - cells.y
+    errors = [
+        np.abs(np.bincount(side, difference)).sum() for side in (cells.origin, cells.destination)
+    ]
+    return float(sum(errors) / (2 * (cells.y + low).sum()))
