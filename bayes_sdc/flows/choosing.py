@@ -124,7 +124,6 @@ def choose_release(
         if value < 1:
             raise InputError(f"{name} must be at least 1; it is {value}")
     check_repeatable(table, posterior, risk)
-    limits = limits or FlowLimits()
     cells, rates = layout(table), rates_by_draw(posterior)
     released, frame = _round(table, cells, rates, risk, limits, candidates, datasets, seed, 0)
     winners = []
@@ -144,7 +143,7 @@ def _round(
     cells: Layout,
     rates: Rates,
     risk: IntruderRisk,
-    limits: FlowLimits,
+    limits: FlowLimits | None,
     candidates: int,
     datasets: int,
     seed: int,
@@ -174,13 +173,14 @@ def _round(
         )
     frame = pd.DataFrame(rows, index=pd.RangeIndex(1, candidates + 1, name="candidate"))
     beyond = np.zeros(candidates, dtype=bool)
-    for column, limit in {
-        "r_all": limits.r_all,
-        "r_unq": limits.r_unq,
-        "largest_probability": limits.true_count_probability,
-    }.items():
-        if limit is not None:
-            beyond |= (frame[column] > limit).to_numpy()
+    if limits is not None:
+        for column, limit in {
+            "r_all": limits.r_all,
+            "r_unq": limits.r_unq,
+            "largest_probability": limits.true_count_probability,
+        }.items():
+            if limit is not None:
+                beyond |= (frame[column] > limit).to_numpy()
     # within the limits before beyond them, then by totals
     rank = frame["totals_error"].to_numpy() + np.where(beyond, 1e6, 0.0)
     frame["within_limits"] = ~beyond

@@ -190,7 +190,7 @@ def study(table: FlowTable, family: str, prior: str, draws: int) -> dict[str, An
     result["dispersion"] = diagnostics.dispersion(table, posterior, seed=SEED).value
     releases = [synthesize(table, posterior, seed=SEED + i) for i in range(5)]
     result["totals_error"] = float(np.mean([totals_error(table, frame) for frame in releases]))
-    risk = intruder_risk(table, posterior, releases[0])
+    risk = intruder_risk(table, posterior, releases[0], estimator="paper")
     result["r_all"] = risk.r_all.value
     result["true_probability"] = float(risk.true_count_probability.mean())
     return result
