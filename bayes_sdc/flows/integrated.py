@@ -37,7 +37,7 @@ from bayes_sdc.flows.pareto import khat_of_weights, khat_threshold
 from bayes_sdc.flows.target import Estimate, likelihood_of_release
 
 DRAWS = 500  # posterior draws used; with nearly equal weights more change nothing (measured)
-CELLS_AT_A_TIME = 4096  # bounds the memory, and is the unit of progress
+CELLS_AT_A_TIME = 4096  # of nine counts; bounds the memory, and is the unit of progress
 PARTS = 4  # pieces of a chain; what is added up does not depend on the number of threads
 
 
@@ -150,9 +150,10 @@ def release_probabilities(
 
 
 def _blocks(cells: Layout) -> list[tuple[int, int]]:
-    """Ranges of cells that hold whole origin effects, about CELLS_AT_A_TIME each."""
+    """Ranges of cells that hold whole origin effects; fewer cells where there are more counts."""
+    room = max(CELLS_AT_A_TIME * (8 + 1) ** 2 // (cells.upper + 1) ** 2, 1)
     ends = np.flatnonzero(np.diff(cells.origin, append=-1)) + 1
-    block = (ends - 1) // CELLS_AT_A_TIME
+    block = (ends - 1) // room
     after = ends[np.flatnonzero(np.diff(block, append=-1))].tolist()
     return list(zip([0, *after[:-1]], after, strict=True))
 
