@@ -10,23 +10,20 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from bayes_sdc.diagnostics import Check
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.job import Protection
-from bayes_sdc.flows.risk import IntruderRisk, Share
 from bayes_sdc.flows.table import FlowTable
-from bayes_sdc.flows.target import best_guess
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report import plots
+from bayes_sdc.report.intruder import PUBLIC_CELLS, external_intruder, internal_intruder
 from bayes_sdc.report.limits import WITHHELD, Told, limit_section, tell_limit
 from bayes_sdc.report.page import render_page
+from bayes_sdc.report.utility import PUBLIC_AREAS, external_utility, internal_utility
 
 ROWS_SHOWN = 50
-PUBLIC_CELLS = 500  # a share of fewer cells, rounded to a per cent, would still tell single cells
-PUBLIC_AREAS = 100  # the median over fewer areas may be the error of one that can be recognised
 PUBLIC_OPTIONS = (
     "family",
     "prior",
@@ -39,13 +36,6 @@ PUBLIC_OPTIONS = (
     "releases",
     "unique",
 )
-MEASURES = {
-    "r_all": ("R_all", "{:.1%}"),
-    "r_unq": ("R_unq", "{:.1%}"),
-    "mean_distance": ("mean distance", "{:.2f}"),
-    "true_count_probability": ("mean probability of the true count", "{:.1%}"),
-}
-
 SECTIONS = {  # id: title, names of its checks
     "input": (
         "Input and rules",
@@ -59,6 +49,7 @@ SECTIONS = {  # id: title, names of its checks
     "fit": ("Fit to the counts", ("fit to the counts", "dispersion")),
     "margins": ("Totals by area", ()),
     "intruder": ("Intruder risk", ("importance weights",)),
+    "utility": ("Utility and other protections", ()),
     "other": ("Other checks", ()),
     "run": ("How it was made", ()),
     "glossary": ("Glossary and limits", ()),
@@ -176,6 +167,9 @@ def _internal(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
         or result.margins is None
         or result.risk is None
         or result.repeats is None
+        or result.by_datasets is None
+        or result.utility is None
+        or result.tradeoff is None
     ):
         return context
     return context | {
@@ -185,7 +179,8 @@ def _internal(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
         "predictive_plot": plots.predictive(result.predictive),
         "dispersion": result.dispersion,
         **_margins(result.margins),
-        **_risk(table, result.risk, result.repeats),
+        **internal_intruder(result, result.risk, result.repeats, result.by_datasets),
+        **internal_utility(result.utility, result.tradeoff),
     }
 
 
@@ -214,20 +209,14 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     }
     if result.groups is None or result.margins is None or result.risk is None:
         return context
-    risk, worst = result.risk, float(result.groups["rhat"].max())
+    worst = float(result.groups["rhat"].max())
     errors = _relative_errors(result.margins).abs().dropna()
     many = table.n_small >= PUBLIC_CELLS and len(errors) >= PUBLIC_AREAS
     return context | {
         "worst_rhat": f"{worst:.2f}" if math.isfinite(worst) else "",
         "margin_error": f"{errors.median():.0%}" if many else "",
-        "shares": [
-            [f"{name}: {share.definition}", _public_share(share) or "not shown"]
-            for name, share in (("R_all", risk.r_all), ("R_unq", risk.r_unq))
-        ],
-        "trusted": risk.r_all.trusted and risk.r_unq.trusted,
-        "flagged": _in_words(risk.unreliable_cells / risk.rho.sizes["cell"]),
-        "datasets": risk.datasets,
-        "guess": f"{1 / (table.k + 1):.0%}" if risk.prior == "uniform" else "not shown",
+        **external_intruder(result, result.risk),
+        **external_utility(result),
         "public_cells": PUBLIC_CELLS,
         "public_areas": PUBLIC_AREAS,
     }
@@ -244,7 +233,9 @@ def _told(check: Check) -> Told:
 def _contents(result: Protection, told: Sequence[Check | Told]) -> list[Entry]:
     """Sections of the report, each with the worst verdict of its checks and their reasons."""
     claimed = {name for _, names in SECTIONS.values() for name in names}
-    empty = ("convergence", "fit", "margins", "intruder") if result.posterior is None else ()
+    empty = (
+        ("convergence", "fit", "margins", "intruder", "utility") if result.posterior is None else ()
+    )
     entries = []
     for section, (title, names) in SECTIONS.items():
         mine = {check.name for check in told} - claimed if section == "other" else names
@@ -337,72 +328,6 @@ def _margins(margins: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _risk(table: FlowTable, risk: IntruderRisk, repeats: pd.DataFrame) -> dict[str, Any]:
-    distances = risk.distance_distribution()
-    by_count = _by_count(table, risk)
-    by_distance = _weights_by_distance(table, risk)
-    return {
-        "risk": risk,
-        "trusted": risk.r_all.trusted and risk.r_unq.trusted,
-        "true_probability": float(risk.true_count_probability.mean()),
-        "mean_distance": float(risk.distance.mean()),
-        "distances": [[f"{d}", f"{d * d:,}", f"{s:.1%}"] for d, s in enumerate(distances)],
-        "distances_plot": plots.distances(distances),
-        "by_count": [
-            [f"{c}", f"{r['cells']:,.0f}", f"{r['found']:.1%}", f"{r['probability']:.1%}"]
-            for c, r in by_count.iterrows()
-        ],
-        "by_count_plot": plots.by_count(by_count, risk.r_all.baseline),
-        "pairs": int(by_distance["pairs"].sum()),
-        "pairs_flagged": int(by_distance["above"].sum()),
-        "weights": [
-            [f"{d}", f"{p['pairs']:,.0f}", f"{p['above']:,.0f}", f"{p['share']:.1%}"]
-            for d, p in by_distance.iterrows()
-        ],
-        "weights_plot": plots.weights(by_distance),
-        "repeats": _repeats(repeats),
-        "releases": len(repeats),
-    }
-
-
-def _by_count(table: FlowTable, risk: IntruderRisk) -> pd.DataFrame:
-    """Risk by true count: cells, share found (a tie is not found) and mean probability."""
-    true = table.cells["y"].to_numpy()
-    frame = pd.DataFrame(
-        {
-            "true": true + table.low,
-            "found": best_guess(risk.rho.to_numpy()) == true,
-            "probability": risk.true_count_probability.to_numpy(),
-        }
-    )
-    return frame.groupby("true").agg(
-        cells=("found", "size"), found=("found", "mean"), probability=("probability", "mean")
-    )
-
-
-def _weights_by_distance(table: FlowTable, risk: IntruderRisk) -> pd.DataFrame:
-    """Pairs of cell and candidate count, and those with too high a k-hat, by distance."""
-    away = np.abs(np.arange(table.k + 1) - table.cells["y"].to_numpy()[:, None])
-    above = risk.khat.to_numpy() > risk.khat_threshold
-    pairs = pd.DataFrame({"distance": away.ravel(), "above": above.ravel()})
-    # at distance 0 all weights are equal
-    grouped = pairs[pairs["distance"] > 0].groupby("distance")["above"]
-    return grouped.agg(["size", "sum", "mean"]).set_axis(["pairs", "above", "share"], axis=1)
-
-
-def _repeats(repeats: pd.DataFrame) -> list[list[str]]:
-    rows = []
-    for column, (name, form) in MEASURES.items():
-        values = repeats[column].dropna()
-        if values.empty:
-            rows.append([name, "undefined: there is no such cell", "none", "none", "none"])
-            continue
-        parts = [form.format(part) for part in (values.mean(), values.min(), values.max())]
-        spread = form.format(values.std()) if len(values) > 1 else "none (one release)"
-        rows.append([name, *parts, spread])
-    return rows
-
-
 def _base_name(path: str) -> str:
     return re.split(r"[\\/]", path)[-1]
 
@@ -415,19 +340,3 @@ def _rounded(n: int) -> str:
         return "fewer than 10"
     step = 10 ** max(1, len(str(n)) - 2)
     return f"about {(n + step // 2) // step * step:,}"
-
-
-def _public_share(share: Share) -> str:
-    """Return a share in whole per cent, or nothing where it could tell of single cells.
-
-    Undefined is nothing as well: "there is no such cell" would speak of every cell.
-    """
-    if share.value is None or share.cells < PUBLIC_CELLS:
-        return ""
-    return f"{share.value:.0%}"
-
-
-def _in_words(share: float) -> str:
-    bounds = {0.01: "fewer than 1 in 100", 0.1: "fewer than 1 in 10", 0.5: "fewer than half"}
-    words = next((words for bound, words in bounds.items() if share < bound), "half or more")
-    return words if share > 0 else "none"

@@ -239,6 +239,34 @@ def by_count(frame: pd.DataFrame, baseline: float | None) -> Markup:
     return _svg("by-count", "Share of small cells found by true count", draw)
 
 
+def risk_by_datasets(growth: pd.DataFrame) -> Markup:
+    """Shares of cells found by number of released data sets.
+
+    Parameters
+    ----------
+    growth : DataFrame
+        From :func:`bayes_sdc.flows.repeats.risk_by_datasets`, or some of its columns; a share
+        without its smallest and largest has no band.
+    """
+
+    def draw(axes: Axes) -> None:
+        marks = {"r_all": ("R_all", "o", BLUE), "r_unq": ("R_unq", "^", ORANGE)}
+        for column, (name, marker, colour) in marks.items():
+            if column not in growth or not growth[column].notna().any():
+                continue
+            axes.plot(growth.index, growth[column], marker, ls="-", color=colour, ms=4, label=name)
+            if f"{column}_low" in growth:
+                ends = growth[f"{column}_low"], growth[f"{column}_high"]
+                axes.fill_between(growth.index, *ends, color=colour, alpha=0.2, linewidth=0)
+        axes.set(xlabel="released data sets", ylabel="share of cells found")
+        axes.set_ylim(0.0, 1.04)
+        _whole_numbers(axes)
+        axes.yaxis.set_major_formatter(PERCENT)
+        axes.legend(loc="best")
+
+    return _svg("risk-by-datasets", "Share of small cells found by number of data sets", draw)
+
+
 def plot_ru_map(frame: pd.DataFrame) -> Markup:
     """Risk against loss of utility: a line a method and knowledge, a mark a number of data sets.
 

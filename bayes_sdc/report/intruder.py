@@ -1,0 +1,357 @@
+"""What both reports say of the intruder: who he is, what he finds, and how that varies.
+
+The external part gives whole per cents of many cells. Its picture is drawn from the same rounded
+numbers, because the points of an SVG can be read back.
+"""
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayes_sdc.flows.choosing import Choice
+from bayes_sdc.flows.job import Protection
+from bayes_sdc.flows.risk import IntruderRisk, Share
+from bayes_sdc.flows.table import FlowTable
+from bayes_sdc.report import plots
+
+PUBLIC_CELLS = 500  # a share of fewer cells, rounded to a per cent, would still tell single cells
+HIGHEST, WORST_GROUPS = 20, 20  # rows shown
+NOT_SHOWN = "not shown"
+MEASURES = {
+    "r_all": ("R_all", "{:.1%}"),
+    "r_unq": ("R_unq", "{:.1%}"),
+    "mean_distance": ("mean distance", "{:.2f}"),
+    "true_count_probability": ("mean probability of the true count", "{:.1%}"),
+}
+ESTIMATORS = {
+    "integrated": "both effects of the target, that of its origin and that of its destination, "
+    "integrated out of every posterior draw",
+    "paper": "importance sampling from the fitted posterior, with smoothed weights",
+    "refit": "the model refitted with every candidate count of every cell",
+}
+PRIORS = {
+    "uniform": "every small count is equally probable before the release",
+    "model": "what the model predicts of the cell from all other counts",
+    "given": "probabilities that the agency gave",
+}
+KNOWLEDGE = {
+    "all-others": "every true small count but the target: the worst case",
+    "none": "no true small count: the release stands in for them",
+    "share": "a random part of the true small counts: the release stands in for the rest",
+}
+
+
+def estimator_in_words(risk: IntruderRisk) -> str:
+    """How the probabilities were computed."""
+    return f"{risk.estimator} ({ESTIMATORS[risk.estimator]})"
+
+
+def prior_in_words(risk: IntruderRisk) -> str:
+    """What the intruder expects before the release."""
+    return f"{risk.prior} ({PRIORS[risk.prior]})"
+
+
+def knowledge_in_words(risk: IntruderRisk) -> str:
+    """Which other counts the intruder knows."""
+    return f"{risk.knowledge} ({KNOWLEDGE[risk.knowledge.partition(' ')[0]]})"
+
+
+def scenarios(result: Protection) -> list[IntruderRisk]:
+    """The intruder asked for and, where that is another one, the worst case beside."""
+    risks = [risk for risk in (result.risk, result.worst) if risk is not None]
+    return risks[:1] if len({risk.knowledge for risk in risks}) == 1 else risks
+
+
+def all_trusted(risks: list[IntruderRisk]) -> bool:
+    """Whether no share of any scenario rests on unreliable weights."""
+    return all(share.trusted for risk in risks for share in (risk.r_all, risk.r_unq))
+
+
+def public_share(share: Share) -> str:
+    """Return a share in whole per cent, or nothing where it could tell of single cells.
+
+    Undefined is nothing as well: "there is no such cell" would speak of every cell.
+    """
+    return "" if share.value is None else public_percent(share.value, share.cells)
+
+
+def public_percent(value: float, cells: int) -> str:
+    """Return a value in whole per cent, or nothing for few cells."""
+    return "" if cells < PUBLIC_CELLS else f"{value:.0%}"
+
+
+def in_words(share: float) -> str:
+    """Return a share as one of a few bounds."""
+    bounds = {0.01: "fewer than 1 in 100", 0.1: "fewer than 1 in 10", 0.5: "fewer than half"}
+    words = next((words for bound, words in bounds.items() if share < bound), "half or more")
+    return words if share > 0 else "none"
+
+
+def internal_intruder(
+    result: Protection, risk: IntruderRisk, repeats: pd.DataFrame, growth: pd.DataFrame
+) -> dict[str, Any]:
+    """What the internal report tells; the last three are parts of the result that are there."""
+    table = result.table
+    risks = scenarios(result)
+    distances = risk.distance_distribution()
+    by_distance = _weights_by_distance(table, risk)
+    by_count = result.classes["true-count"]
+    found = by_count.rename(columns={"r_all": "found", "true_count_probability": "probability"})
+    groups = result.classes["group"].sort_values(
+        ["true_count_probability", "r_all"], ascending=False, kind="stable"
+    )
+    quarters = result.classes["area-size"]
+    return {
+        "risk": risk,
+        "scenarios": [risk.knowledge for risk in risks],
+        "trusted": all_trusted(risks),
+        "assumed": {
+            "estimator": estimator_in_words(risk),
+            "prior of the intruder": prior_in_words(risk),
+            "knowledge of the intruder": knowledge_in_words(risk),
+            **(
+                {"knowledge in the worst case, beside": knowledge_in_words(risks[1])}
+                if len(risks) > 1
+                else {}
+            ),
+            "released data sets": risk.datasets,
+            "R_all": risk.r_all.definition,
+            "R_unq": risk.r_unq.definition,
+        },
+        "shares": [
+            [f"{name}, {one.knowledge}" if len(risks) > 1 else name, share]
+            for one in risks
+            for name, share in (("R_all", one.r_all), ("R_unq", one.r_unq))
+        ],
+        "intruders": _side_by_side([_numbers(one) for one in risks]),
+        "highest": _highest(table, risk),
+        "distances": [[f"{d}", f"{d * d:,}", f"{s:.1%}"] for d, s in enumerate(distances)],
+        "distances_plot": plots.distances(distances),
+        "by_count": _classes(by_count),
+        "by_count_plot": plots.by_count(found, risk.r_all.baseline),
+        "by_group": _classes(groups),
+        "by_size": _classes(quarters.set_axis([_quarter(q) for q in quarters.index])),
+        "pairs": int(by_distance["pairs"].sum()),
+        "pairs_flagged": int(by_distance["above"].sum()),
+        "weights": [
+            [f"{d}", f"{p['pairs']:,.0f}", f"{p['above']:,.0f}", f"{p['share']:.1%}"]
+            for d, p in by_distance.iterrows()
+        ],
+        "weights_plot": plots.weights(by_distance),
+        "repeats": _repeats(repeats),
+        "releases": len(repeats),
+        "growth": _growth(growth),
+        "growth_plot": plots.risk_by_datasets(growth),
+        **_chosen(result.choice),
+    }
+
+
+def external_intruder(result: Protection, risk: IntruderRisk) -> dict[str, Any]:
+    """What the external report tells of a protected table: words and whole per cents."""
+    table = result.table
+    risks = scenarios(result)
+    rows = _side_by_side([_public_numbers(table, one) for one in risks])
+    growth = _public_growth(result)
+    return {
+        "scenarios": [one.knowledge for one in risks],
+        "trusted": all_trusted(risks),
+        "assumed": {
+            "estimator": estimator_in_words(risk),
+            "prior of the intruder": prior_in_words(risk),
+            "knowledge of the intruder": knowledge_in_words(risk),
+            **(
+                {"knowledge in the worst case, beside": knowledge_in_words(risks[1])}
+                if len(risks) > 1
+                else {}
+            ),
+            "released data sets": risk.datasets,
+        },
+        "shares": rows,
+        "withheld": any(NOT_SHOWN in row[1:] for row in rows),
+        "growth": [
+            [f"{m}", *(f"{value:.0%}" for value in values)]
+            for m, values in zip(growth.index, growth.to_numpy(), strict=True)
+        ],
+        "growth_columns": ["data sets", *(MEASURES[str(name)][0] for name in growth.columns)],
+        "growth_plot": plots.risk_by_datasets(growth) if growth.size else "",
+        "chosen": _public_choice(result.choice, risk.r_all.cells),
+    }
+
+
+def _side_by_side(columns: list[dict[str, str]]) -> list[list[str]]:
+    """Rows of a table with a column for each scenario."""
+    return [[name, *(column[name] for column in columns)] for name in columns[0]]
+
+
+def _numbers(risk: IntruderRisk) -> dict[str, str]:
+    cells = risk.rho.sizes["cell"]
+    low, high = risk.expected_correct_interval
+    no_release = risk.r_all.baseline
+    return {
+        "R_all": _share(risk.r_all),
+        "R_unq": _share(risk.r_unq),
+        "R_all of an intruder who believes the first released count": (
+            f"{risk.believes_release:.1%}"
+        ),
+        "R_all of an intruder who sees no release": (
+            "undefined" if no_release is None else f"{no_release:.1%}"
+        ),
+        "correct guesses that the intruder expects": (
+            f"{risk.expected_correct * cells:,.0f} of {cells:,}: {risk.expected_correct:.1%}"
+        ),
+        "95 % interval of these": f"{low * cells:,.0f} to {high * cells:,.0f}",
+        "mean probability of the true count": f"{float(risk.true_count_probability.mean()):.1%}",
+        "mean distance d_t": f"{float(risk.distance.mean()):.2f}",
+        **{
+            f"cells with a probability of the true count above {limit}": (
+                f"{len(risk.highest(limit)):,}"
+            )
+            for limit in (0.5, 0.9)
+        },
+        "cells refitted": f"{int(risk.refitted.sum()):,}",
+        "cells still on unreliable weights": f"{risk.unreliable_cells:,}",
+        "smallest effective number of draws": f"{float(risk.ess.min()):,.0f}",
+    }
+
+
+def _public_numbers(table: FlowTable, risk: IntruderRisk) -> dict[str, str]:
+    cells = risk.rho.sizes["cell"]
+    guess = ""
+    if risk.prior == "uniform":
+        guess = f"{1 / (table.k + 1):.0%}"  # follows from the rules alone
+    elif risk.r_all.baseline is not None:
+        guess = public_percent(risk.r_all.baseline, cells)
+    numbers = {
+        f"R_all: {risk.r_all.definition}": public_share(risk.r_all),
+        f"R_unq: {risk.r_unq.definition}": public_share(risk.r_unq),
+        "R_all of an intruder who believes the first released count": public_percent(
+            risk.believes_release, cells
+        ),
+        "share found by guessing, without the release": guess,
+        "share of correct guesses that the intruder expects": public_percent(
+            risk.expected_correct, cells
+        ),
+    }
+    return {name: value or NOT_SHOWN for name, value in numbers.items()} | {
+        "cells refitted": in_words(int(risk.refitted.sum()) / cells),
+        "cells with unreliable importance weights": in_words(risk.unreliable_cells / cells),
+    }
+
+
+def _share(share: Share) -> str:
+    return "undefined" if share.value is None else f"{share.value:.1%}"
+
+
+def _highest(table: FlowTable, risk: IntruderRisk) -> list[list[str]]:
+    """Cells whose true count is most probable to the intruder."""
+    highest = risk.highest(0.0).iloc[:HIGHEST]
+    cells = table.cells.loc[highest.index]
+    names = [cells[name].astype(str) for name in ("origin", "destination", "group")]
+    return [
+        [*of_cell, f"{y + table.low}", f"{probability:.1%}"]
+        for *of_cell, y, probability in zip(*names, cells["y"], highest, strict=True)
+    ]
+
+
+def _classes(classes: pd.DataFrame) -> list[list[str]]:
+    return [
+        [
+            str(name),
+            f"{c['cells']:,.0f}",
+            f"{c['r_all']:.1%}",
+            f"{c['true_count_probability']:.1%}",
+            f"{c['mean_distance']:.2f}",
+        ]
+        for name, c in classes.iterrows()
+    ]
+
+
+def _quarter(number: object) -> str:
+    words = {1: "1, the smallest areas", 4: "4, the largest areas"}
+    return words.get(int(str(number)), str(number))
+
+
+def _weights_by_distance(table: FlowTable, risk: IntruderRisk) -> pd.DataFrame:
+    """Pairs of cell and candidate count, and those with too high a k-hat, by distance."""
+    away = np.abs(np.arange(table.k + 1) - table.cells["y"].to_numpy()[:, None])
+    above = risk.khat.to_numpy() > risk.khat_threshold
+    pairs = pd.DataFrame({"distance": away.ravel(), "above": above.ravel()})
+    # at distance 0 all weights are equal
+    grouped = pairs[pairs["distance"] > 0].groupby("distance")["above"]
+    return grouped.agg(["size", "sum", "mean"]).set_axis(["pairs", "above", "share"], axis=1)
+
+
+def _repeats(repeats: pd.DataFrame) -> list[list[str]]:
+    rows = []
+    for column, (name, form) in MEASURES.items():
+        values = repeats[column].dropna()
+        if values.empty:
+            rows.append([name, "undefined: there is no such cell", "none", "none", "none"])
+            continue
+        parts = [form.format(part) for part in (values.mean(), values.min(), values.max())]
+        spread = form.format(values.std()) if len(values) > 1 else "none (one release)"
+        rows.append([name, *parts, spread])
+    return rows
+
+
+def _growth(growth: pd.DataFrame) -> list[list[str]]:
+    """Risk by number of data sets: mean of each measure, smallest and largest R_all."""
+
+    def written(value: float, form: str) -> str:
+        return form.format(value) if math.isfinite(value) else "undefined"
+
+    return [
+        [
+            f"{m}",
+            *(written(g[column], form) for column, (_, form) in MEASURES.items()),
+            f"{g['r_all_low']:.1%} to {g['r_all_high']:.1%}",
+        ]
+        for m, g in growth.iterrows()
+    ]
+
+
+def _public_growth(result: Protection) -> pd.DataFrame:
+    """Whole per cents of the shares of many cells by number of data sets, maybe no column."""
+    if result.by_datasets is None or result.worst is None:
+        return pd.DataFrame()
+    shares = {"r_all": result.worst.r_all, "r_unq": result.worst.r_unq}
+    told = [name for name, share in shares.items() if public_share(share)]
+    return result.by_datasets[told].round(2)[: len(result.by_datasets) if told else 0]
+
+
+def _chosen(choice: Choice | None) -> dict[str, Any]:
+    if choice is None:
+        return {"chosen": "", "candidates": []}
+    rows = [
+        [
+            f"{number}",
+            "yes" if c["chosen"] else "no",
+            "yes" if c["within_limits"] else "no",
+            f"{c['totals_error']:.2%}",
+            f"{c['r_all']:.1%}",
+            "undefined" if pd.isna(c["r_unq"]) else f"{c['r_unq']:.1%}",
+            f"{c['true_count_probability']:.1%}",
+            f"{c['largest_probability']:.1%}",
+        ]
+        for number, c in choice.candidates.iterrows()
+    ]
+    rows.sort(key=lambda row: row[1] == "no")  # the chosen one first
+    return {"chosen": re.sub(r"^c", "C", str(choice)) + ".", "candidates": rows}
+
+
+def _public_choice(choice: Choice | None, cells: int) -> str:
+    """That there was a choice: without the number of candidates, or how many broke a limit.
+
+    A limit on a single cell's probability is broken by one cell, so that number could tell of it.
+    """
+    if choice is None:
+        return ""
+    mean = public_percent(float(choice.procedure["r_all"].mean()), cells)
+    return (
+        "The release was chosen among several for the smallest error of totals. "
+        + (f"Over repetitions of drawing and choosing R_all is {mean} on average. " if mean else "")
+        + "The intruder is taken not to use that a release with good totals was selected."
+    )

@@ -1,0 +1,123 @@
+"""What both reports say of the use of a release, alone and beside other protections."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayes_sdc.flows.job import Protection
+from bayes_sdc.flows.tradeoff import OURS
+from bayes_sdc.flows.utility import Utility
+from bayes_sdc.report import plots
+from bayes_sdc.report.intruder import PUBLIC_CELLS
+
+PUBLIC_AREAS = 100  # the median over fewer areas may be the error of one that can be recognised
+
+
+def internal_utility(measured: Utility, compared: pd.DataFrame) -> dict[str, Any]:
+    """What the internal report tells of a protected table."""
+    return {
+        "utility": _measures(measured),
+        "utility_totals": [
+            [
+                f"by {side}",
+                f"{t['areas']:,.0f}",
+                *(
+                    _percent(t[name], "{:.2%}")
+                    for name in ("total_error", "mean_relative_error", "mean_relative_error_all")
+                ),
+            ]
+            for side, t in measured.totals.iterrows()
+        ],
+        "map": [_compared(row, "{:.1%}", "{:.2f}") for _, row in compared.iterrows()],
+        "map_plot": plots.plot_ru_map(compared),
+        "ours": OURS,
+    }
+
+
+def external_utility(result: Protection) -> dict[str, Any]:
+    """What the external report tells: rounded means over many cells and areas, or nothing."""
+    measured, compared = result.utility, result.tradeoff
+    nothing: dict[str, Any] = {"utility": [], "map": [], "map_plot": "", "ours": OURS}
+    if measured is None or compared is None or result.risk is None:
+        return nothing
+    areas = int(measured.totals.loc[["origin", "destination"], "areas"].sum())
+    if result.table.n_small < PUBLIC_CELLS or areas < PUBLIC_AREAS:
+        return nothing
+    unique = result.risk.r_unq
+    told = compared if unique.cells >= PUBLIC_CELLS else compared.assign(r_unq=np.nan)
+    # rounded before it is drawn: the points of a picture can be read back
+    shares = ["r_all", "r_unq", "true_count_probability", "totals_error", "right_band"]
+    told = told.round(dict.fromkeys(shares, 2) | {"mean_distance": 1, "pmse_ratio": 1})
+    withheld = "not shown"
+    return {
+        "utility": [
+            ["error of totals by area", f"{measured.totals_error:.0%}"],
+            ["released count in the size band of the true one", f"{measured.right_band:.0%}"],
+            ["pMSE ratio", _ratio(measured.pmse_ratio, "{:.1f}")],
+        ],
+        "map": [_compared(row, "{:.0%}", "{:.1f}", withheld) for row in _ends(told)],
+        "map_plot": plots.plot_ru_map(told),
+        "ours": OURS,
+    }
+
+
+def utility_line(measured: Utility) -> str:
+    """Return the utility in one line, for the console."""
+    return (
+        f"utility: error of totals by area {measured.totals_error:.1%}, "
+        f"pMSE ratio {_ratio(measured.pmse_ratio, '{:.2f}')} (1 to 2 when the model is right)"
+    )
+
+
+def _measures(measured: Utility) -> list[list[str]]:
+    bands = ", ".join(f"{a} to {b}" if a < b else f"{a}" for a, b in measured.bands)
+    low, high = measured.log_ratio_interval
+    one = " + 1" if measured.add_one else ""
+    ratio = f"log of released{one} over true{one}"
+    return [
+        ["error of totals by area", f"{measured.totals_error:.2%}"],
+        ["error of net migration, persons by area", f"{measured.net_migration_error:,.2f}"],
+        [
+            f"released count in the size band of the true one ({bands})",
+            f"{measured.right_band:.1%}",
+        ],
+        [f"mean {ratio}", f"{measured.log_ratio_mean:+.3f}"],
+        [f"{ratio}, 5 and 95 % quantiles", f"{low:+.2f} to {high:+.2f}"],
+        ["pMSE", f"{measured.pmse:.3g}"],
+        ["pMSE ratio", _ratio(measured.pmse_ratio, "{:.2f}")],
+        ["released data sets", f"{measured.datasets}"],
+    ]
+
+
+def _ends(compared: pd.DataFrame) -> list[pd.Series]:
+    """First and last number of data sets of each method."""
+    keys = ["method", "knowledge"]
+    number = compared.groupby(keys)["datasets"]
+    ends = (compared["datasets"] == number.transform("min")) | (
+        compared["datasets"] == number.transform("max")
+    )
+    return [row for _, row in compared[ends].iterrows()]
+
+
+def _compared(row: pd.Series, percent: str, plain: str, missing: str = "undefined") -> list[str]:
+    return [
+        str(row["method"]),
+        "sums by origin" if row["knowledge"] == "margins" else "all other cells",
+        f"{row['datasets']}",
+        _percent(row["r_all"], percent),
+        _percent(row["r_unq"], percent, missing),
+        _percent(row["true_count_probability"], percent),
+        plain.format(row["mean_distance"]),
+        _percent(row["totals_error"], percent),
+        _percent(row["right_band"], percent),
+        _percent(row["pmse_ratio"], plain),
+    ]
+
+
+def _percent(value: float, form: str, missing: str = "undefined") -> str:
+    return missing if pd.isna(value) else form.format(value)
+
+
+def _ratio(value: float | None, form: str) -> str:
+    return "undefined" if value is None else form.format(value)
