@@ -10,8 +10,9 @@ import pandas as pd
 
 from bayes_sdc.flows.job import Protection
 from bayes_sdc.flows.released import released_counts
-from bayes_sdc.flows.risk import Share
 from bayes_sdc.report.flows import render_flows
+from bayes_sdc.report.intruder import knowledge_in_words, scenarios
+from bayes_sdc.report.utility import utility_line
 from bayes_sdc.runs import (
     RunFolder,
     discard_resume,
@@ -140,16 +141,33 @@ def _record(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
             "expected_correct": risk.expected_correct,
             "believes_release": risk.believes_release,
             "cells_beyond_khat": risk.unreliable_cells,
+            "estimator": risk.estimator,
+            "prior": risk.prior,
+            "knowledge": risk.knowledge,
         }
+    if result.worst is not None:
+        record["worst_case"] = {
+            name: vars(share)
+            for name, share in (("r_all", result.worst.r_all), ("r_unq", result.worst.r_unq))
+        }
+    if result.utility is not None:
+        record["utility"] = {
+            "totals_error": result.utility.totals_error,
+            "net_migration_error": result.utility.net_migration_error,
+            "right_band": result.utility.right_band,
+            "pmse_ratio": result.utility.pmse_ratio,
+        }
+    if result.choice is not None:
+        record["choice"] = str(result.choice)
     return record
 
 
 def summary(result: Protection) -> list[str]:
     """The last lines of a run, for the console."""
-    table, risk, repeats = result.table, result.risk, result.repeats
+    table, risk, worst, repeats = result.table, result.risk, result.worst, result.repeats
     marks = {"pass": "pass", "look": "LOOK", "fail": "FAIL"}
     checks = [f"{marks[check.verdict]}  {check.name}: {check.reason}" for check in result.checks]
-    if risk is None or repeats is None or result.groups is None:
+    if risk is None or worst is None or repeats is None or result.utility is None:
         return [f"{table.source}: no small cells, the table is released unchanged", *checks]
 
     def spread(name: str) -> str:
@@ -158,19 +176,35 @@ def summary(result: Protection) -> list[str]:
             return "undefined"
         return f"{values.min():.1%} to {values.max():.1%}"
 
-    def risk_line(name: str, share: Share, column: str) -> str:
-        return f"{name}: {share}; {len(repeats)} other releases: {spread(column)}"
+    def other_releases(column: str) -> str:
+        return f"{len(repeats)} other releases: {spread(column)}"
 
+    unique = f"R_unq ({risk.unique})"
+    if len(scenarios(result)) == 1:
+        shares = [
+            f"R_all: {risk.r_all}; {other_releases('r_all')}",
+            f"{unique}: {risk.r_unq}; {other_releases('r_unq')}",
+        ]
+    else:  # the spread is that of the worst case
+        shares = [
+            f"R_all: {risk.r_all}",
+            f"{unique}: {risk.r_unq}",
+            f"R_all in the worst case: {worst.r_all}; {other_releases('r_all')}",
+            f"R_unq in the worst case: {worst.r_unq}; {other_releases('r_unq')}",
+        ]
     at_true = float(risk.true_count_probability.mean())
     return [
         f"{table.n_small} small cells in {table.cells['group'].nunique()} groups are synthetic; "
         f"{table.n_read - table.n_small} rows are as they were",
         *checks,
-        risk_line("R_all", risk.r_all, "r_all"),
-        risk_line(f"R_unq ({risk.unique})", risk.r_unq, "r_unq"),
+        f"intruder: estimator {risk.estimator}, prior {risk.prior}, knows "
+        f"{knowledge_in_words(risk)}",
+        *shares,
         f"an intruder who believes the released count is right in {risk.believes_release:.1%} of "
         f"the cells; mean probability of the true count {at_true:.1%}, of the most probable one "
         f"{risk.expected_correct:.1%}",
+        utility_line(result.utility),
+        *([] if result.choice is None else [str(result.choice)]),
         "time: " + ", ".join(f"{stage} {s:.0f} s" for stage, s in result.seconds.items()),
     ]
 
