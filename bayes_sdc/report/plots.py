@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 BLUE, ORANGE, RED = "#3f87c9", "#d9772b", "#d0455a"  # legible on white and on black
 INK, GRID = "#010203", "#030201"  # stand-ins that the style sheet replaces, by light and by dark
 VECTOR_LIMIT = 2000  # points; more are drawn as pixels, which keeps the file small
-PERCENT = PercentFormatter(xmax=1, decimals=0)
 
 STYLE: "dict[RcKeyType, Any]" = {
     "axes.edgecolor": INK,
@@ -180,7 +179,7 @@ def distances(share: pd.Series) -> Markup:
         axes.bar(share.index, share, color=BLUE, alpha=0.85)
         axes.set(xlabel="distance between true and most probable count", ylabel="share of cells")
         _whole_numbers(axes)
-        axes.yaxis.set_major_formatter(PERCENT)
+        axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
 
     return _svg("distances", "Share of small cells by distance of the best guess", draw)
 
@@ -233,7 +232,7 @@ def by_count(frame: pd.DataFrame, baseline: float | None) -> Markup:
             )
         axes.set(xlabel="true count", ylabel="share of cells")
         _whole_numbers(axes)
-        axes.yaxis.set_major_formatter(PERCENT)
+        axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
         axes.legend(loc="upper right")
 
     return _svg("by-count", "Share of small cells found by true count", draw)
@@ -261,7 +260,7 @@ def risk_by_datasets(growth: pd.DataFrame) -> Markup:
         axes.set(xlabel="released data sets", ylabel="share of cells found")
         axes.set_ylim(0.0, 1.04)
         _whole_numbers(axes)
-        axes.yaxis.set_major_formatter(PERCENT)
+        axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
         axes.legend(loc="best")
 
     return _svg("risk-by-datasets", "Share of small cells found by number of data sets", draw)
@@ -313,7 +312,7 @@ def plot_ru_map(frame: pd.DataFrame) -> Markup:
         axes.set_xlim(left=0.0)
         axes.set_ylim(0.0, 1.04)
         for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(PERCENT)
+            axis.set_major_formatter(PercentFormatter(xmax=1))
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, fontsize="small")
 
     return _svg(

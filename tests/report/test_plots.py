@@ -41,3 +41,10 @@ def test_ru_map_lines_differ_by_marker_and_not_by_colour_alone() -> None:
     svg = str(plot_ru_map(compared()))
     shapes = re.findall(r'<path id="ru-map-m[0-9a-f]+" d="([^"]+)"', svg)
     assert len(set(shapes)) >= 4
+
+
+def test_marks_of_an_axis_say_where_they_stand() -> None:
+    """Marks at 2.5 and 7.5 per cent that read 2 and 8 are wrong, and look like a broken ruler."""
+    frame = compared().assign(totals_error=[0.05, 0.18, 0.07, 0.02, 0.01, 0.09, 0.09])
+    words = re.findall(r">([\d.]+)%</text>", str(plot_ru_map(frame)))
+    assert words[:4] == ["0.0", "2.5", "5.0", "7.5"]
