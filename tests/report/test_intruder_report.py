@@ -1,0 +1,344 @@
+"""Scenarios, utility and choice in the report equal the result; the public reads rounded shares."""
+
+import dataclasses
+import datetime
+import html
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayes_sdc import FlowLimits, Policy, Protection, protect_flows, read_flows
+from bayes_sdc.flows.risk import IntruderRisk, Share
+from bayes_sdc.report import folder
+from bayes_sdc.report.flows import render_flows
+from bayes_sdc.report.folder import summary
+from bayes_sdc.report.intruder import ESTIMATORS, KNOWLEDGE, PRIORS
+
+CALL: dict[str, Any] = {
+    "command": "bayes-sdc flows moves.csv",
+    "created": "2026-11-27",
+    "seed": 987654321,
+    "arguments": {},
+    "versions": {},
+}
+SECRET_TABLES = (
+    "Share of cells found",
+    "Intruder in numbers",
+    "Cells whose true count is most probable",
+    "Risk by true count",
+    "Risk by group, highest mean probability first",
+    "Risk by size of area",
+    "Risk by number of data sets",
+    "Candidate releases",
+    "Utility of the release",
+    "Errors of totals",
+    "Risk and utility by method",
+)
+
+
+@pytest.fixture(scope="module")
+def result() -> Protection:
+    """An intruder who knows nothing beside the worst case, and a choice of three releases."""
+    rng = np.random.default_rng(8)
+    areas = [f"area{number}" for number in range(8)]
+    pairs = [(o, d) for o in areas for d in areas if o != d]
+    frame = pd.DataFrame(
+        {
+            "o": [o for o, _ in pairs],
+            "d": [d for _, d in pairs],
+            "n": 1 + rng.poisson(3, len(pairs)),
+            "state": ["east" if o < "area4" else "west" for o, _ in pairs],
+        }
+    )
+    table = read_flows(frame, origin="o", destination="d", count="n", groups="state")
+    limits = Policy("Board", datetime.date(2026, 1, 15), flows=FlowLimits(r_all=0.9))
+    return protect_flows(
+        table,
+        draws=30,
+        tune=30,
+        chains=2,
+        releases=3,
+        knowledge="none",
+        candidates=3,
+        policy=limits,
+        seed=987654321,
+        cores=1,
+    )
+
+
+@pytest.fixture(scope="module")
+def internal(result: Protection) -> str:
+    return render_flows(result, audience="internal", call=CALL)
+
+
+@pytest.fixture(scope="module")
+def large(result: Protection) -> Protection:
+    """The result as if of many cells and areas, with a few unique cells."""
+    assert result.risk is not None
+    assert result.worst is not None
+    assert result.utility is not None
+
+    def many(risk: IntruderRisk, value: float) -> IntruderRisk:
+        share = Share("cells found", 2731, value, (0.2, 0.3), 0.001, 1 / 9, trusted=True)
+        few = dataclasses.replace(share, definition="few cells found", cells=499, value=0.98765)
+        rho = risk.rho.isel(cell=np.zeros(2731, dtype=int))
+        return dataclasses.replace(risk, r_all=share, r_unq=few, rho=rho)
+
+    return dataclasses.replace(
+        result,
+        table=dataclasses.replace(result.table, n_small=2731),
+        risk=many(result.risk, 0.25123),
+        worst=many(result.worst, 0.31456),
+        utility=dataclasses.replace(result.utility, totals=result.utility.totals.assign(areas=400)),
+    )
+
+
+@pytest.fixture(scope="module")
+def public(large: Protection) -> str:
+    return render_flows(large, audience="external", call=CALL)
+
+
+def tables(text: str) -> dict[str, list[list[str]]]:
+    """Cells of all rows but the head, by caption."""
+
+    def plain(part: str) -> str:
+        return html.unescape(re.sub(r"<[^>]+>", "", part)).strip()
+
+    found = {}
+    for body in re.findall(r"<table>(.*?)</table>", text, flags=re.DOTALL):
+        caption = plain(re.sub(r"<small>.*?</small>", "", body.partition("</caption>")[0]))
+        rows = re.findall(r"<tr>(.*?)</tr>", body, flags=re.DOTALL)[1:]
+        found[caption] = [
+            [plain(cell) for cell in re.findall(r"<t[hd][ >].*?</t[hd]>", row, flags=re.DOTALL)]
+            for row in rows
+        ]
+    return found
+
+
+def by_name(rows: list[list[str]]) -> dict[str, list[str]]:
+    return {row[0]: row[1:] for row in rows}
+
+
+def test_both_intruders_stand_side_by_side(result: Protection, internal: str) -> None:
+    """Columns are the intruder asked for and the worst case, each with its own numbers."""
+    numbers = by_name(tables(internal)["Intruder in numbers"])
+    shares = by_name(tables(internal)["Share of cells found"])
+    for column, risk in enumerate((result.risk, result.worst)):
+        assert risk is not None
+        assert risk.r_all.value is not None
+        cells = risk.rho.sizes["cell"]
+        low, high = risk.expected_correct_interval
+        mine = {name: row[column] for name, row in numbers.items()}
+        assert mine["R_all"] == f"{risk.r_all.value:.1%}"
+        assert shares[f"R_all, {risk.knowledge}"][1] == f"{risk.r_all.value:.1%}"
+        believer, blind = [row for name, row in mine.items() if "an intruder who" in name]
+        assert believer == f"{risk.believes_release:.1%}"
+        assert blind == f"{risk.r_all.baseline:.1%}"
+        assert mine["correct guesses that the intruder expects"] == (
+            f"{risk.expected_correct * cells:.0f} of {cells}: {risk.expected_correct:.1%}"
+        )
+        assert mine["95 % interval of these"] == f"{low * cells:.0f} to {high * cells:.0f}"
+        assert mine["cells refitted"] == f"{int(risk.refitted.sum())}"
+        assert mine["cells still on unreliable weights"] == f"{risk.unreliable_cells}"
+        for limit in (0.5, 0.9):
+            above = int((risk.true_count_probability > limit).sum())
+            assert mine[f"cells with a probability of the true count above {limit}"] == f"{above}"
+
+
+def test_assumptions_are_in_words(internal: str, public: str) -> None:
+    for text in (internal, public):
+        assumed = by_name(tables(text)["Assumptions"])
+        assert ESTIMATORS["integrated"] in assumed["estimator"][0]
+        assert PRIORS["uniform"] in assumed["prior of the intruder"][0]
+        assert KNOWLEDGE["none"] in assumed["knowledge of the intruder"][0]
+        worst = assumed["knowledge in the worst case, beside"][0]
+        assert KNOWLEDGE["all-others"] in worst
+
+
+@pytest.mark.parametrize("knowledge", ["all-others", "none", "share of 50%"])
+@pytest.mark.parametrize("estimator", list(ESTIMATORS))
+@pytest.mark.parametrize("prior", list(PRIORS))
+def test_every_assumption_has_words(
+    result: Protection, knowledge: str, estimator: str, prior: str
+) -> None:
+    """A name without words would end the run after all the work."""
+    assert result.risk is not None
+    risk = dataclasses.replace(result.risk, knowledge=knowledge, estimator=estimator, prior=prior)
+    said = summary(dataclasses.replace(result, risk=risk))
+    assert any(f"estimator {estimator}" in line and knowledge in line for line in said)
+
+
+def test_one_intruder_has_one_column(result: Protection) -> None:
+    same = dataclasses.replace(result, risk=result.worst)
+    found = tables(render_flows(same, audience="internal", call=CALL))
+    assert {len(row) for row in found["Intruder in numbers"]} == {2}
+    assert [row[0] for row in found["Share of cells found"]] == ["R_all", "R_unq"]
+    assert "knowledge in the worst case, beside" not in by_name(found["Assumptions"])
+
+
+def test_classes_and_highest_cells_equal_the_result(result: Protection, internal: str) -> None:
+    found, risk = tables(internal), result.risk
+    assert risk is not None
+    for caption, name in {
+        "Risk by true count": "true-count",
+        "Risk by group, highest mean probability first": "group",
+        "Risk by size of area": "area-size",
+    }.items():
+        wanted = {
+            str(key): [
+                f"{row['cells']:.0f}",
+                f"{row['r_all']:.1%}",
+                f"{row['true_count_probability']:.1%}",
+                f"{row['mean_distance']:.2f}",
+            ]
+            for key, row in result.classes[name].iterrows()
+        }
+        assert by_name([[row[0].split(",")[0], *row[1:]] for row in found[caption]]) == wanted
+    highest = found["Cells whose true count is most probable"]
+    top = risk.highest(0.0).iloc[:20]
+    assert [row[4] for row in highest] == [f"{p:.1%}" for p in top]
+    cells = result.table.cells.loc[top.index]
+    assert [row[:2] for row in highest] == cells[["origin", "destination"]].to_numpy().tolist()
+    assert [row[3] for row in highest] == [str(y + result.table.low) for y in cells["y"]]
+
+
+def test_risk_by_data_sets_equals_the_result(result: Protection, internal: str) -> None:
+    assert result.by_datasets is not None
+    rows = tables(internal)["Risk by number of data sets"]
+    assert [row[0] for row in rows] == [str(m) for m in range(1, 21)]
+    for column, name in ((1, "r_all"), (2, "r_unq"), (4, "true_count_probability")):
+        assert [row[column] for row in rows] == result.by_datasets[name].map(
+            "{:.1%}".format
+        ).tolist()
+
+
+def test_utility_and_map_equal_the_result(result: Protection, internal: str) -> None:
+    found, measured, compared = tables(internal), result.utility, result.tradeoff
+    assert measured is not None
+    assert measured.pmse_ratio is not None
+    assert compared is not None
+    values = by_name(found["Utility of the release"])
+    assert values["error of totals by area"] == [f"{measured.totals_error:.2%}"]
+    assert values["pMSE ratio"] == [f"{measured.pmse_ratio:.2f}"]
+    totals = by_name(found["Errors of totals"])
+    for side in ("origin", "destination", "group"):
+        assert totals[f"by {side}"][1] == f"{float(measured.totals['total_error'][side]):.2%}"
+    rows = found["Risk and utility by method"]
+    assert [row[0] for row in rows] == compared["method"].tolist()
+    assert [row[2] for row in rows] == compared["datasets"].astype(str).tolist()
+    for column, name in ((3, "r_all"), (5, "true_count_probability"), (7, "totals_error")):
+        assert [row[column] for row in rows] == compared[name].map("{:.1%}".format).tolist()
+    assert 'aria-label="Mean probability of the true count against error of totals' in internal
+    assert "Its risk cannot be compared" in internal
+
+
+def test_choice_is_told(result: Protection, internal: str) -> None:
+    choice = result.choice
+    assert choice is not None
+    assert str(choice)[1:] in html.unescape(internal)
+    rows = tables(internal)["Candidate releases"]
+    assert sorted(int(row[0]) for row in rows) == [1, 2, 3]
+    chosen = choice.candidates[choice.candidates["chosen"]].iloc[0]
+    assert rows[0][1:5] == ["yes", "yes", f"{chosen['totals_error']:.2%}", f"{chosen['r_all']:.1%}"]
+
+
+def test_public_shares_are_rounded(large: Protection, public: str) -> None:
+    found = tables(public)
+    assert large.by_datasets is not None
+    assert large.tradeoff is not None
+    assert large.utility is not None
+    risk = by_name(found["Risk, rounded"])
+    assert risk["R_all: cells found"] == ["25%", "31%"]
+    assert risk["R_unq: few cells found"] == ["not shown", "not shown"]
+    rows = found["Risk by number of data sets, rounded"]
+    assert rows == [[f"{m}", f"{v:.0%}"] for m, v in large.by_datasets["r_all"].items()]
+    rows = found["Risk and utility by method, rounded"]
+    assert len(rows) == 10
+    assert {row[4] for row in rows} == {"not shown"}, "R_unq of few cells"
+    first = large.tradeoff.iloc[0]
+    assert rows[0][3] == f"{first['r_all']:.0%}"
+    values = by_name(found["Utility of the release, rounded"])
+    assert values["error of totals by area"] == [f"{large.utility.totals_error:.0%}"]
+    assert "The release was chosen among several" in public
+
+
+def test_public_pictures_hold_rounded_numbers_only(large: Protection, public: str) -> None:
+    """A picture can be read back, so it must not depend on what rounding takes away."""
+    assert large.by_datasets is not None
+    assert large.tradeoff is not None
+    shares = ["r_all", "true_count_probability", "totals_error", "right_band"]
+    compared = large.tradeoff.assign(r_unq=0.123456).round(dict.fromkeys(shares, 2))
+    other = dataclasses.replace(
+        large,
+        by_datasets=large.by_datasets.assign(
+            r_all=large.by_datasets["r_all"].round(2), r_unq=0.5, r_all_low=0.0, r_all_high=1.0
+        ),
+        tradeoff=compared,
+        classes={},
+    )
+    assert render_flows(other, audience="external", call=CALL) == public
+
+
+def test_public_reads_nothing_of_the_internal_parts(
+    result: Protection, large: Protection, public: str
+) -> None:
+    for text in (public, render_flows(result, audience="external", call=CALL)):
+        assert not set(SECRET_TABLES) & set(tables(text))
+        assert "area3" not in text
+        assert "candidates" not in text
+    for one in (large.risk, large.worst):
+        assert one is not None
+        for value in (one.believes_release, one.expected_correct, one.r_all.value):
+            assert f"{value:.1%}" not in public
+    assert "98.8%" not in public
+    assert "99%" not in [cell for row in tables(public)["Risk, rounded"] for cell in row]
+
+
+def test_small_table_has_no_public_numbers_of_these(result: Protection) -> None:
+    text = render_flows(result, audience="external", call=CALL)
+    found = tables(text)
+    assert "<svg" not in text
+    assert "Risk by number of data sets, rounded" not in found
+    assert "Risk and utility by method, rounded" not in found
+    assert "Utility of the release, rounded" not in found
+    shares = found["Risk, rounded"]
+    assert shares[0][1:] == shares[1][1:] == shares[2][1:] == ["not shown"] * 2
+
+
+def test_undefined_values_are_words(result: Protection) -> None:
+    assert result.by_datasets is not None
+    assert result.tradeoff is not None
+    assert result.utility is not None
+    odd = dataclasses.replace(
+        result,
+        by_datasets=result.by_datasets.assign(r_unq=np.nan, r_unq_low=np.nan, r_unq_high=np.nan),
+        tradeoff=result.tradeoff.assign(r_unq=np.nan, pmse_ratio=np.nan),
+        utility=dataclasses.replace(result.utility, pmse_ratio=None),
+    )
+    found = tables(render_flows(odd, audience="internal", call=CALL))
+    assert {row[2] for row in found["Risk by number of data sets"]} == {"undefined"}
+    assert {row[4] for row in found["Risk and utility by method"]} == {"undefined"}
+    assert by_name(found["Utility of the release"])["pMSE ratio"] == ["undefined"]
+    assert "nan" not in {cell for rows in found.values() for row in rows for cell in row}
+
+
+def test_summary_names_intruder_worst_case_utility_and_choice(result: Protection) -> None:
+    said = summary(result)
+    assert result.risk is not None
+    assert result.worst is not None
+    assert result.utility is not None
+    assert any(line.startswith("intruder: estimator integrated, prior uniform") for line in said)
+    assert f"R_all: {result.risk.r_all}" in said
+    assert any(line.startswith(f"R_all in the worst case: {result.worst.r_all}") for line in said)
+    (line,) = [line for line in said if line.startswith("utility:")]
+    assert f"{result.utility.totals_error:.1%}" in line
+    assert f"{result.utility.pmse_ratio:.2f}" in line
+    assert str(result.choice) in said
+    record = json.loads(json.dumps(folder._record(result, CALL), default=str))
+    assert record["worst_case"]["r_all"]["value"] == result.worst.r_all.value
+    assert record["utility"]["totals_error"] == result.utility.totals_error
+    assert record["choice"] == str(result.choice)
