@@ -40,8 +40,7 @@ class Choice:
         The chosen one.
     candidates : DataFrame
         One row a candidate: its risk (r_all, r_unq, mean_distance, mean and largest probability of
-        the true count), totals_error (sum over origins and destinations of the absolute error of
-        the total of small cells, relative to these totals), within_limits and chosen.
+        the true count), totals_error (as in :class:`bayes_sdc.flows.utility.Utility`), within_limits and chosen.
     procedure : DataFrame
         The risk of the winner in independent repetitions of the whole procedure.
     """
@@ -153,6 +152,7 @@ def _round(
     rng = generator(seed, "candidate releases", str(number))
     chosen = unique_cells(table, risk.unique)
     m, prior = risk.release_probability.to_numpy(), risk.prior_probability.to_numpy()
+    areas = [pd.factorize(table.cells[side])[0] for side in ("origin", "destination")]
     released, rows = [], []
     for _ in range(candidates):
         draws = spread_draws(rng, rates.n_draws, datasets)
@@ -168,7 +168,9 @@ def _round(
                 "mean_distance": np.abs(np.argmax(rho, axis=1) - cells.y).mean(),
                 "true_count_probability": at_true.mean(),
                 "largest_probability": at_true.max(),
-                "totals_error": _totals_error(cells, table.low, counts.mean(axis=0)),
+                "totals_error": _totals_error(
+                    areas, cells.y + table.low, counts.mean(axis=0) + table.low
+                ),
             }
         )
     frame = pd.DataFrame(rows, index=pd.RangeIndex(1, candidates + 1, name="candidate"))
@@ -188,10 +190,10 @@ def _round(
     return released, frame
 
 
-def _totals_error(cells: Layout, low: int, synthetic: np.ndarray) -> float:
-    """Absolute error of the origins' and destinations' totals, relative to all of them."""
-    difference = synthetic - cells.y
-    errors = [
-        np.abs(np.bincount(side, difference)).sum() for side in (cells.origin, cells.destination)
-    ]
-    return float(sum(errors) / (2 * (cells.y + low).sum()))
+def _totals_error(areas: list[np.ndarray], true: np.ndarray, synthetic: np.ndarray) -> float:
+    """Absolute error of the areas' totals in either direction, relative to all of them.
+
+    Like that of :class:`bayes_sdc.flows.utility.Utility`, which measures much more.
+    """
+    errors = [np.abs(np.bincount(side, synthetic - true)).sum() for side in areas]
+    return float(np.mean(errors) / true.sum())
