@@ -346,16 +346,22 @@ def checks(
 def _convergence(groups: pd.DataFrame) -> Check:
     n, total = _number(groups), int(groups["parameters"].sum())
     above, below = int(groups["rhat_above"].sum()), int(groups["ess_below"].sum())
-    bad = int(((groups["rhat_above"] > 0) | (groups["ess_below"] > 0)).sum())
-    failed = int(((groups["rhat"] > RHAT_FAIL) | (groups["ess"] < ESS_FAIL)).sum())
-    verdict: Verdict = "fail" if failed else "look" if bad else "pass"
+    bad = (groups["rhat_above"] > 0) | (groups["ess_below"] > 0)
+    failed = (groups["rhat"] > RHAT_FAIL) | (groups["ess"] < ESS_FAIL)
+    verdict: Verdict = "fail" if failed.any() else "look" if bad.any() else "pass"
     return Check(
         "convergence",
         verdict,
         f"R-hat exceeds {RHAT_LIMIT} for {above} and ESS is below {ESS_LIMIT:.0f} for {below} of "
-        f"{total} parameters, in {bad} of {n} groups; R-hat exceeds {RHAT_FAIL} or ESS is below "
-        f"{ESS_FAIL:.0f} in {failed} groups",
+        f"{total} parameters, in {_named(bad)} of {n} groups; R-hat exceeds {RHAT_FAIL} or ESS is "
+        f"below {ESS_FAIL:.0f} in {_named(failed)} groups",
     )
+
+
+def _named(chosen: pd.Series) -> str:
+    """Number of groups among the chosen rows, and whether the nation is among them."""
+    nation = " (and in the national distribution)" if chosen.get(NATION, False) else ""
+    return f"{int(chosen.sum()) - bool(nation)}{nation}"
 
 
 def _number(groups: pd.DataFrame) -> int:

@@ -40,7 +40,8 @@ class Choice:
         The chosen one.
     candidates : DataFrame
         One row a candidate: its risk (r_all, r_unq, mean_distance, mean and largest probability of
-        the true count), totals_error (as in :class:`bayes_sdc.flows.utility.Utility`), within_limits and chosen.
+        the true count), totals_error (as in :class:`bayes_sdc.flows.utility.Utility`),
+        within_limits and chosen.
     procedure : DataFrame
         The risk of the winner in independent repetitions of the whole procedure.
     """
