@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import xarray as xr
 
 from bayes_sdc import FlowLimits, InputError, MicrodataLimits, Policy, protect_flows, read_flows
+from bayes_sdc.flows.choosing import Choice
 from bayes_sdc.flows.limits import check_limits
 from bayes_sdc.flows.risk import IntruderRisk, Share
 from bayes_sdc.policy import LimitCheck, read_policy
@@ -168,8 +170,8 @@ def test_verdict_below_at_and_above(
     assert (check.policy, check.date, check.limit, check.units) == ("Board", "2026-01-15", limit, 7)
 
 
-def share(value: float | None, cells: int = 10) -> Share:
-    return Share("cells found among cells", cells, value, (0.0, 1.0), None, 0.1, trusted=False)
+def share(value: float | None, cells: int = 10, trusted: bool = True) -> Share:
+    return Share("cells found among cells", cells, value, (0.0, 1.0), None, 0.1, trusted)
 
 
 def risk(r_all: float, r_unq: float | None, probability: list[float]) -> IntruderRisk:
@@ -177,6 +179,10 @@ def risk(r_all: float, r_unq: float | None, probability: list[float]) -> Intrude
     return IntruderRisk(
         rho=cell,
         release_probability=cell,
+        prior_probability=cell,
+        prediction=cell,
+        ess=cell,
+        refitted=cell,
         khat=xr.DataArray(np.zeros((len(probability), 2)), dims=("cell", "count")),
         khat_threshold=0.7,
         r_all=share(r_all),
@@ -190,6 +196,27 @@ def risk(r_all: float, r_unq: float | None, probability: list[float]) -> Intrude
         datasets=1,
         unique="single-mover",
     )
+
+
+def test_pass_on_weights_that_cannot_be_relied_on_is_none() -> None:
+    """A limit that is kept by an unreliable number must be looked at."""
+    found = replace(risk(0.1, 0.1, [0.5]), r_all=share(0.1, trusted=False))
+    policy = Policy("Board", DAY, FlowLimits(r_all=0.3, r_unq=0.6))
+    verdicts = {c.name: c.verdict for c in check_limits(policy, found, unique="single-mover")}
+    assert verdicts["limit r_all"] == "look"
+    assert verdicts["limit r_unq"] == "pass"
+
+
+def test_choosing_is_judged_by_its_procedure() -> None:
+    """The winner was chosen for being within the limit; drawing and choosing is what is judged."""
+    procedure = pd.DataFrame({"r_all": [0.2, 0.6], "r_unq": [0.1, 0.1]})
+    choice = Choice(pd.DataFrame(), pd.DataFrame(), procedure)
+    policy = Policy("Board", DAY, FlowLimits(r_all=0.3, r_unq=0.6))
+    found = check_limits(policy, risk(0.1, 0.1, [0.5]), choice, unique="single-mover")
+    by_name = {check.name: check for check in found}
+    assert by_name["limit r_all"].verdict == "fail"
+    assert by_name["limit r_all"].value == 0.4
+    assert by_name["limit r_unq"].verdict == "pass"
 
 
 @pytest.mark.parametrize(
@@ -218,7 +245,6 @@ def test_each_limit_of_a_flow_table(
         "limit r_unq",
         "limit true_count_probability",
     ]
-    assert "NOT TRUSTED" in found[0].reason
     assert "true count is 1" in found[1].definition
     assert found[1].value == r_unq
     assert f"{int(largest > 0.95)} of 3 cells are above it" in found[2].reason

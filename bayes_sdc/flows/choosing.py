@@ -1,9 +1,11 @@
 """Choosing among several releases: the most useful one within the limits of a policy.
 
-Whoever chooses looks at the true table, so the choice itself says something about it: a release
-whose totals are close is a little more probable under counts that add up to them. The risk of the
-winner alone would not show what the luck of the draw does either. So the whole procedure, drawing
-the candidates and choosing, is repeated, and the risk of its winners is reported beside.
+Whoever chooses looks at the true table, so the choice itself says something about it: for an area
+with few small cells, close totals are close counts, and the intruder of
+:mod:`bayes_sdc.flows.intruder` does not use that. The risk of the winner alone would not show what
+the luck of the draw does either. So the whole procedure, drawing the candidates and choosing, is
+repeated, and the risk of its winners is reported, also that of simply believing them, which grows
+with the number of candidates where areas have few small cells.
 """
 
 from dataclasses import dataclass
@@ -40,8 +42,8 @@ class Choice:
         The chosen one.
     candidates : DataFrame
         One row a candidate: its risk (r_all, r_unq, mean_distance, mean and largest probability of
-        the true count), totals_error (as in :class:`bayes_sdc.flows.utility.Utility`),
-        within_limits and chosen.
+        the true count, and believes_release: share of cells released as they are), totals_error
+        (as in :class:`bayes_sdc.flows.utility.Utility`), within_limits and chosen.
     procedure : DataFrame
         The risk of the winner in independent repetitions of the whole procedure.
     """
@@ -55,13 +57,16 @@ class Choice:
         winner = self.candidates[self.candidates["chosen"]].iloc[0]
         within = int(self.candidates["within_limits"].sum())
         mean = self.procedure["r_all"].mean()
+        believed = self.procedure["believes_release"].mean()
         low, high = self.procedure["r_all"].min(), self.procedure["r_all"].max()
         return (
             f"chosen from {len(self.candidates)} candidates, {within} of them within the limits, "
             f"for the smallest error of totals; its R_all is {winner['r_all']:.1%}, and over "
             f"{len(self.procedure)} repetitions of drawing and choosing the winner's R_all is "
             f"{mean:.1%} on average ({low:.1%} to {high:.1%}): judge the procedure by the latter. "
-            "The intruder is taken not to use that a release with good totals was selected"
+            f"The winner's counts are the true ones in {believed:.1%} of the cells on average. "
+            "The intruder is taken not to use that a release with good "
+            "totals was selected"
         )
 
 
@@ -120,7 +125,8 @@ def choose_release(
     >>> bool(choice.candidates.loc[choice.candidates["chosen"], "totals_error"].item() == best)
     True
     """
-    for name, value in {"candidates": candidates, "repetitions": repetitions}.items():
+    numbers = {"candidates": candidates, "repetitions": repetitions, "datasets": datasets}
+    for name, value in numbers.items():
         if value < 1:
             raise InputError(f"{name} must be at least 1; it is {value}")
     check_repeatable(table, posterior, risk)
@@ -130,7 +136,7 @@ def choose_release(
     for number in range(1, repetitions + 1):
         _, other = _round(table, cells, rates, risk, limits, candidates, datasets, seed, number)
         winners.append(other[other["chosen"]].iloc[0])
-    procedure = pd.DataFrame(winners)[list(MEASURES)].astype(float)
+    procedure = pd.DataFrame(winners)[[*MEASURES, "believes_release"]].astype(float)
     return Choice(
         release=release_of(table, released[int(np.argmax(frame["chosen"]))]),
         candidates=frame,
@@ -169,6 +175,7 @@ def _round(
                 "mean_distance": np.abs(np.argmax(rho, axis=1) - cells.y).mean(),
                 "true_count_probability": at_true.mean(),
                 "largest_probability": at_true.max(),
+                "believes_release": (counts[0] == cells.y).mean(),
                 "totals_error": _totals_error(
                     areas, cells.y + table.low, counts.mean(axis=0) + table.low
                 ),

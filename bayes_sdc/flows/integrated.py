@@ -34,6 +34,7 @@ from bayes_sdc.flows.layout import Layout
 from bayes_sdc.flows.leave_one_out import LARGEST_RATE, NODES, Grid, leave_one_out, make_grid
 from bayes_sdc.flows.newton import Data
 from bayes_sdc.flows.pareto import khat_of_weights, khat_threshold
+from bayes_sdc.flows.refit import SMALLEST_PRECISION
 from bayes_sdc.flows.target import Estimate, likelihood_of_release
 
 DRAWS = 500  # posterior draws used; with nearly equal weights more change nothing (measured)
@@ -73,8 +74,9 @@ def thinned(posterior: xr.DataTree, cells: Layout) -> Draws:
         gamma=flat("gamma"),
         mean_beta=flat("mu_beta"),
         mean_gamma=flat("mu_gamma"),
-        sd_beta=flat("phi_beta") ** -0.5,
-        sd_gamma=flat("phi_gamma") ** -0.5,
+        # a precision of the paper's prior may underflow
+        sd_beta=np.maximum(flat("phi_beta"), SMALLEST_PRECISION) ** -0.5,
+        sd_gamma=np.maximum(flat("phi_gamma"), SMALLEST_PRECISION) ** -0.5,
         log_cv=-0.5 * np.log(flat("r")) if "r" in kept else poisson,
         coefficient=flat("coefficient") if cells.covariates else none,
     )
@@ -144,7 +146,8 @@ def release_probabilities(
         ]
         result.ess[part] = total**2 / (weights**2).sum(axis=2)
         khat_of_weights(weights, result.khat[part])
-        result.khat[part][resolved.sum(axis=0) < 0.99 * n_draws] = np.inf
+        lost = (resolved.sum(axis=0) < 0.99 * n_draws) | ~np.isfinite(result.m[part]).all((1, 2))
+        result.khat[part][lost] = np.inf
         advance(size)
     return result
 
@@ -236,39 +239,48 @@ def _block(
 
 
 @compiled
+def unit_of_steps(ladder: np.ndarray) -> float:
+    """Unit in which the steps of the ladder have a product of one: c_K ** (1 / K)."""
+    unit: float = math.exp(ladder[0, -1] / (ladder.shape[1] - 1))
+    return unit
+
+
+@compiled
 def moments(
     origins: Grid, k: int, node_rate: np.ndarray, density: np.ndarray, ends: np.ndarray,
     covariates: float, kappa: float, ladder: np.ndarray, one: np.ndarray, two: np.ndarray,
 ) -> None:  # fmt: skip
     """Write E sigma^y / N into ``one`` and E sigma^r / N^2 into ``two``.
 
-    Above 1, powers of 1 / sigma fill both from their ends: nothing overflows.
+    Powers are those of sigma times :func:`unit_of_steps`, and above 1 their inverses fill both from
+    the ends: nothing overflows, however many counts there are.
     """
     upper = len(one) - 1
+    unit = unit_of_steps(ladder)
     one[:], two[:] = 0.0, 0.0
     for a in range(origins.first[k], origins.after[k]):
         outer, scale = origins.weights[k, a], origins.rate[a] * covariates
         for b in range(ends[0], ends[1]):
             rate = min(scale * node_rate[b], LARGEST_RATE)
             sigma = rate / (1.0 + kappa * rate)
+            scaled = sigma * unit
             weight = outer * density[b]
             n = 1.0
-            if sigma < 1.0:
+            if scaled < 1.0:
                 for y in range(upper - 1, -1, -1):
                     n = 1.0 + sigma * ladder[1, y] * n
                 power = weight / n
                 for y in range(upper + 1):
                     one[y] += power
-                    power *= sigma
+                    power *= scaled
                 power = weight / (n * n)
                 for r in range(2 * upper + 1):
                     two[r] += power
-                    power *= sigma
+                    power *= scaled
             else:
-                inverse = 1.0 / sigma
+                inverse = 1.0 / scaled
                 for y in range(upper):
-                    n = 1.0 + inverse * ladder[3, y] * n
-                n *= math.exp(ladder[0, upper])
+                    n = 1.0 + ladder[3, y] / sigma * n
                 power = weight / n
                 for y in range(upper, -1, -1):
                     one[y] += power
@@ -286,7 +298,10 @@ def add_draw(
 ) -> None:  # fmt: skip
     """Add A / Z(y_t) of a draw to the sums, and write its weights."""
     width = len(one)
-    c = np.exp(ladder[0])
+    log_unit = math.log(unit_of_steps(ladder))
+    c = np.empty(width)
+    for y in range(width):
+        c[y] = math.exp(ladder[0, y] - y * log_unit)
     inverse = 1.0 / (c[true] * one[true])
     for y in range(width):
         weights[y, s] = c[y] * one[y] * inverse

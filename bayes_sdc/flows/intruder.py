@@ -25,7 +25,7 @@ from bayes_sdc.flows.synthesis import check_posterior
 from bayes_sdc.flows.table import FlowTable
 from bayes_sdc.flows.target import best_guess, likelihood_of_release, posterior_of_counts
 from bayes_sdc.progress import Progress
-from bayes_sdc.seeds import generator
+from bayes_sdc.seeds import generator, seed_sequence
 
 Prior = str | Sequence[float] | pd.DataFrame
 
@@ -116,7 +116,9 @@ def intruder_risk(
     if refits < 0:
         raise InputError(f"refits must be 0 or more; it is {refits}")
     random = knowledge != "all-others" or refits > 0 or estimator == "refit"
-    if seed is None and (random or isinstance(cells, int)):
+    if seed is not None:
+        seed_sequence(seed)  # refuses a seed that is none before the work
+    elif random or isinstance(cells, int | np.integer):
         raise InputError(
             "a seed is needed for refits, for random cells, and for knowledge other than "
             '"all-others"; pass seed='
@@ -203,7 +205,7 @@ def intruder_risk(
         true_count_probability=by_cell(rho[at], "true_count_probability"),
         believes_release=float((released[0, targets] == right_counts).mean()),
         prior=prior if isinstance(prior, str) else "given",
-        knowledge=knowledge if share is None else f"share of {share:.0%}",
+        knowledge=knowledge if share is None else f"share of {share:g}",
         estimator=estimator,
         datasets=len(released),
         unique=unique,
@@ -214,7 +216,9 @@ def _targets(labels: list[str], cells: int | Sequence[str] | None, seed: int | N
     """Positions of the cells to measure, ascending."""
     if cells is None:
         return np.arange(len(labels))
-    if isinstance(cells, int):
+    if isinstance(cells, bool | str):
+        raise InputError(f"cells must be a number or a list of labels; it is {cells!r}")
+    if isinstance(cells, int | np.integer):
         if not 1 <= cells <= len(labels):
             raise InputError(f"cells must be from 1 to {len(labels)}, or labels; it is {cells}")
         rng = generator(seed or 0, "target cells")

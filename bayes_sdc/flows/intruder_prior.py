@@ -64,9 +64,9 @@ def prior_of_cells(
                 f"prior: no row for the small cell {missing[0]!r}; the labels are those of "
                 "table.cells"
             )
-        weights = ordered.loc[labels].to_numpy(np.float64)
+        weights = _numbers(ordered.loc[labels])
     else:
-        row = np.asarray(prior, dtype=np.float64)
+        row = _numbers(prior)
         if row.shape != (len(counts),):
             raise InputError(
                 f"prior: give {len(counts)} weights, one for each count from {counts[0]} to "
@@ -74,11 +74,19 @@ def prior_of_cells(
             )
         weights = np.tile(row, (len(labels), 1))
     bad = ~np.isfinite(weights).all(axis=1) | (weights < 0.0).any(axis=1)
-    bad |= ~(weights.sum(axis=1) > 0.0)
+    bad |= ~(weights.max(axis=1) > 0.0)
     if bad.any():
         cell = labels[int(np.argmax(bad))]
         raise InputError(
             f"prior: the weights must not be negative and not all zero; those of cell {cell!r} are "
             f"{weights[np.argmax(bad)].tolist()}"
         )
+    weights = weights / weights.max(axis=1, keepdims=True)  # before the sum, which may overflow
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def _numbers(values: object) -> np.ndarray:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"prior: the weights must be numbers; got {values!r}") from None

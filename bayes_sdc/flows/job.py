@@ -173,7 +173,7 @@ def protect_flows(
             "candidates must be at least 1 and refits at least 0; they are "
             f"{candidates} and {refits}"
         )
-    if table.n_small and intruder_prior != "model":
+    if table.n_small and not (isinstance(intruder_prior, str) and intruder_prior == "model"):
         prior_of_cells(intruder_prior, table, None)
     if policy is not None:
         policy.for_flows()  # refuses one without limits for flows before the fit
@@ -262,7 +262,7 @@ def protect_flows(
             *diagnostics.checks(groups, predictive, dispersion, risk),
             unchanged(table, release),
             *leaks(table),
-            *check_limits(policy, risk, unique=unique),
+            *check_limits(policy, worst, choice, unique=unique),
         ],
         seconds=seconds,
     )

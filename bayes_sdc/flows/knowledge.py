@@ -82,7 +82,8 @@ def backgrounds(
 
 def check_share(knowledge: str, share: float | None) -> None:
     """Refuse a share that is missing, superfluous or not between 0 and 1."""
-    if (share is None) == (knowledge == "share") or (share is not None and not 0 <= share <= 1):
+    number = isinstance(share, int | float | np.number) and 0 <= share <= 1
+    if (share is None) == (knowledge == "share") or (share is not None and not number):
         raise InputError(
             'share goes with knowledge="share", and is a number from 0 to 1; it is '
             f"{share} with knowledge={knowledge!r}"

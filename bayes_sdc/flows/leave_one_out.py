@@ -19,10 +19,14 @@ from bayes_sdc.flows.counts import cell_terms
 from bayes_sdc.flows.hyperpriors import compiled
 
 NODES = 96  # most nodes of a grid
-STEP, LONGEST_STEP = 1.1, 0.45  # in units of the smallest standard deviation; in log rate
-REACH = 5.2  # standard deviations on either side, to begin with
+# in units of the smallest standard deviation; in log rate, for P(y) of a complex log rate has poles
+# about 0.6 beside the real axis
+STEP, LONGEST_STEP = 1.1, 0.28
+REACH = 5.4  # standard deviations on either side, to begin with
 WIDENINGS = 6  # of a grid at whose end a density has not vanished
-VANISHED = 1e-6  # of the largest density: what is cut off
+# of the largest value: what is cut off where the density, and its product with the probability of
+# either end of the counts, have vanished: far candidates weigh the density's tail
+VANISHED = 1e-7
 COARSE = 1.5  # times the step wanted: a grid that cannot be relied on
 SMALLEST = 1e-280  # a probability whose logarithm is a number
 LARGEST_RATE = 1e12  # of a log rate's exp: far beyond it every count is at the bound
@@ -161,36 +165,50 @@ def leave_one_out(
     bool
         False when the densities are too wide for a grid of :data:`NODES` nodes.
     """
-    kappa = math.exp(2.0 * log_cv)
+    kappa, upper = math.exp(2.0 * log_cv), ladder.shape[1] - 1
+    none, every, share = np.empty(NODES), np.empty(NODES), np.empty(NODES)
     low, high, wanted = place_grid(run, y, rest, start, mean, sd, log_cv, ladder)
-    step, nodes = wanted, 0
+    if not (np.isfinite(low) and np.isfinite(high)):  # far out of range: nothing to integrate
+        grid.weights[: len(run)], grid.rate[0] = 0.0, 1.0
+        grid.weights[: len(run), 0] = 1.0
+        grid.first[: len(run)], grid.after[: len(run)] = 0, 1
+        return False
+    step, nodes, vanished = wanted, 0, False
     for _ in range(WIDENINGS):
         step = max(wanted, (high - low) / (NODES - 1))
         nodes = min(int((high - low) / step) + 2, NODES)
         fill_grid(run, y, rate, low, step, nodes, mean, sd, kappa, ladder, grid)
         below, above = 0.0, 0.0
         for k in range(len(run)):
-            weights, own, total, largest = grid.weights[k], grid.own[k], 0.0, 0.0
+            weights, own, total = grid.weights[k], grid.own[k], 0.0
+            largest, largest_none, largest_all = 0.0, 0.0, 0.0
             for a in range(nodes):
                 weights[a] = grid.density[a] / own[a]
                 total += weights[a]
+                cell_rate = min(grid.rate[a] * rate[run[k]], LARGEST_RATE)
+                none[a] = weights[a] * probability(0, cell_rate, kappa, ladder)
+                every[a] = weights[a] * probability(upper, cell_rate, kappa, ladder)
                 largest = max(largest, weights[a])
-            below = max(below, weights[0] / largest)
-            above = max(above, weights[nodes - 1] / largest)
+                largest_none = max(largest_none, none[a])
+                largest_all = max(largest_all, every[a])
+            for a in range(nodes):
+                share[a] = max(weights[a] / largest, none[a] / largest_none, every[a] / largest_all)
+            below, above = max(below, share[0]), max(above, share[nodes - 1])
             first, after = 0, nodes
-            while weights[first] < VANISHED * largest:
+            while share[first] < VANISHED:
                 first += 1
-            while weights[after - 1] < VANISHED * largest:
+            while share[after - 1] < VANISHED:
                 after -= 1
             grid.first[k], grid.after[k] = first, after
             for a in range(nodes):
                 weights[a] /= total
-        if below < 10.0 * VANISHED and above < 10.0 * VANISHED:
+        vanished = below < 10.0 * VANISHED and above < 10.0 * VANISHED
+        if vanished:
             break
         wider = 0.3 * (high - low)
         if below >= 10.0 * VANISHED:
             low -= wider
         if above >= 10.0 * VANISHED:
             high += wider
-    fine: bool = step <= COARSE * wanted
+    fine: bool = vanished and step <= COARSE * wanted
     return fine

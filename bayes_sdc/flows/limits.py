@@ -1,11 +1,18 @@
 """Verdicts on the intruder's risk by the limits of a policy."""
 
+from dataclasses import replace
+
+from bayes_sdc.flows.choosing import Choice
 from bayes_sdc.flows.risk import UNIQUE, IntruderRisk, Share
 from bayes_sdc.policy import LimitCheck, Policy
 
 
 def check_limits(
-    policy: Policy | None, risk: IntruderRisk | None, *, unique: str
+    policy: Policy | None,
+    risk: IntruderRisk | None,
+    choice: Choice | None = None,
+    *,
+    unique: str,
 ) -> list[LimitCheck]:
     """Judge the risk of a release by the limits of a policy.
 
@@ -15,6 +22,9 @@ def check_limits(
         With a section for flows; without a policy nothing is judged.
     risk : IntruderRisk or None
         None when the table has no small cells: then every measure is undefined.
+    choice : Choice, optional
+        How the release was chosen: then the shares are judged by the winner or by the mean over
+        repetitions of the procedure, whichever is larger.
     unique : {"single-mover", "isolated"}
         Which cells R_unq is about.
 
@@ -42,21 +52,30 @@ def check_limits(
     checks = []
     if limits.r_all is not None:
         share = None if risk is None else risk.r_all
-        checks.append(_share(policy, "r_all", limits.r_all, "all small cells", share))
+        checks.append(_share(policy, "r_all", limits.r_all, "all small cells", share, choice))
     if limits.r_unq is not None:
         share = None if risk is None else risk.r_unq
-        checks.append(_share(policy, "r_unq", limits.r_unq, UNIQUE[unique], share))
+        checks.append(_share(policy, "r_unq", limits.r_unq, UNIQUE[unique], share, choice))
     if limits.true_count_probability is not None:
         checks.append(_single_cells(policy, limits.true_count_probability, risk))
     return checks
 
 
-def _share(policy: Policy, key: str, limit: float, among: str, share: Share | None) -> LimitCheck:
+def _share(
+    policy: Policy, key: str, limit: float, among: str, share: Share | None, choice: Choice | None
+) -> LimitCheck:
     definition = f"share found of {among}"
     if share is None:
         return policy.judge(key, limit, None, units=0, definition=definition)
-    return policy.judge(
-        key, limit, share.value, units=share.cells, definition=definition, detail=str(share)
+    value, detail = share.value, str(share)
+    if value is not None and choice is not None:
+        procedure = float(choice.procedure[key].mean())
+        value = max(value, procedure)
+        detail += f"; over repetitions of drawing and choosing {procedure:.1%}"
+    check = policy.judge(key, limit, value, units=share.cells, definition=definition, detail=detail)
+    # a pass that rests on weights that cannot be relied on is none
+    return (
+        replace(check, verdict="look") if check.verdict == "pass" and not share.trusted else check
     )
 
 

@@ -11,6 +11,7 @@ import math
 import numba
 import numpy as np
 
+EQUAL = 1e-12  # log weights that differ by rounding only
 TINY = 2.2250738585072014e-308  # smallest normal number
 
 
@@ -71,7 +72,7 @@ def _fit(log_weights: np.ndarray) -> tuple[float, float]:
     """k-hat, and the scale in units of the largest weight (0 where nothing is fitted)."""
     n = len(log_weights) - 1
     largest = log_weights[n]
-    if log_weights[0] == largest:
+    if n > 0 and largest - log_weights[0] < EQUAL:
         return -np.inf, 0.0
     if n < 5:
         return np.inf, 0.0
@@ -87,7 +88,8 @@ def _fit(log_weights: np.ndarray) -> tuple[float, float]:
     for j in range(n_grid):
         b[j] = (1.0 - math.sqrt(n_grid / (j + 0.5))) / (3.0 * quartile) + 1.0 / excess[n - 1]
         shape = _mean_log1p(-b[j], excess)
-        profile[j] = n * (math.log(-b[j] / shape) - shape - 1.0)
+        # at a shape of exactly 0 the grid point is left out
+        profile[j] = n * (math.log(-b[j] / shape) - shape - 1.0) if shape != 0.0 else -np.inf
     highest = profile.max()
     total, mean = 0.0, 0.0
     for j in range(n_grid):

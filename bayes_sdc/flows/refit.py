@@ -27,6 +27,7 @@ from bayes_sdc.flows.national import draw_nation, move_nation
 from bayes_sdc.flows.newton import Data, State, refresh_group, sweep
 from bayes_sdc.seeds import generator
 
+SMALLEST_PRECISION = 1e-250  # one of the paper's prior may underflow
 STARTS, WARM_UP, SWEEPS = 20, 20, 60  # starts a candidate, and the sweeps of each
 WHOLE = 1000  # cells of a table that is sampled as a whole under the pooled prior
 
@@ -155,7 +156,13 @@ def _starts(
     starts = []
     for number in chosen:
         one = {name: draws[name].values[number // length, number % length] for name in names}
-        columns = [one["alpha"], -0.5 * np.log(one["phi_beta"]), -0.5 * np.log(one["phi_gamma"])]
+        columns = [
+            one["alpha"],
+            *(
+                -0.5 * np.log(np.maximum(one[name], SMALLEST_PRECISION))
+                for name in ("phi_beta", "phi_gamma")
+            ),
+        ]
         columns.append(
             -0.5 * np.log(one["r"]) if "r" in one else np.full_like(one["alpha"], -np.inf)
         )

@@ -11,6 +11,7 @@ from bayes_sdc.flows.risk import IntruderRisk
 from bayes_sdc.flows.synthesis import check_posterior, draw_counts, rates_by_draw, spread_draws
 from bayes_sdc.flows.table import FlowTable
 from bayes_sdc.flows.target import best_guess, likelihood_of_release, posterior_of_counts
+from bayes_sdc.flows.utility import ground_truth
 from bayes_sdc.seeds import generator
 
 CLASSES = ("true-count", "group", "area-size")
@@ -68,6 +69,8 @@ def repeat_risk(
     >>> repeat_risk(table, posterior, risk, releases=5, seed=2).shape
     (5, 4)
     """
+    if datasets < 1:
+        raise InputError(f"datasets must be at least 1; it is {datasets}")
     rows = _measure(table, posterior, risk, releases, datasets, seed)
     last = rows[rows["datasets"] == datasets].drop(columns="datasets")
     return last.set_index(pd.RangeIndex(1, releases + 1, name="release"))
@@ -113,6 +116,8 @@ def risk_by_datasets(
     >>> risk_by_datasets(table, posterior, risk, most=3, releases=2, seed=2).index.tolist()
     [1, 2, 3]
     """
+    if most < 1:
+        raise InputError(f"most must be at least 1; it is {most}")
     rows = _measure(table, posterior, risk, releases, most, seed)
     by_number = rows.groupby("datasets")
     spread = [by_number.min().add_suffix("_low"), by_number.max().add_suffix("_high")]
@@ -174,8 +179,8 @@ def risk_by(table: FlowTable, risk: IntruderRisk, by: str) -> pd.DataFrame:
     risk : IntruderRisk
         Of some or all of its cells.
     by : {"true-count", "group", "area-size"}
-        Classes: the true count; the group; or quarters of the cells by the smaller of the origin's
-        outflow and the destination's inflow in the whole table.
+        Classes: the true count; the group; or quarters of the cells, 1 to 4, by the smaller of the
+        origin's outflow and the destination's inflow in the whole table, own areas left out.
 
     Returns
     -------
@@ -208,14 +213,11 @@ def risk_by(table: FlowTable, risk: IntruderRisk, by: str) -> pd.DataFrame:
     elif by == "group":
         of_cell = pd.Series(cells["group"].to_numpy(), name="group")
     else:
-        frame = table.frame
-        totals = [
-            cells[side].map(frame.groupby(column)[table.count].sum())
-            for side, column in (("origin", table.origin), ("destination", table.destination))
-        ]
-        smaller = np.minimum(*(part.to_numpy(np.float64) for part in totals))
-        quarters = pd.qcut(pd.Series(smaller).rank(method="min"), 4, duplicates="drop")
-        of_cell = (quarters.cat.codes + 1).rename("quarter by size of the smaller area")
+        total = ground_truth(table).total
+        smaller = pd.Series(np.minimum(total["origin"], total["destination"]), table.cells.index)
+        rank = smaller.loc[cells.index].rank(pct=True).to_numpy()
+        name = "quarter by size of the smaller area"
+        of_cell = pd.Series(np.ceil(4.0 * rank).astype(np.int64), name=name)
     measures = pd.DataFrame(
         {
             "cells": 1,

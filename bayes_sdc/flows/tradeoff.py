@@ -20,7 +20,7 @@ from bayes_sdc.flows.alternatives import (
     random_rounding,
     suppression_posterior,
 )
-from bayes_sdc.flows.intruder import unique_cells
+from bayes_sdc.flows.intruder import check_choice, unique_cells
 from bayes_sdc.flows.layout import layout
 from bayes_sdc.flows.risk import IntruderRisk
 from bayes_sdc.flows.synthesis import check_posterior, draw_counts, rates_by_draw, spread_draws
@@ -106,6 +106,7 @@ def risk_utility(
     truth = ground_truth(table)
     check_posterior(table, posterior)
     _check_risk(table, risk)
+    check_choice("knowledge of the risk to compare", risk.knowledge, ["all-others"])
     unique = unique_cells(table, risk.unique)
     y = table.cells["y"].to_numpy()
     rows: list[dict[str, Any]] = []

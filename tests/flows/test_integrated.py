@@ -149,6 +149,46 @@ def test_negative_binomial_with_two_modes_is_integrated_over_both():
         assert found.m[0, 5, k] == pytest.approx(a(5, k) / z, abs=3e-5)
 
 
+@pytest.mark.parametrize("family", ["poisson", "negative-binomial"])
+def test_wide_range_of_counts_gives_probabilities(family):
+    """Powers of the rate times factorials leave double precision long before 150 counts."""
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame([(i, j) for i in "abcd" for j in "wxyz"], columns=["o", "d"])
+    frame["n"] = rng.poisson(60.0, 16)
+    table = read_flows(frame, **NAMES, low=0, high=150)
+    found = estimate(table, fit_flows(table, family=family, draws=30, tune=60, chains=2, seed=1))
+    np.testing.assert_allclose(found.m.sum(axis=2), 1.0, rtol=1e-6)
+    assert np.isfinite(found.prediction).all()
+    assert (found.m >= 0.0).all()
+
+
+@pytest.mark.parametrize(("mean", "sd_b", "sd_g"), [(-5.0, 0.8, 0.01), (-6.0, 1.0, 0.01)])
+def test_tail_that_a_far_candidate_needs_is_not_cut(mean, sd_b, sd_g):
+    """A count of 9 at a rate near 0 is in the tail of the density, many deviations away."""
+    table = read_flows(pd.DataFrame({"o": ["a"], "d": ["b"], "n": [1]}), **NAMES)
+    posterior = posterior_of(
+        table, alpha=[mean] * 4, mu_beta=[mean] * 4, mu_gamma=[0.0] * 4,
+        phi_beta=[sd_b**-2] * 4, phi_gamma=[sd_g**-2] * 4, r=[1e12] * 4,
+        beta=[mean] * 4, gamma=[0.0] * 4,
+    )  # fmt: skip
+    eta = np.linspace(mean - 9.0, mean + 14.0, 40001)
+    p = probabilities(eta, 1e-12)
+    weight = norm.pdf(eta, mean, np.hypot(sd_b, sd_g))
+    z, a = weight @ p, p.T @ (weight[:, None] * p)
+    np.testing.assert_allclose(estimate(table, posterior).m[0], a / z[:, None], atol=1e-4)
+
+
+def test_precision_that_underflowed_is_flagged_not_believed():
+    """The paper's prior draws precisions of 0; such a draw must not spoil the others unseen."""
+    table = read_flows(pd.DataFrame({"o": ["a"], "d": ["b"], "n": [4]}), **NAMES)
+    posterior = posterior_of(
+        table, alpha=[0.0] * 4, mu_beta=[0.0] * 4, mu_gamma=[0.0] * 4,
+        phi_beta=[1.0, 1.0, 0.0, 1.0], phi_gamma=[1.0] * 4, r=[1.0] * 4,
+        beta=[0.0] * 4, gamma=[0.0] * 4,
+    )  # fmt: skip
+    assert np.isposinf(estimate(table, posterior).khat).all()
+
+
 @pytest.fixture(scope="module")
 def table() -> FlowTable:
     rng = np.random.default_rng(3)
