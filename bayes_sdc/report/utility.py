@@ -66,7 +66,8 @@ def utility_line(measured: Utility) -> str:
     """Return the utility in one line, for the console."""
     return (
         f"utility: error of totals by area {measured.totals_error:.1%}, "
-        f"pMSE ratio {_ratio(measured.pmse_ratio, '{:.2f}')} (1 to 2 when the model is right)"
+        f"pMSE ratio {_ratio(measured.pmse_ratio, '{:.2f}')} "
+        "(near 1 where a release keeps how counts go with the totals of their areas)"
     )
 
 
