@@ -17,17 +17,16 @@ import xarray as xr
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.intruder import unique_cells
 from bayes_sdc.flows.layout import Layout, layout
-from bayes_sdc.flows.repeats import MEASURES, check_repeatable
+from bayes_sdc.flows.repeats import check_repeatable
 from bayes_sdc.flows.risk import IntruderRisk
 from bayes_sdc.flows.synthesis import (
     Rates,
-    draw_counts,
+    draw_datasets,
     rates_by_draw,
     release_of,
-    spread_draws,
 )
 from bayes_sdc.flows.table import FlowTable
-from bayes_sdc.flows.target import best_guess, likelihood_of_release, posterior_of_counts
+from bayes_sdc.flows.target import MEASURES, likelihood_of_release, measures, posterior_of_counts
 from bayes_sdc.policy import FlowLimits
 from bayes_sdc.seeds import generator
 
@@ -157,24 +156,18 @@ def _round(
 ) -> tuple[list[np.ndarray], pd.DataFrame]:
     """Draw the candidates of one repetition, measure them, and mark the winner."""
     rng = generator(seed, "candidate releases", str(number))
-    chosen = unique_cells(table, risk.unique)
+    unique = unique_cells(table, risk.unique)
     m, prior = risk.release_probability.to_numpy(), risk.prior_probability.to_numpy()
     areas = [pd.factorize(table.cells[side])[0] for side in ("origin", "destination")]
     released, rows = [], []
     for _ in range(candidates):
-        draws = spread_draws(rng, rates.n_draws, datasets)
-        counts = np.stack([draw_counts(cells, rates, int(draw), rng) for draw in draws])
+        counts = draw_datasets(cells, rates, datasets, rng)
         rho = posterior_of_counts(likelihood_of_release(m, counts), prior)
-        right = best_guess(rho) == cells.y
-        at_true = rho[np.arange(len(rho)), cells.y]
         released.append(counts)
         rows.append(
             {
-                "r_all": right.mean(),
-                "r_unq": right[chosen].mean() if chosen.any() else np.nan,
-                "mean_distance": np.abs(np.argmax(rho, axis=1) - cells.y).mean(),
-                "true_count_probability": at_true.mean(),
-                "largest_probability": at_true.max(),
+                **measures(rho, cells.y, unique),
+                "largest_probability": rho[np.arange(len(rho)), cells.y].max(),
                 "believes_release": (counts[0] == cells.y).mean(),
                 "totals_error": _totals_error(
                     areas, cells.y + table.low, counts.mean(axis=0) + table.low

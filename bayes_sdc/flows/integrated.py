@@ -129,7 +129,7 @@ def release_probabilities(
         resolved = np.zeros((parts, size))
         chosen = np.unique(cells.destination[first:after])
         _block(
-            draws, data, cells.group, cells.group_of_origin, cells.group_of_destination, first,
+            draws, data, cells.group_of_origin, cells.group_of_destination, first,
             after, chosen, edges, sums, weights, resolved,
         )  # fmt: skip
         part = slice(first, after)
@@ -163,7 +163,7 @@ def _blocks(cells: Layout) -> list[tuple[int, int]]:
 
 @numba.njit(cache=True, parallel=True, error_model="numpy")
 def _block(
-    draws: Draws, data: Data, group: np.ndarray, group_of_origin: np.ndarray,
+    draws: Draws, data: Data, group_of_origin: np.ndarray,
     group_of_destination: np.ndarray, first: int, after: int, chosen: np.ndarray,
     edges: np.ndarray, sums: np.ndarray, weights: np.ndarray, resolved: np.ndarray,
 ) -> None:  # fmt: skip

@@ -10,12 +10,11 @@ from bayes_sdc.flows.layout import layout
 from bayes_sdc.flows.risk import IntruderRisk
 from bayes_sdc.flows.synthesis import check_posterior, draw_counts, rates_by_draw, spread_draws
 from bayes_sdc.flows.table import FlowTable
-from bayes_sdc.flows.target import best_guess, likelihood_of_release, posterior_of_counts
+from bayes_sdc.flows.target import best_guess, likelihood_of_release, measures, posterior_of_counts
 from bayes_sdc.flows.utility import ground_truth
 from bayes_sdc.seeds import generator
 
 CLASSES = ("true-count", "group", "area-size")
-MEASURES = ("r_all", "r_unq", "mean_distance", "true_count_probability")
 
 
 def repeat_risk(
@@ -138,7 +137,7 @@ def _measure(
     check_repeatable(table, posterior, risk)
     cells = layout(table)
     rates = rates_by_draw(posterior)
-    chosen = unique_cells(table, risk.unique)
+    unique = unique_cells(table, risk.unique)
     m, weights = risk.release_probability.to_numpy(), risk.prior_probability.to_numpy()
     rng = generator(seed, "repeated releases")
     rows = []
@@ -148,17 +147,8 @@ def _measure(
             released = draw_counts(cells, rates, int(draw), rng)
             likelihood += likelihood_of_release(m, released[None])
             rho = posterior_of_counts(likelihood, weights)
-            right = best_guess(rho) == cells.y
-            rows.append(
-                (
-                    number,
-                    right.mean(),
-                    right[chosen].mean() if chosen.any() else np.nan,
-                    np.abs(np.argmax(rho, axis=1) - cells.y).mean(),
-                    rho[np.arange(len(rho)), cells.y].mean(),
-                )
-            )
-    return pd.DataFrame(rows, columns=["datasets", *MEASURES])
+            rows.append({"datasets": number, **measures(rho, cells.y, unique)})
+    return pd.DataFrame(rows)
 
 
 def check_repeatable(table: FlowTable, posterior: xr.DataTree, risk: IntruderRisk) -> None:

@@ -74,10 +74,7 @@ def synthesize(
     rng = generator(seed, "synthesis")
     cells = layout(table)
     rates = rates_by_draw(posterior)
-    draws = spread_draws(rng, rates.n_draws, datasets)
-    return release_of(
-        table, np.stack([draw_counts(cells, rates, int(draw), rng) for draw in draws])
-    )
+    return release_of(table, draw_datasets(cells, rates, datasets, rng))
 
 
 def release_of(table: FlowTable, released: np.ndarray) -> pd.DataFrame:
@@ -152,6 +149,14 @@ def draw_counts(cells: Layout, rates: Rates, draw: int, rng: np.random.Generator
     """Draw the counts of all cells, from 0, given one joint posterior draw of the rates."""
     log_rate, rungs = rates.at(cells, draw)
     return counts.draw(log_rate, cells.group, rungs, rng.random(len(log_rate)))
+
+
+def draw_datasets(
+    cells: Layout, rates: Rates, datasets: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Counts of one release, from 0, each data set from a draw of its own: (dataset, cell)."""
+    draws = spread_draws(rng, rates.n_draws, datasets)
+    return np.stack([draw_counts(cells, rates, int(draw), rng) for draw in draws])
 
 
 def spread_draws(rng: np.random.Generator, available: int, wanted: int) -> np.ndarray:

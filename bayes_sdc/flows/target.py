@@ -84,3 +84,35 @@ def stationary(m: np.ndarray) -> np.ndarray:
     solution = np.linalg.lstsq(equations, np.append(np.zeros(width), 1.0), rcond=None)[0]
     solution = np.maximum(solution, 0.0)
     return np.asarray(solution / solution.sum())
+
+
+#: What is said of one release, in the words of :func:`measures`.
+MEASURES = ("r_all", "r_unq", "mean_distance", "true_count_probability")
+
+
+def measures(rho: np.ndarray, y: np.ndarray, unique: np.ndarray) -> dict[str, float]:
+    """Summaries of rho over cells, by the names in :data:`MEASURES`.
+
+    Parameters
+    ----------
+    rho : array of float, shape (cell, count)
+        Probability of each candidate.
+    y : array of int, shape (cell,)
+        True counts, from 0.
+    unique : array of bool, shape (cell,)
+        Cells that R_unq is about; without any it is missing.
+
+    Examples
+    --------
+    >>> rho, unique = np.array([[0.2, 0.8], [0.6, 0.4]]), np.array([True, False])
+    >>> found = measures(rho, np.array([1, 1]), unique)
+    >>> found["r_all"], found["r_unq"], found["mean_distance"]
+    (0.5, 1.0, 0.5)
+    """
+    right = best_guess(rho) == y
+    return {
+        "r_all": float(right.mean()),
+        "r_unq": float(right[unique].mean()) if unique.any() else np.nan,
+        "mean_distance": float(np.abs(np.argmax(rho, axis=1) - y).mean()),
+        "true_count_probability": float(rho[np.arange(len(y)), y].mean()),
+    }

@@ -23,9 +23,9 @@ from bayes_sdc.flows.alternatives import (
 from bayes_sdc.flows.intruder import check_choice, unique_cells
 from bayes_sdc.flows.layout import layout
 from bayes_sdc.flows.risk import IntruderRisk
-from bayes_sdc.flows.synthesis import check_posterior, draw_counts, rates_by_draw, spread_draws
+from bayes_sdc.flows.synthesis import check_posterior, draw_datasets, rates_by_draw
 from bayes_sdc.flows.table import FlowTable
-from bayes_sdc.flows.target import best_guess, likelihood_of_release, posterior_of_counts
+from bayes_sdc.flows.target import likelihood_of_release, measures, posterior_of_counts
 from bayes_sdc.flows.utility import GroundTruth, ground_truth, measure
 from bayes_sdc.seeds import generator
 
@@ -118,7 +118,7 @@ def risk_utility(
             rho = posterior_of_counts(likelihood, _uniform(table))
             first = {"method": method, "knowledge": "all-others", "datasets": len(places)}
             seen = _utility(truth, released[places].astype(np.float64))
-            rows.append({**first, **_risk(rho, y, unique), **seen})
+            rows.append({**first, **measures(rho, y, unique), **seen})
     return pd.DataFrame([*rows, *_suppression(table, truth, unique)])
 
 
@@ -141,8 +141,7 @@ def _releases(
     ours = []
     for number in numbers:
         rng = generator(seed, "alternatives", OURS, str(number))
-        draws = spread_draws(rng, rates.n_draws, number)
-        ours.append(np.stack([draw_counts(cells, rates, int(draw), rng) for draw in draws]))
+        ours.append(draw_datasets(cells, rates, number, rng))
     yield _Method(OURS, risk.release_probability, ours)
     true = cells.y + table.low
     for name, mechanism in MECHANISMS.items():
@@ -163,17 +162,7 @@ def _suppression(
     }
     for knowledge, rho in known.items():
         first = {"method": "suppression", "knowledge": knowledge, "datasets": 1}
-        yield {**first, **_risk(rho, y, unique), **seen}
-
-
-def _risk(rho: np.ndarray, y: np.ndarray, unique: np.ndarray) -> dict[str, float]:
-    right = best_guess(rho) == y
-    return {
-        "r_all": float(right.mean()),
-        "r_unq": float(right[unique].mean()) if unique.any() else np.nan,
-        "mean_distance": float(np.abs(np.argmax(rho, axis=1) - y).mean()),
-        "true_count_probability": float(rho[np.arange(len(y)), y].mean()),
-    }
+        yield {**first, **measures(rho, y, unique), **seen}
 
 
 def _utility(truth: GroundTruth, released: np.ndarray) -> dict[str, float]:
