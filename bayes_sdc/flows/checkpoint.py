@@ -1,15 +1,16 @@
-"""Finished groups and chains of a fit on disk: an interrupted run loses those in hand."""
+"""Draws of a fit on disk while it runs: an interrupted run loses at most the last half minute."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.chain import Chain
 from bayes_sdc.runs import write_atomically, write_json
+
+Arrays = Mapping[str, np.ndarray]
 
 
 class Part(NamedTuple):
@@ -67,40 +68,79 @@ class Checkpoint:
             **{f"p.{name}": values for name, values in part.posterior.items()},
             **{f"s.{name}": values for name, values in part.statistics.items()},
         }
-
-        self._write(self._folder / f"part-{int(part.groups[0]):06d}.npz", arrays)
-        for path in self._folder.glob(f"chain-{int(part.groups[0]):06d}-*.npz"):
+        first = int(part.groups[0])
+        self._write(self._folder / f"part-{first:06d}.npz", arrays)
+        for path in self._folder.glob(f"chain-{first:06d}-*.npz"):
             path.unlink()
 
-    def chain(self, group: int, number: int) -> Chain | None:
-        """Return a chain that an earlier call finished of a part that it did not."""
-        path = None if self._folder is None else self._folder / _chain_name(group, number)
-        if path is None or not path.exists():
-            return None
-        with np.load(path, allow_pickle=False) as arrays:
-            return Chain(
-                {k.removeprefix("s."): arrays[k] for k in arrays if k.startswith("s.")},
-                {k.removeprefix("a."): arrays[k] for k in arrays if k.startswith("a.")},
-            )
+    def save_draws(
+        self, first: int, chain: int, start: int, draws: dict[str, np.ndarray], walk: Arrays
+    ) -> None:
+        """Keep what a chain drew since the last time, and where it is.
 
-    def save_chain(self, group: int, number: int, chain: Chain) -> None:
-        """Keep a finished chain until the part that starts with this group is saved."""
+        Parameters
+        ----------
+        first : int
+            First group of the part that the chain belongs to.
+        chain : int
+            Number of the chain.
+        start : int
+            Number of the first of these draws; the warm-up does not count.
+        draws : dict of array, shape (draw, ...)
+            By name; empty during the warm-up.
+        walk : mapping of array
+            What the chain needs to go on.
+        """
         if self._folder is None:
             return
-        arrays = {
-            **{f"s.{name}": values for name, values in chain.states.items()},
-            **{f"a.{name}": values for name, values in chain.acceptance.items()},
-        }
-        self._write(self._folder / _chain_name(group, number), arrays)
+        name = f"chain-{first:06d}-{chain:03d}"
+        # the draws before the place: a place whose draws are missing could not be gone on from
+        if draws:
+            self._write(self._folder / f"{name}-draw-{start:06d}.npz", draws)
+        self._write(self._folder / f"{name}.npz", walk)
+
+    def load_draws(
+        self, first: int, chain: int, tune: int, draws: int
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]] | None:
+        """Return the draws of an interrupted chain, and where it was.
+
+        Parameters
+        ----------
+        first, chain : int
+            As for :meth:`save_draws`.
+        tune, draws : int
+            Length of the warm-up and of the chain.
+
+        Returns
+        -------
+        dict of array, dict of array; or None
+            Draws in arrays as long as the whole chain, and what it needs to go on. None where
+            nothing was kept.
+        """
+        name = f"chain-{first:06d}-{chain:03d}"
+        if self._folder is None or not (self._folder / f"{name}.npz").exists():
+            return None
+        walk = self._read(self._folder / f"{name}.npz")
+        done = max(int(walk["done"]) - tune, 0)
+        values: dict[str, np.ndarray] = {}
+        for path in sorted(self._folder.glob(f"{name}-draw-*.npz")):
+            start = int(path.stem.rpartition("-")[2])
+            # draws beyond the place are those of a run that was killed between the two files
+            for key, block in self._read(path).items() if start < done else ():
+                if key not in values:
+                    values[key] = np.empty((draws, *block.shape[1:]), block.dtype)
+                values[key][start : start + len(block)] = block
+        return values, walk
 
     @staticmethod
-    def _write(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    def _read(path: Path) -> dict[str, np.ndarray]:
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays}
+
+    @staticmethod
+    def _write(path: Path, arrays: Arrays) -> None:
         def write(temporary: Path) -> None:
             with temporary.open("wb") as file:
                 np.savez(file, allow_pickle=False, **arrays)
 
         write_atomically(path, write, private=True)
-
-
-def _chain_name(group: int, number: int) -> str:
-    return f"chain-{group:06d}-{number:03d}.npz"

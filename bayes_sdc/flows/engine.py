@@ -3,15 +3,17 @@
 One sweep serves all groups; see :mod:`bayes_sdc.flows.newton` for what a sweep does.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
-from bayes_sdc.flows.chain import Chain
+from bayes_sdc.flows.batch_terms import ROWS, TERMS
 from bayes_sdc.flows.hyperpriors import CV, LEVEL, Priors, is_pooled, nation, priors
 from bayes_sdc.flows.layout import Layout
 from bayes_sdc.flows.national import draw_nation, move_nation
-from bayes_sdc.flows.newton import Data, State, adapted, refresh_group, sweep
+from bayes_sdc.flows.newton import Data, State, make_work, refresh_group, refresh_terms, sweep
+from bayes_sdc.flows.newton_step import adapted
+from bayes_sdc.flows.walk import Sampling, generator_state, restored_generator
 
 SWEEPS_PER_DRAW = 3  # the sweeps between two kept draws cost time but no memory
 
@@ -57,80 +59,110 @@ def init(rng: np.random.Generator, data: Data, family: str) -> State:
         b=rng.normal(0.0, 0.3, data.origins_of_group[-1]),
         g=rng.normal(0.0, 0.3, data.destinations_of_group[-1]),
         log_rate=np.empty(len(data.y)),
-        terms=np.empty((len(data.y), 6)),
-        ladders=np.zeros((groups, 4, data.upper + 1)),
+        terms=np.empty((TERMS, len(data.y))),
+        coefficients=np.zeros((groups, ROWS, data.upper + 1)),
         step_size=np.full(groups + 1, 0.7),
     )
+    work = make_work(data)
     for g in range(groups):
-        refresh_group(g, data, state)
+        refresh_group(g, data, state, work)
     return state
 
 
-def sample_chain(
-    data: Data,
-    prior: Mapping[str, float],
-    *,
-    family: str,
-    draws: int,
-    tune_draws: int,
-    seed: np.random.SeedSequence,
-    after_draw: Callable[[], None] = lambda: None,
-) -> Chain:
-    """Run one chain; each kept draw is the last of :data:`SWEEPS_PER_DRAW` sweeps.
+class Walk:
+    """One chain on its way: :meth:`draw` advances it, :meth:`arrays` is where it is.
 
     Parameters
     ----------
     data : Data
         From :func:`prepare`.
-    prior : mapping
-        Numbers of the prior, as in :data:`bayes_sdc.models.migration.PRIORS`.
-    family : str
-        Distribution of the counts.
-    draws, tune_draws : int
-        Kept draws, and as many times :data:`SWEEPS_PER_DRAW` sweeps of warm-up.
+    sampling : Sampling
+        Family, numbers of the prior and length of the warm-up.
     seed : numpy.random.SeedSequence
         Of this chain.
-    after_draw : callable
-        Called after every draw and warm-up draw; may raise to stop.
-
-    Returns
-    -------
-    Chain
-        Kept states by the paper's names, and acceptance rates after the warm-up.
     """
-    rng = np.random.default_rng(seed)
-    state = init(rng, data, family)
-    parameters = state.theta.shape[1]
-    columns = np.array([k for k in range(parameters) if k != CV or family != "poisson"])
-    now = priors(prior, data.x.shape[1])
-    hyper = nation(prior, data.x.shape[1]) if is_pooled(prior) else None
-    accepted = np.zeros((len(state.theta), 3))
-    total = np.zeros_like(accepted)
-    kept: list[dict[str, np.ndarray]] = []
-    warm_up = tune_draws * SWEEPS_PER_DRAW
-    for number in range(warm_up + draws * SWEEPS_PER_DRAW):
-        adapt = min(1.0, 3.0 / (number + 1.0) ** 0.6) if number < warm_up else 0.0
-        sweep(rng, columns, data, state, now, adapt, accepted)
-        if hyper is not None:
-            now = _draw_nation(rng, columns, state, now, hyper)
-            moved = move_nation(rng, columns, data, state, now, hyper)
-            if adapt > 0.0:
-                state.step_size[-1] = adapted(state.step_size[-1], float(moved), adapt)
-        if number >= warm_up:
-            total += accepted
-        if (number + 1) % SWEEPS_PER_DRAW == 0:
+
+    def __init__(self, data: Data, sampling: Sampling, seed: np.random.SeedSequence) -> None:
+        self._data, self._sampling = data, sampling
+        self._rng = np.random.default_rng(seed)
+        self._state = init(self._rng, data, sampling.family)
+        groups, parameters = self._state.theta.shape
+        poisson = sampling.family == "poisson"
+        self._columns = np.array([k for k in range(parameters) if k != CV or not poisson])
+        covariates = data.x.shape[1]
+        self._now = priors(sampling.prior, covariates)
+        pooled = is_pooled(sampling.prior)
+        self._hyper = nation(sampling.prior, covariates) if pooled else None
+        self._accepted = np.zeros((groups, 3))
+        self._number = 0  # sweeps done
+
+    @property
+    def done(self) -> int:
+        """Draws made, those of the warm-up included."""
+        return self._number // SWEEPS_PER_DRAW
+
+    def draw(self) -> None:
+        """Advance by :data:`SWEEPS_PER_DRAW` sweeps."""
+        accepted = np.empty_like(self._accepted)
+        warm_up = self._sampling.tune * SWEEPS_PER_DRAW
+        for _ in range(SWEEPS_PER_DRAW):
+            number = self._number
+            adapt = min(1.0, 3.0 / (number + 1.0) ** 0.6) if number < warm_up else 0.0
+            sweep(self._rng, self._columns, self._data, self._state, self._now, adapt, accepted)
+            if self._hyper is not None:
+                self._pool(adapt)
             if number >= warm_up:
-                kept.append(_record(rng, data, state, now, prior, hyper is not None))
-            after_draw()
-    rates = total / (draws * SWEEPS_PER_DRAW)
-    return Chain(
-        {name: np.stack([one[name] for one in kept]) for name in kept[0]},
-        {
-            "acceptance_origins": rates[:, 0],
-            "acceptance_destinations": rates[:, 1],
-            "acceptance_jointly": rates[:, 2],
-        },
-    )
+                self._accepted += accepted
+            self._number += 1
+
+    def _pool(self, adapt: float) -> None:
+        """Move the national distribution, centred and not."""
+        assert self._hyper is not None  # noqa: S101  # only called with the pooled prior
+        state, columns = self._state, self._columns
+        self._now = _draw_nation(self._rng, columns, state, self._now, self._hyper)
+        moved = move_nation(self._rng, columns, self._data, state, self._now, self._hyper)
+        if adapt > 0.0:
+            state.step_size[-1] = adapted(state.step_size[-1], float(moved), adapt)
+
+    def record(self) -> dict[str, np.ndarray]:
+        """Present values under the names of the posterior."""
+        pooled = self._hyper is not None
+        return _record(self._rng, self._data, self._state, self._now, self._sampling.prior, pooled)
+
+    def acceptance(self) -> dict[str, np.ndarray]:
+        """Acceptance rates after the warm-up."""
+        sweeps = max(self._number - self._sampling.tune * SWEEPS_PER_DRAW, 1)
+        names = ("acceptance_origins", "acceptance_destinations", "acceptance_jointly")
+        return dict(zip(names, self._accepted.T / sweeps, strict=True))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Everything that a chain needs to go on exactly as it would have."""
+        return {
+            "theta": self._state.theta,
+            "b": self._state.b,
+            "g": self._state.g,
+            "step_size": self._state.step_size,
+            "first": self._now.first,
+            "second": self._now.second,
+            "accepted": self._accepted,
+            "number": np.array(self._number),
+            "generator": generator_state(self._rng),
+            # sums that were rounded on the way would be rounded otherwise when formed anew
+            "log_rate": self._state.log_rate,
+        }
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Go back to where a chain of the same call was."""
+        self._number = int(arrays["number"])
+        self._now = self._now._replace(first=arrays["first"], second=arrays["second"])
+        self._accepted = arrays["accepted"]
+        self._rng = restored_generator(arrays["generator"])
+        self._state = self._state._replace(
+            **{name: arrays[name] for name in ("theta", "b", "g", "step_size", "log_rate")}
+        )
+        work = make_work(self._data)
+        for g in range(len(self._state.theta)):
+            refresh_terms(g, self._data, self._state, work)
 
 
 def _draw_nation(

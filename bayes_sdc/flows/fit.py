@@ -3,31 +3,25 @@
 import hashlib
 import json
 import os
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows import engine, gibbs
-from bayes_sdc.flows.chain import Chain, Sampling
 from bayes_sdc.flows.checkpoint import Checkpoint, Part
-from bayes_sdc.flows.hyperpriors import CV, is_pooled
+from bayes_sdc.flows.hyperpriors import is_pooled
 from bayes_sdc.flows.layout import Layout, layout, subset
+from bayes_sdc.flows.parts import batches, sample_part
 from bayes_sdc.flows.posterior import assemble
 from bayes_sdc.flows.table import FlowTable
+from bayes_sdc.flows.walk import Sampling
 from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import seed_sequence
 
 SAMPLERS = ("nuts", "gibbs", "reference")
-GIBBS_BATCH = 20_000  # cells, about, that advance together: what an interruption can cost
-
 
 VERSIONED = ("bayes-sdc", "pymc", "nutpie", "numba", "numpy", "xarray")
 
@@ -146,7 +140,7 @@ def fit_flows(
         store = Checkpoint(resume, attributes)
         make: Callable[..., Iterator[Part]] = _nuts_parts
         if sampler != "nuts":
-            make = partial(_gibbs_parts, module=engine if sampler == "gibbs" else gibbs)
+            make = partial(_gibbs_parts, sampler=sampler)
         parts = list(store.finished())
         done = {int(group) for part in parts for group in part.groups}
         progress.advance(len(done))
@@ -190,89 +184,10 @@ def _gibbs_parts(
     *,
     skip: set[int],
     progress: Progress,
-    module: Any = engine,
+    sampler: str,
 ) -> Iterator[Part]:
     """Fit batch by batch, with the engine or the reference sampler."""
-    for groups in _batches(cells, together=is_pooled(sampling.prior)):
+    for groups in batches(cells, sampling):
         if int(groups[0]) not in skip:
-            yield _gibbs_part(subset(cells, groups), groups, sampling, store, progress, module)
-
-
-def _gibbs_part(
-    members: Layout,
-    groups: np.ndarray,
-    sampling: Sampling,
-    store: Checkpoint,
-    progress: Progress,
-    module: Any,
-) -> Part:
-    """Run the chains of one batch side by side."""
-    data = module.prepare(members)
-    seeds = seed_sequence(sampling.seed, "gibbs", members.groups[0]).spawn(sampling.chains)
-    share = len(groups) / (sampling.chains * (sampling.draws + sampling.tune))
-    stop = threading.Event()
-
-    def after_draw() -> None:
-        if stop.is_set():
-            raise InterruptedError
-        progress.advance(share)
-
-    def run(number: int) -> Chain:
-        kept = store.chain(int(groups[0]), number)
-        if kept is not None:
-            progress.advance(share * (sampling.draws + sampling.tune))
-            return kept
-        chain: Chain = module.sample_chain(
-            data,
-            sampling.prior,
-            family=sampling.family,
-            draws=sampling.draws,
-            tune_draws=sampling.tune,
-            seed=seeds[number],
-            after_draw=after_draw,
-        )
-        store.save_chain(int(groups[0]), number, chain)
-        return chain
-
-    with ThreadPoolExecutor(min(sampling.cores, sampling.chains)) as pool:
-        try:
-            results = list(pool.map(run, range(sampling.chains)))
-        except BaseException:
-            stop.set()  # the chains end with their next draw, not with their last
-            raise
-    states = {
-        name: np.stack([result.states[name] for result in results]) for name in results[0].states
-    }
-    posterior = {
-        "alpha": states["mu_beta"] + states["mu_gamma"],
-        "delta": states["mu_beta"] - states["mu_gamma"],
-        "mu_beta": states["mu_beta"],
-        "mu_gamma": states["mu_gamma"],
-        "phi_beta": np.exp(states["log_phi_beta"]),
-        "phi_gamma": np.exp(states["log_phi_gamma"]),
-        "beta": states["beta"],
-        "gamma": states["gamma"],
-    }
-    acceptance = {
-        name: np.stack([r.acceptance[name] for r in results]) for name in results[0].acceptance
-    }
-    poisson = sampling.family == "poisson"
-    if not poisson:
-        posterior["r"] = np.exp(-2.0 * states["log_cv"])
-    if members.covariates:
-        posterior["coefficient"] = states["coefficient"]
-    if is_pooled(sampling.prior):
-        # without log cv, which the Poisson family does not have
-        kept = [k for k in range(states["national_mean"].shape[-1]) if k != CV or not poisson]
-        posterior["national_mean"] = states["national_mean"][..., kept]
-        posterior["national_sd"] = states["national_sd"][..., kept]
-    return Part(groups, posterior, acceptance)
-
-
-def _batches(cells: Layout, *, together: bool) -> list[np.ndarray]:
-    """Consecutive groups, about :data:`GIBBS_BATCH` cells together; or all of them."""
-    if together:
-        return [np.arange(len(cells.groups))]
-    total = np.cumsum(np.bincount(cells.group, minlength=len(cells.groups)))
-    batch = (total - 1) // GIBBS_BATCH
-    return [np.flatnonzero(batch == b) for b in np.unique(batch)]
+            members = subset(cells, groups)
+            yield sample_part(members, groups, sampling, sampler, store, progress)

@@ -22,12 +22,11 @@ S. Hawala, J. Reiter, Q. Wang, "Synthesizing Truncated Count Data for Confidenti
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from bayes_sdc.flows.chain import Chain
 from bayes_sdc.flows.conditionals import (
     Data,
     Side,
@@ -51,6 +50,7 @@ from bayes_sdc.flows.hyperpriors import (
 )
 from bayes_sdc.flows.layout import Layout
 from bayes_sdc.flows.national import draw_nation
+from bayes_sdc.flows.walk import Sampling, generator_state, restored_generator
 
 TARGET_ACCEPTANCE = 0.44  # of a one-dimensional random walk (Roberts and Rosenthal 2001)
 SWEEPS_PER_DRAW = 5  # the random walk mixes slowly; the sweeps between are not kept
@@ -289,41 +289,75 @@ def tune(scales: Scales, info: Info, sweep: int) -> Scales:
     )
 
 
-def sample_chain(
-    data: Data,
-    prior: Mapping[str, float],
-    *,
-    family: str,
-    draws: int,
-    tune_draws: int,
-    seed: np.random.SeedSequence,
-    after_draw: Callable[[], None] = lambda: None,
-) -> Chain:
-    """Run one chain; each kept draw is the last of :data:`SWEEPS_PER_DRAW` sweeps."""
-    rng = np.random.default_rng(seed)
-    state, scales = init(rng, data, family, prior), first_scales(data)
-    for sweep in range(tune_draws * SWEEPS_PER_DRAW):
-        state, info = step(rng, state, data, scales, prior)
-        scales = tune(scales, info, sweep)
-        if sweep % SWEEPS_PER_DRAW == 0:
-            after_draw()
-    kept: list[dict[str, np.ndarray]] = []
-    total = Info(*(np.zeros(scale.shape) for scale in scales))
-    for _ in range(draws):
+class Walk:
+    """One chain on its way: :meth:`draw` advances it, :meth:`arrays` is where it is.
+
+    Parameters
+    ----------
+    data : Data
+        From :func:`prepare`.
+    sampling : Sampling
+        Family, numbers of the prior and length of the warm-up.
+    seed : numpy.random.SeedSequence
+        Of this chain.
+    """
+
+    def __init__(self, data: Data, sampling: Sampling, seed: np.random.SeedSequence) -> None:
+        self._data, self._sampling = data, sampling
+        self._rng = np.random.default_rng(seed)
+        self._state = init(self._rng, data, sampling.family, sampling.prior)
+        self._scales = first_scales(data)
+        self._accepted = Info(*(np.zeros(scale.shape) for scale in self._scales))
+        self._number = 0  # sweeps done
+
+    @property
+    def done(self) -> int:
+        """Draws made, those of the warm-up included."""
+        return self._number // SWEEPS_PER_DRAW
+
+    def draw(self) -> None:
+        """Advance by :data:`SWEEPS_PER_DRAW` sweeps."""
         for _ in range(SWEEPS_PER_DRAW):
-            state, info = step(rng, state, data, scales, prior)
-            total = Info(*(sum_ + now for sum_, now in zip(total, info, strict=True)))
-        kept.append(state._replace(log_p=np.empty(0))._asdict())  # not (draw, cell) in memory
-        after_draw()
-    names = [name for name in State._fields if name != "log_p"]
-    if not is_pooled(prior):
-        names = [name for name in names if not name.startswith("national")]
-    sweeps = draws * SWEEPS_PER_DRAW
-    return Chain(
-        {name: np.stack([one[name] for one in kept]) for name in names},
-        {
-            "acceptance_beta": total.accepted_beta / sweeps,
-            "acceptance_gamma": total.accepted_gamma / sweeps,
-            "acceptance_r": total.accepted_cv / sweeps,
-        },
-    )
+            self._state, info = step(
+                self._rng, self._state, self._data, self._scales, self._sampling.prior
+            )
+            if self._number < self._sampling.tune * SWEEPS_PER_DRAW:
+                self._scales = tune(self._scales, info, self._number)
+            else:
+                pairs = zip(self._accepted, info, strict=True)
+                self._accepted = Info(*(total + now for total, now in pairs))
+            self._number += 1
+
+    def record(self) -> dict[str, np.ndarray]:
+        """Present values by the paper's names."""
+        names = [name for name in State._fields if name != "log_p"]
+        if not is_pooled(self._sampling.prior):
+            names = [name for name in names if not name.startswith("national")]
+        return {name: getattr(self._state, name) for name in names}
+
+    def acceptance(self) -> dict[str, np.ndarray]:
+        """Acceptance rates after the warm-up."""
+        sweeps = max(self._number - self._sampling.tune * SWEEPS_PER_DRAW, 1)
+        return {
+            "acceptance_beta": self._accepted.accepted_beta / sweeps,
+            "acceptance_gamma": self._accepted.accepted_gamma / sweeps,
+            "acceptance_r": self._accepted.accepted_cv / sweeps,
+        }
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Everything that a chain needs to go on exactly as it would have."""
+        return {
+            **self._state._asdict(),
+            **{f"scale_{name}": scale for name, scale in self._scales._asdict().items()},
+            **self._accepted._asdict(),
+            "number": np.array(self._number),
+            "generator": generator_state(self._rng),
+        }
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Go back to where a chain of the same call was."""
+        self._state = State(*(arrays[name] for name in State._fields))
+        self._scales = Scales(*(arrays[f"scale_{name}"] for name in Scales._fields))
+        self._accepted = Info(*(arrays[name] for name in Info._fields))
+        self._number = int(arrays["number"])
+        self._rng = restored_generator(arrays["generator"])

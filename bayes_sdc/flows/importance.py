@@ -75,15 +75,20 @@ def release_probabilities(
     )
     # cells are sorted by group, and the draws of a group share their ladders
     edges = np.flatnonzero(np.diff(cells.group, prepend=-1, append=-1)).tolist()
+    # a cell needs all draws of its two effects
+    beta, gamma = (
+        np.ascontiguousarray(effects.T, dtype=np.float64) for effects in (rates.beta, rates.gamma)
+    )
     for first, after in itertools.pairwise(edges):
-        rungs = ladder(rates.kappa[cells.group[first]], cells.upper)
+        group = cells.group[first]
+        rungs = ladder(rates.kappa[:, group], cells.upper)
         for start in range(first, after, CELLS_AT_A_TIME):
             part = slice(start, min(start + CELLS_AT_A_TIME, after))
             by_chain = np.empty((chains, part.stop - start, width, width))
             _cells(
-                rates.beta,
-                rates.gamma,
-                rates.coefficient[cells.group[first]],
+                beta,
+                gamma,
+                np.ascontiguousarray(rates.coefficient[:, group].T),
                 rungs,
                 cells.origin[part],
                 cells.destination[part],

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from bayes_sdc.flows.counts import fill_ladder
+from bayes_sdc.flows.batch_terms import batch_terms, fill_coefficients
 from bayes_sdc.flows.hyperpriors import (
     CV,
     SD_DESTINATION,
@@ -18,14 +18,8 @@ from bayes_sdc.flows.hyperpriors import (
     Priors,
     compiled,
 )
-from bayes_sdc.flows.newton import (
-    Data,
-    State,
-    joint_information,
-    log_newton_step,
-    newton_step,
-    propose_cells,
-)
+from bayes_sdc.flows.newton import Data, State, joint_information, make_work, rates_at
+from bayes_sdc.flows.newton_step import log_newton_step, newton_step
 
 SD_STEPS = 3  # random-walk steps of the national sds given theta
 
@@ -85,10 +79,12 @@ def move_nation(
     mean, sd = priors.first, priors.second
     slope, metric = np.zeros(2 * d), np.zeros((2 * d, 2 * d))
     height = nation_priors(columns, mean, sd, hyper, slope, metric)
-    one_slope, one_metric = np.empty(d), np.empty((d, d))
+    one_slope, one_metric, work = np.empty(d), np.empty((d, d)), make_work(data)
     for g in range(groups):
-        part = state.terms[data.cells_of_group[g] : data.cells_of_group[g + 1]]
-        height += joint_information(g, columns, data, state, part, 1.0, 1.0, one_slope, one_metric)
+        part = state.terms[:, data.cells_of_group[g] : data.cells_of_group[g + 1]]
+        height += joint_information(
+            g, columns, data, state, part, 1.0, 1.0, one_slope, one_metric, work
+        )
         gather(columns, state.theta[g] - mean, one_slope, one_metric, slope, metric)
     move, log_q = newton_step(rng, slope, metric, state.step_size[groups])
     log_ratio = -height - log_q
@@ -102,20 +98,21 @@ def move_nation(
     b_scale = np.exp(np.minimum(theta[:, SD_ORIGIN] - state.theta[:, SD_ORIGIN], 300.0))
     g_scale = np.exp(np.minimum(theta[:, SD_DESTINATION] - state.theta[:, SD_DESTINATION], 300.0))
     rates, terms = np.empty_like(state.log_rate), np.empty_like(state.terms)
-    ladders = np.empty_like(state.ladders)
+    coefficients = np.zeros_like(state.coefficients)
     slope[:], metric[:] = 0.0, 0.0
     height = nation_priors(columns, new_mean, new_sd, hyper, slope, metric)
     for g in range(groups):
         start, stop = data.cells_of_group[g], data.cells_of_group[g + 1]
-        fill_ladder(theta[g, CV], ladders[g])
-        propose_cells(
-            g, theta[g], b_scale[g], g_scale[g], data, state, ladders[g], rates[start:stop],
-            terms[start:stop],
+        fill_coefficients(theta[g, CV], coefficients[g])
+        rates_at(g, theta[g], b_scale[g], g_scale[g], data, state, rates[start:stop])
+        batch_terms(
+            data.y[start:stop], rates[start:stop], theta[g, CV], coefficients[g], work.terms,
+            work.polynomials,
         )  # fmt: skip
+        terms[:, start:stop] = work.terms[:, : stop - start]
         height += joint_information(
-            g, columns, data, state, terms[start:stop], b_scale[g], g_scale[g], one_slope,
-            one_metric,
-        )  # fmt: skip
+            g, columns, data, state, work.terms, b_scale[g], g_scale[g], one_slope, one_metric, work
+        )
         gather(columns, theta[g] - new_mean, one_slope, one_metric, slope, metric)
     if not np.isfinite(height):  # out of range: its metric is not complete
         return False
@@ -127,7 +124,7 @@ def move_nation(
     for g in range(groups):
         state.b[data.origins_of_group[g] : data.origins_of_group[g + 1]] *= b_scale[g]
         state.g[data.destinations_of_group[g] : data.destinations_of_group[g + 1]] *= g_scale[g]
-    state.ladders[:] = ladders
+    state.coefficients[:] = coefficients
     state.log_rate[:] = rates
     state.terms[:] = terms
     return True

@@ -29,7 +29,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_sdc.flows.counts import cell_terms, fill_ladder
+from bayes_sdc.flows.batch_terms import (
+    ROWS,
+    TERMS,
+    WORK_ROWS,
+    batch_terms,
+    fill_coefficients,
+)
 from bayes_sdc.flows.hyperpriors import (
     CV,
     GAMMA,
@@ -41,11 +47,9 @@ from bayes_sdc.flows.hyperpriors import (
     compiled,
     log_prior,
 )
+from bayes_sdc.flows.newton_step import adapted, log_newton_step, newton_step
 
-TARGET_ACCEPTANCE = 0.7  # of the joint moves; a full Newton step is their upper limit
-SMALLEST_STEP = 0.01
-RIDGE = 1e-8
-JOINT_MOVES = 3  # a sweep; level, scales and overdispersion are what mixes last (measured)
+JOINT_MOVES = 1  # a sweep; level, scales and overdispersion are what mixes last (measured)
 TINY = 1e-150  # a scale that is 0 for every purpose, whose logarithm and square are numbers
 LARGEST = 300.0  # of the log of a scale under the gamma prior: beyond it squares are no numbers
 SD_STEPS = 3  # random-walk steps of a scale given its effects: they cost nothing beside the counts
@@ -75,22 +79,74 @@ class State(NamedTuple):
     b: np.ndarray  # (origin_effect,) deviations from the level
     g: np.ndarray  # (destination_effect,)
     log_rate: np.ndarray  # (cell,)
-    terms: np.ndarray  # (cell, 6) what `cell_terms` returns at the present parameters
-    ladders: np.ndarray  # (group, 4, K + 1) what `fill_ladder` writes
+    terms: np.ndarray  # (TERMS, cell) what `batch_terms` gives at the present parameters
+    coefficients: np.ndarray  # (group, ROWS, K + 1) what `fill_coefficients` writes
     step_size: np.ndarray  # (group + 1,) of the joint moves, in (0, 1]; the last is the nation's
 
 
+class Work(NamedTuple):
+    """Scratch arrays of a sweep, as long as the longest group needs."""
+
+    log_rate: np.ndarray  # (cell,) at proposed parameters
+    terms: np.ndarray  # (TERMS, cell)
+    coefficients: np.ndarray  # (ROWS, K + 1)
+    polynomials: np.ndarray  # (WORK_ROWS, cell)
+    direction: np.ndarray  # (parameter, cell) derivative of the log rate by each parameter
+    shift: np.ndarray  # (effect,) proposed change
+    sums: np.ndarray  # (3, effect) log-density, slope, information
+    log_ratio: np.ndarray  # (effect,)
+
+
 @compiled
-def refresh_group(g: int, data: Data, state: State) -> None:
-    """Compute what is carried of a group's cells anew."""
-    log_cv = state.theta[g, CV]
-    fill_ladder(log_cv, state.ladders[g])
-    for c in range(data.cells_of_group[g], data.cells_of_group[g + 1]):
-        rate = state.theta[g, LEVEL] + state.b[data.origin[c]] + state.g[data.destination[c]]
+def make_work(data: Data) -> Work:
+    """Allocate what a sweep needs."""
+    cells = np.diff(data.cells_of_group).max()
+    effects = max(np.diff(data.origins_of_group).max(), np.diff(data.destinations_of_group).max())
+    return Work(
+        np.empty(cells),
+        np.empty((TERMS, cells)),
+        np.zeros((ROWS, data.upper + 1)),
+        np.empty((WORK_ROWS, cells)),
+        np.empty((CV + 1 + data.x.shape[1], cells)),
+        np.empty(effects),
+        np.empty((3, effects)),
+        np.empty(effects),
+    )
+
+
+@compiled
+def rates_at(
+    g: int, theta: np.ndarray, b_scale: float, g_scale: float, data: Data, state: State,
+    log_rate: np.ndarray,
+) -> None:  # fmt: skip
+    """Write the log rates of a group's cells at other parameters, from index 0."""
+    start = data.cells_of_group[g]
+    for c in range(start, data.cells_of_group[g + 1]):
+        rate = theta[LEVEL] + b_scale * state.b[data.origin[c]]
+        rate += g_scale * state.g[data.destination[c]]
         for p in range(data.x.shape[1]):
-            rate += data.x[c, p] * state.theta[g, CV + 1 + p]
-        state.log_rate[c] = rate
-        state.terms[c] = cell_terms(data.y[c], rate, log_cv, state.ladders[g])
+            rate += data.x[c, p] * theta[CV + 1 + p]
+        log_rate[c - start] = rate
+
+
+@compiled
+def refresh_group(g: int, data: Data, state: State, work: Work) -> None:
+    """Compute what is carried of a group's cells anew."""
+    start, stop = data.cells_of_group[g], data.cells_of_group[g + 1]
+    rates_at(g, state.theta[g], 1.0, 1.0, data, state, state.log_rate[start:stop])
+    refresh_terms(g, data, state, work)
+
+
+@compiled
+def refresh_terms(g: int, data: Data, state: State, work: Work) -> None:
+    """Compute what is carried of a group's cells anew from their log rates."""
+    start, stop = data.cells_of_group[g], data.cells_of_group[g + 1]
+    fill_coefficients(state.theta[g, CV], state.coefficients[g])
+    batch_terms(
+        data.y[start:stop], state.log_rate[start:stop], state.theta[g, CV], state.coefficients[g],
+        work.terms, work.polynomials,
+    )  # fmt: skip
+    state.terms[:, start:stop] = work.terms[:, : stop - start]
 
 
 @compiled
@@ -136,96 +192,96 @@ def move_scale(
 @compiled
 def move_effects(
     rng: np.random.Generator, g: int, first: int, after: int, column: int, effects: np.ndarray,
-    cells: np.ndarray, runs: np.ndarray, data: Data, state: State, scratch: np.ndarray,
+    index: np.ndarray, data: Data, state: State, work: Work,
 ) -> float:  # fmt: skip
     """Step 3: a Newton proposal for every effect of one side; returns the share accepted."""
-    log_cv, ladder = state.theta[g, CV], state.ladders[g]
+    start, stop = data.cells_of_group[g], data.cells_of_group[g + 1]
     precision = math.exp(min(-2.0 * state.theta[g, column], 600.0))
-    accepted = 0
-    for e in range(first, after):
-        now = effects[e]
-        slope, information, log_p = -precision * now, precision, -0.5 * precision * now**2
-        for position in range(runs[e], runs[e + 1]):
-            term = state.terms[cells[position]]
-            log_p += term[0]
-            slope += term[1]
-            information += term[2]
+    sums, shift, log_ratio = work.sums, work.shift, work.log_ratio
+    shift[: after - first] = 0.0
+    gather_effects(
+        first, after, precision, effects, shift, index[start:stop], state.terms[:, start:stop], sums
+    )
+    for e in range(after - first):
         noise = rng.standard_normal()
-        then = now + slope / information + noise / math.sqrt(information)
-        log_ratio = 0.5 * noise**2 - 0.5 * math.log(information) - log_p
-        slope, information, log_p = -precision * then, precision, -0.5 * precision * then**2
-        for position in range(runs[e], runs[e + 1]):
-            c = cells[position]
-            term = cell_terms(data.y[c], state.log_rate[c] + then - now, log_cv, ladder)
-            scratch[position - runs[e]] = term
-            log_p += term[0]
-            slope += term[1]
-            information += term[2]
-        back = now - then - slope / information
-        log_ratio += log_p + 0.5 * math.log(information) - 0.5 * information * back**2
-        if -rng.standard_exponential() < log_ratio:
+        shift[e] = sums[1, e] / sums[2, e] + noise / math.sqrt(sums[2, e])
+        log_ratio[e] = 0.5 * noise**2 - 0.5 * math.log(sums[2, e]) - sums[0, e]
+    for c in range(start, stop):
+        work.log_rate[c - start] = state.log_rate[c] + shift[index[c] - first]
+    batch_terms(
+        data.y[start:stop], work.log_rate[: stop - start], state.theta[g, CV],
+        state.coefficients[g], work.terms, work.polynomials,
+    )  # fmt: skip
+    gather_effects(first, after, precision, effects, shift, index[start:stop], work.terms, sums)
+    accepted = 0
+    for e in range(after - first):
+        back = -shift[e] - sums[1, e] / sums[2, e]
+        log_ratio[e] += sums[0, e] + 0.5 * math.log(sums[2, e]) - 0.5 * sums[2, e] * back**2
+        moved = -rng.standard_exponential() < log_ratio[e]
+        if moved:
             accepted += 1
-            effects[e] = then
-            for position in range(runs[e], runs[e + 1]):
-                state.log_rate[cells[position]] += then - now
-                state.terms[cells[position]] = scratch[position - runs[e]]
+            effects[first + e] += shift[e]
+        log_ratio[e] = 1.0 if moved else 0.0
+    for c in range(start, stop):
+        if log_ratio[index[c] - first] == 1.0:
+            state.log_rate[c] = work.log_rate[c - start]
+            for k in range(TERMS):
+                state.terms[k, c] = work.terms[k, c - start]
     return accepted / max(after - first, 1)
 
 
 @compiled
-def propose_cells(
-    g: int, theta: np.ndarray, b_scale: float, g_scale: float, data: Data, state: State,
-    ladder: np.ndarray, rates: np.ndarray, terms: np.ndarray,
+def gather_effects(
+    first: int, after: int, precision: float, effects: np.ndarray, shift: np.ndarray,
+    index: np.ndarray, terms: np.ndarray, sums: np.ndarray,
 ) -> None:  # fmt: skip
-    """Write log rates and terms of a group's cells at other parameters, from index 0."""
-    start = data.cells_of_group[g]
-    for c in range(start, data.cells_of_group[g + 1]):
-        rate = theta[LEVEL] + b_scale * state.b[data.origin[c]]
-        rate += g_scale * state.g[data.destination[c]]
-        for p in range(data.x.shape[1]):
-            rate += data.x[c, p] * theta[CV + 1 + p]
-        rates[c - start] = rate
-        terms[c - start] = cell_terms(data.y[c], rate, theta[CV], ladder)
+    """Write log-density, slope and information of every effect of one side, moved by its shift."""
+    for e in range(after - first):
+        value = effects[first + e] + shift[e]
+        sums[0, e], sums[1, e], sums[2, e] = (
+            -0.5 * precision * value**2, -precision * value, precision
+        )  # fmt: skip
+    for c in range(len(index)):
+        e = index[c] - first
+        sums[0, e] += terms[0, c]
+        sums[1, e] += terms[1, c]
+        sums[2, e] += terms[2, c]
 
 
 @compiled
 def joint_information(
     g: int, columns: np.ndarray, data: Data, state: State, terms: np.ndarray,
-    b_scale: float, g_scale: float, slope: np.ndarray, metric: np.ndarray,
+    b_scale: float, g_scale: float, slope: np.ndarray, metric: np.ndarray, work: Work,
 ) -> float:  # fmt: skip
     """Log-likelihood of a group by the parameters of step 4; slope and information are written."""
-    d = len(columns)
-    direction = np.empty(d)
-    slope[:] = 0.0
-    metric[:] = 0.0
+    start, n = data.cells_of_group[g], data.cells_of_group[g + 1] - data.cells_of_group[g]
     height = 0.0
-    start = data.cells_of_group[g]
-    for c in range(start, data.cells_of_group[g + 1]):
-        term = terms[c - start]
-        height += term[0]
-        for k in range(d):
-            column = columns[k]
-            if column == LEVEL:
-                direction[k] = 1.0
-            elif column == SD_ORIGIN:
-                direction[k] = b_scale * state.b[data.origin[c]]
+    for c in range(n):
+        height += terms[0, c]
+    for k in range(len(columns)):
+        column, along = columns[k], work.direction[k]
+        # by the log of cv the terms are derivatives already
+        by, own, both = (3, 4, 5) if column == CV else (1, 2, 2)
+        for c in range(n):
+            if column == SD_ORIGIN:
+                along[c] = b_scale * state.b[data.origin[start + c]]
             elif column == SD_DESTINATION:
-                direction[k] = g_scale * state.g[data.destination[c]]
+                along[c] = g_scale * state.g[data.destination[start + c]]
             elif column > CV:
-                direction[k] = data.x[c, column - CV - 1]
-        for k in range(d):
-            if columns[k] == CV:
-                slope[k] += term[3]
-                for other in range(d):
-                    if other != k:
-                        metric[k, other] += term[5] * direction[other]
-                        metric[other, k] += term[5] * direction[other]
-                metric[k, k] += term[4]
+                along[c] = data.x[start + c, column - CV - 1]
             else:
-                slope[k] += term[1] * direction[k]
-                for other in range(d):
-                    if columns[other] != CV:
-                        metric[k, other] += term[2] * direction[k] * direction[other]
+                along[c] = 1.0
+        total = 0.0
+        for c in range(n):
+            total += terms[by, c] * along[c]
+        slope[k] = total
+        for other in range(k + 1):
+            row = own if other == k else (5 if columns[other] == CV else both)
+            beside, total = work.direction[other], 0.0
+            for c in range(n):
+                total += terms[row, c] * along[c] * beside[c]
+            metric[k, other] = total
+            metric[other, k] = total
     return height
 
 
@@ -299,61 +355,9 @@ def complete(
 
 
 @compiled
-def newton_step(
-    rng: np.random.Generator, slope: np.ndarray, metric: np.ndarray, size: float
-) -> tuple[np.ndarray, float]:
-    """Draw a move and give its log-density.
-
-    With size 1 it is a Newton step with the inverse metric as variance. Below 1 both step and
-    variance shrink such that a normal posterior is still met exactly, with smaller moves.
-    """
-    root = root_of(metric)
-    noise = rng.standard_normal(len(slope))
-    pull = 1.0 - math.sqrt(1.0 - size**2)
-    newton = np.linalg.solve(root.T, np.linalg.solve(root, slope))
-    move = pull * newton + size * np.linalg.solve(root.T, noise)
-    return move, np.log(np.diag(root)).sum() - 0.5 * (noise**2).sum()
-
-
-@compiled
-def log_newton_step(move: np.ndarray, slope: np.ndarray, metric: np.ndarray, size: float) -> float:
-    """Log-density of a move of :func:`newton_step`; minus infinity where that is not defined."""
-    if not (np.isfinite(metric).all() and np.isfinite(slope).all()):
-        return -np.inf
-    root = root_of(metric)
-    pull = 1.0 - math.sqrt(1.0 - size**2)
-    newton = np.linalg.solve(root.T, np.linalg.solve(root, slope))
-    noise = root.T @ (move - pull * newton) / size
-    log_q: float = np.log(np.diag(root)).sum()
-    log_q -= 0.5 * (noise**2).sum()
-    return log_q
-
-
-@compiled
-def root_of(metric: np.ndarray) -> np.ndarray:
-    """Cholesky factor, with a diagonal that is larger by a hair: rounding must not make it fail.
-
-    Where one parameter carries nearly all information, the others' share is lost in its digits.
-    Any metric gives a valid proposal as long as it is the same one there and back.
-    """
-    raised = metric.copy()
-    for k in range(len(metric)):
-        raised[k, k] *= 1.0 + RIDGE
-    root: np.ndarray = np.linalg.cholesky(raised)
-    return root
-
-
-@compiled
-def adapted(size: float, accepted: float, rate: float) -> float:
-    """Move a step size towards the target acceptance; for the warm-up only."""
-    new = size * math.exp(rate * (accepted - TARGET_ACCEPTANCE))
-    return min(max(new, SMALLEST_STEP), 1.0)
-
-
-@compiled
 def move_jointly(
     rng: np.random.Generator, g: int, columns: np.ndarray, data: Data, state: State,
-    priors: Priors, scratch: np.ndarray, scratch_rate: np.ndarray, scratch_ladder: np.ndarray,
+    priors: Priors, work: Work,
 ) -> bool:  # fmt: skip
     """Step 4: level, scales, overdispersion and coefficients, effects in units of their scale."""
     d = len(columns)
@@ -361,7 +365,7 @@ def move_jointly(
     slope, metric = np.empty(d), np.empty((d, d))
     now = state.theta[g]
     height = joint_information(
-        g, columns, data, state, state.terms[start:stop], 1.0, 1.0, slope, metric
+        g, columns, data, state, state.terms[:, start:stop], 1.0, 1.0, slope, metric, work
     )
     u = coordinates(now, columns, priors)
     height += complete(u, columns, priors, slope, metric)
@@ -374,9 +378,15 @@ def move_jointly(
     g_scale = scale_of_effects(
         now[SD_DESTINATION], theta[SD_DESTINATION], u[SD_DESTINATION], priors, SD_DESTINATION
     )
-    fill_ladder(theta[CV], scratch_ladder)
-    propose_cells(g, theta, b_scale, g_scale, data, state, scratch_ladder, scratch_rate, scratch)
-    height = joint_information(g, columns, data, state, scratch, b_scale, g_scale, slope, metric)
+    fill_coefficients(theta[CV], work.coefficients)
+    rates_at(g, theta, b_scale, g_scale, data, state, work.log_rate)
+    batch_terms(
+        data.y[start:stop], work.log_rate[: stop - start], theta[CV], work.coefficients,
+        work.terms, work.polynomials,
+    )  # fmt: skip
+    height = joint_information(
+        g, columns, data, state, work.terms, b_scale, g_scale, slope, metric, work
+    )
     height += complete(u, columns, priors, slope, metric)
     if not np.isfinite(height):  # out of range: its metric is not complete
         return False
@@ -386,16 +396,16 @@ def move_jointly(
     state.theta[g] = theta
     state.b[data.origins_of_group[g] : data.origins_of_group[g + 1]] *= b_scale
     state.g[data.destinations_of_group[g] : data.destinations_of_group[g + 1]] *= g_scale
-    state.ladders[g] = scratch_ladder
-    state.log_rate[start:stop] = scratch_rate[: stop - start]
-    state.terms[start:stop] = scratch[: stop - start]
+    state.coefficients[g] = work.coefficients
+    state.log_rate[start:stop] = work.log_rate[: stop - start]
+    state.terms[:, start:stop] = work.terms[:, : stop - start]
     return True
 
 
 @compiled
 def sweep_group(
     rng: np.random.Generator, g: int, columns: np.ndarray, data: Data, state: State,
-    priors: Priors, scratch: np.ndarray, scratch_rate: np.ndarray, scratch_ladder: np.ndarray,
+    priors: Priors, work: Work,
 ) -> tuple[float, float, float]:  # fmt: skip
     """Steps 1 to 4 for one group; returns what was accepted of effects and joint move."""
     origins = data.origins_of_group[g], data.origins_of_group[g + 1]
@@ -405,18 +415,15 @@ def sweep_group(
     move_scale(rng, g, origins[0], origins[1], SD_ORIGIN, state.b, state, priors)
     move_scale(rng, g, destinations[0], destinations[1], SD_DESTINATION, state.g, state, priors)
     accepted_b = move_effects(
-        rng, g, origins[0], origins[1], SD_ORIGIN, state.b, data.by_origin, data.cells_of_origin,
-        data, state, scratch,
-    )  # fmt: skip
+        rng, g, origins[0], origins[1], SD_ORIGIN, state.b, data.origin, data, state, work
+    )
     accepted_g = move_effects(
-        rng, g, destinations[0], destinations[1], SD_DESTINATION, state.g, data.by_destination,
-        data.cells_of_destination, data, state, scratch,
+        rng, g, destinations[0], destinations[1], SD_DESTINATION, state.g, data.destination, data,
+        state, work,
     )  # fmt: skip
     jointly = 0.0
     for _ in range(JOINT_MOVES):
-        jointly += move_jointly(
-            rng, g, columns, data, state, priors, scratch, scratch_rate, scratch_ladder
-        )
+        jointly += move_jointly(rng, g, columns, data, state, priors, work)
     return accepted_b, accepted_g, jointly / JOINT_MOVES
 
 
@@ -426,13 +433,9 @@ def sweep(
     adapt: float, accepted: np.ndarray,
 ) -> None:  # fmt: skip
     """Advance every group by one sweep; ``adapt`` above 0 tunes the joint move's size."""
-    longest = np.diff(data.cells_of_group).max()
-    scratch, scratch_rate = np.empty((longest, 6)), np.empty(longest)
-    scratch_ladder = np.empty((4, data.upper + 1))
+    work = make_work(data)
     for g in range(len(data.cells_of_group) - 1):
-        result = sweep_group(
-            rng, g, columns, data, state, priors, scratch, scratch_rate, scratch_ladder
-        )
+        result = sweep_group(rng, g, columns, data, state, priors, work)
         accepted[g, 0], accepted[g, 1], accepted[g, 2] = result[0], result[1], result[2]
         if adapt > 0.0:
             state.step_size[g] = adapted(state.step_size[g], accepted[g, 2], adapt)

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import bayes_sdc.models.migration as migration
-from bayes_sdc.flows.chain import Sampling
 from bayes_sdc.flows.checkpoint import Part
 from bayes_sdc.flows.layout import Indices, Layout, subset
+from bayes_sdc.flows.walk import Sampling
 from bayes_sdc.seeds import seed_sequence
 
 EMPTY = -1e6  # a rate of 0 in double precision, whatever the effects add

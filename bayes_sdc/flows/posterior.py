@@ -49,6 +49,8 @@ def assemble(cells: Layout, parts: list[Part], attributes: dict[str, Any]) -> xr
             return (*leading, *dims), first
         if dims[0] == "group" and first.shape[len(leading)] != len(parts[0].groups):
             return leading, first[..., 0]  # statistics of groups that were sampled as one model
+        if len(parts) == 1:  # the draws of a nation are not copied
+            return (*leading, *dims), first
         size = (*first.shape[: len(leading)], *(len(labels[dim]) for dim in dims))
         values = np.empty(size, first.dtype)
         for part, where in zip(parts, positions, strict=True):

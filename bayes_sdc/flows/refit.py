@@ -21,10 +21,11 @@ import numpy as np
 import xarray as xr
 
 from bayes_sdc.flows import counts, engine
+from bayes_sdc.flows.batch_terms import ROWS, TERMS
 from bayes_sdc.flows.hyperpriors import CV, Priors, is_pooled, nation, priors
 from bayes_sdc.flows.layout import Layout, subset
 from bayes_sdc.flows.national import draw_nation, move_nation
-from bayes_sdc.flows.newton import Data, State, refresh_group, sweep
+from bayes_sdc.flows.newton import Data, State, make_work, refresh_group, sweep
 from bayes_sdc.seeds import generator
 
 SMALLEST_PRECISION = 1e-250  # one of the paper's prior may underflow
@@ -129,12 +130,13 @@ class _Start(NamedTuple):
             b=self.b.copy(),
             g=self.g.copy(),
             log_rate=np.empty(len(data.y)),
-            terms=np.empty((len(data.y), 6)),
-            ladders=np.zeros((groups, 4, data.upper + 1)),
+            terms=np.empty((TERMS, len(data.y))),
+            coefficients=np.zeros((groups, ROWS, data.upper + 1)),
             step_size=step_size.copy(),
         )
+        work = make_work(data)
         for g in range(groups):
-            refresh_group(g, data, state)
+            refresh_group(g, data, state, work)
         return state
 
 

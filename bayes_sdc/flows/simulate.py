@@ -1,6 +1,7 @@
 """An invented country to try things on: flows with the steep shape of real registers.
 
-Nothing here comes from real people. `simulate_flows` draws a table; run as a script
+Nothing here comes from real people. `simulate_flows` draws a table of any size, with the truth
+behind it when asked (``bayes-sdc simulate``); run as a script
 (``python -m bayes_sdc.flows.simulate``), the module rewrites the example file of the package.
 """
 
@@ -9,7 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import brentq
+from scipy.stats import nbinom
 
+from bayes_sdc.errors import InputError
 from bayes_sdc.flows.files import Dialect, encode
 from bayes_sdc.runs import write_bytes
 
@@ -22,36 +26,46 @@ DECAY = 0.9
 SAME_STATE = 0.7
 DISPERSION = 0.7  # shape of the gamma noise of a pair: the smaller, the more very small counts
 STAY = 0.85  # share of the people who stay in their area
+QUANTILES = 20_000  # of the log means, that stand for all pairs when the level is sought
 NAMES = ("Alder", "Birch", "Cedar", "Elm", "Fir", "Hazel", "Juniper", "Larch", "Maple", "Oak")
 KINDS = ("County", "Valley", "Shore", "Heights", "Plain")
 
 
-def simulate_flows(*, areas: int = 80, states: int = 4, seed: int) -> pd.DataFrame:
+def simulate_flows(
+    *, areas: int = 80, states: int = 4, small: int | None = None, truth: bool = False, seed: int
+) -> pd.DataFrame:
     """Draw the flows between the areas of an invented country.
 
     The data are invented: areas get a place and a log-normal population, and the counts are
-    Poisson around a gravity model with gamma noise. Only pairs with people in them become rows;
-    the people who stay are own-area rows.
+    Poisson around a gravity model with gamma noise, which is a negative binomial distribution of
+    size 0.7. Only pairs with people in them become rows; the people who stay are own-area rows.
 
     Parameters
     ----------
-    areas
+    areas : int
         Number of areas.
-    states
+    states : int
         Number of states they are spread over.
-    seed
+    small : int, optional
+        Number of counts from 1 to 9 to expect; the level of all flows is set for it. By default
+        the level is fixed, and the larger the country the emptier the table.
+    truth : bool
+        Add the truth behind each count: ``mean``, that of the gravity model, and ``rate``, the mean
+        times the noise of the pair.
+    seed : int
         Seed; the same seed gives the same table.
 
     Returns
     -------
     pandas.DataFrame
         Columns ``origin``, ``destination``, ``origin_state``, ``destination_state`` (text codes),
-        ``origin_name`` and ``count``, sorted by origin and destination.
+        ``origin_name`` and ``count``, sorted by origin and destination, and those of ``truth``.
 
     Raises
     ------
-    ValueError
-        Unless there are from 1 to 99 states, each with from one to 499 areas.
+    InputError
+        Unless there are from 1 to 99 states, each with from one to 499 areas, and ``small`` is a
+        number that so many areas can have.
 
     Examples
     --------
@@ -59,12 +73,12 @@ def simulate_flows(*, areas: int = 80, states: int = 4, seed: int) -> pd.DataFra
     ['01001', '01003', '01005']
     """
     if not 1 <= states <= min(99, areas):
-        raise ValueError(f"need 1 to 99 states and as many areas, got {states=} and {areas=}")
+        raise InputError(f"need 1 to 99 states and as many areas, got {states=} and {areas=}")
     share = np.cumsum(np.arange(states) + 2.0)  # states of different size: 2, 3, 4, ... parts
     spread = np.searchsorted(share / share[-1], np.linspace(0, 1, areas - states))
     state = np.sort(np.concatenate([np.arange(states), spread]))
     if (most := np.bincount(state).max()) > 499:
-        raise ValueError(f"the largest state gets {most} areas, more than the 499 codes it has")
+        raise InputError(f"the largest state gets {most} areas, more than the 499 codes it has")
     rng = np.random.default_rng(seed)
     number = np.arange(areas) - np.searchsorted(state, state)  # within the state
     population = rng.lognormal(mean=10.3, sigma=1.1, size=areas)
@@ -75,24 +89,55 @@ def simulate_flows(*, areas: int = 80, states: int = 4, seed: int) -> pd.DataFra
     attraction = PULL * np.log(population)
     log_mean = LEVEL + attraction[:, None] + attraction[None, :] - DECAY * np.log(distance + 5)
     log_mean += SAME_STATE * (state[:, None] == state[None, :])
-    noise = rng.gamma(DISPERSION, 1 / DISPERSION, size=(areas, areas))
-    count = rng.poisson(np.exp(log_mean) * noise)
+    if small is not None:
+        log_mean += _level_for(small, log_mean)
+    rate = np.exp(log_mean) * rng.gamma(DISPERSION, 1 / DISPERSION, size=(areas, areas))
+    count = rng.poisson(rate)
     np.fill_diagonal(count, rng.poisson(STAY * population))
 
     origin, destination = np.nonzero(count)
     state_code = np.array([f"{s + 1:02d}" for s in range(states)])
     code = np.array([f"{s + 1:02d}{2 * n + 1:03d}" for s, n in zip(state, number, strict=True)])
     name = np.array([f"{NAMES[i % 10]} {KINDS[i // 10 % 5]}" for i in range(areas)])
-    return pd.DataFrame(
-        {
-            "origin": code[origin],
-            "destination": code[destination],
-            "origin_state": state_code[state[origin]],
-            "destination_state": state_code[state[destination]],
-            "origin_name": name[origin],
-            "count": count[origin, destination],
-        }
-    )
+    columns = {
+        "origin": code[origin],
+        "destination": code[destination],
+        "origin_state": state_code[state[origin]],
+        "destination_state": state_code[state[destination]],
+        "origin_name": name[origin],
+        "count": count[origin, destination],
+    }
+    if truth:
+        stay = STAY * population
+        for title, values in (("mean", np.exp(log_mean)), ("rate", rate)):
+            columns[title] = np.where(
+                origin == destination, stay[origin], values[origin, destination]
+            )
+    return pd.DataFrame(columns)
+
+
+def _level_for(small: int, log_mean: np.ndarray) -> float:
+    """Find the shift of all log means with which so many counts from 1 to 9 are expected."""
+    pairs = log_mean[~np.eye(len(log_mean), dtype=bool)]
+    # large tables: means of neighbouring quantiles are as good as all of them
+    means = np.sort(pairs)
+    if len(means) > QUANTILES:
+        means = means[(np.arange(QUANTILES) + 0.5).astype(np.int64) * len(means) // QUANTILES]
+
+    def expected(shift: float) -> float:
+        success = DISPERSION / (DISPERSION + np.exp(means + shift))
+        inside = nbinom.cdf(9, DISPERSION, success) - nbinom.cdf(0, DISPERSION, success)
+        return float(np.mean(inside)) * len(pairs)
+
+    # the number first grows with the level, until most flows are beyond 9
+    shifts = np.arange(-30.0, 30.0, 0.25)
+    numbers = np.array([expected(shift) for shift in shifts])
+    top = int(numbers.argmax())
+    if not numbers[0] < small < numbers[top]:
+        raise InputError(
+            f"small must be from 1 to {int(numbers[top])} with {len(log_mean)} areas; it is {small}"
+        )
+    return float(brentq(lambda shift: expected(shift) - small, shifts[0], shifts[top], xtol=1e-6))
 
 
 def example_flows_path() -> Path:

@@ -107,42 +107,42 @@ def refuse_column_named_dataset(table: FlowTable) -> None:
 
 
 class Rates(NamedTuple):
-    """What the counts depend on, with all chains laid end to end: (effect or group, draw)."""
+    """What the counts depend on, with all chains laid end to end: (draw, effect or group)."""
 
-    beta: np.ndarray  # (origin_effect, draw)
-    gamma: np.ndarray  # (destination_effect, draw)
-    kappa: np.ndarray  # (group, draw) 1 / r; 0 for the Poisson family
-    coefficient: np.ndarray  # (group, covariate, draw)
+    beta: np.ndarray  # (draw, origin_effect)
+    gamma: np.ndarray  # (draw, destination_effect)
+    kappa: np.ndarray  # (draw, group) 1 / r; 0 for the Poisson family
+    coefficient: np.ndarray  # (draw, group, covariate)
 
     @property
     def n_draws(self) -> int:
         """Number of draws of all chains together."""
-        return int(self.beta.shape[1])
+        return len(self.beta)
 
     def at(self, cells: Layout, draw: int) -> tuple[np.ndarray, Ladder]:
         """Log rate of each cell and the ladders of all groups in one draw."""
-        log_rate = self.beta[cells.origin, draw] + self.gamma[cells.destination, draw]
-        log_rate += (cells.x * self.coefficient[cells.group, :, draw]).sum(axis=1)
-        return log_rate, counts.ladder(self.kappa[:, draw], cells.upper)
+        # effects may be kept in single precision; what is added up is not
+        log_rate = self.beta[draw].astype(np.float64)[cells.origin]
+        log_rate += self.gamma[draw][cells.destination]
+        log_rate += (cells.x * self.coefficient[draw][cells.group]).sum(axis=1)
+        return log_rate, counts.ladder(self.kappa[draw], cells.upper)
 
 
 def rates_by_draw(posterior: xr.DataTree) -> Rates:
-    """Take beta, gamma and 1 / r out of a posterior, contiguous by effect."""
+    """Take beta, gamma and 1 / r out of a posterior, without copying the effects."""
     draws = posterior["posterior"].to_dataset()
 
-    def flat(values: np.ndarray) -> np.ndarray:
-        return np.ascontiguousarray(values.reshape(-1, values.shape[-1]).T)
+    def flat(name: str) -> np.ndarray:
+        values = draws[name].to_numpy()
+        return values.reshape(-1, *values.shape[2:])
 
-    beta, gamma, alpha = (flat(draws[name].to_numpy()) for name in ("beta", "gamma", "alpha"))
-    kappa = 1.0 / flat(draws["r"].to_numpy()) if "r" in draws else np.zeros_like(alpha)
-    if "coefficient" in draws:
-        values = draws["coefficient"].to_numpy()
-        coefficient = np.ascontiguousarray(
-            np.moveaxis(values.reshape(-1, *values.shape[2:]), 0, -1)
-        )
-    else:
-        coefficient = np.empty((len(alpha), 0, alpha.shape[1]))
-    return Rates(beta, gamma, kappa, coefficient)
+    alpha = flat("alpha")
+    return Rates(
+        beta=flat("beta"),
+        gamma=flat("gamma"),
+        kappa=1.0 / flat("r") if "r" in draws else np.zeros_like(alpha),
+        coefficient=flat("coefficient") if "coefficient" in draws else np.empty((*alpha.shape, 0)),
+    )
 
 
 def draw_counts(cells: Layout, rates: Rates, draw: int, rng: np.random.Generator) -> np.ndarray:

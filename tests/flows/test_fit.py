@@ -10,7 +10,7 @@ import xarray as xr
 from scipy.stats import norm
 
 from bayes_sdc import FlowTable, InputError, diagnostics, fit_flows, read_flows, with_covariates
-from bayes_sdc.flows import engine, fit, nuts
+from bayes_sdc.flows import engine, fit, gibbs, nuts, parts
 from bayes_sdc.flows.layout import layout
 from bayes_sdc.flows.simulate import simulate_flows
 from bayes_sdc.models import migration
@@ -108,7 +108,7 @@ def test_interrupted_fit_resumes_with_the_same_draws(
     request: pytest.FixtureRequest,
 ) -> None:
     """Finished groups are kept, not fitted again, and the result is that of a run in one go."""
-    monkeypatch.setattr(fit, "GIBBS_BATCH", 20)
+    monkeypatch.setattr(parts, "BATCH", 20)
     sampler = which.removeprefix("by_")
     call = {**SHORT, "sampler": sampler, "prior": "weak", "seed": 5, "cores": 2}
     whole = request.getfixturevalue(which) if which == "by_nuts" else fit_flows(table, **call)
@@ -159,25 +159,30 @@ def test_pooled_posterior_of_nuts_has_the_same_shape(table: FlowTable) -> None:
         np.testing.assert_array_equal(by_nuts[dim], by_gibbs[dim])
 
 
-def test_interrupted_pooled_fit_keeps_its_finished_chains(
-    table: FlowTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("sampler", ["gibbs", "reference"])
+@pytest.mark.parametrize("at", [30, 75, 250], ids=["warm-up", "draws", "third chain"])
+def test_interrupted_pooled_fit_goes_on_where_it_was(
+    table: FlowTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sampler: str, at: int
 ) -> None:
-    """All groups are one piece of work; without the chains an interruption would cost all of it."""
-    call = {**SHORT, "chains": 3, "prior": "pooled", "seed": 5, "cores": 1}
-    whole, original, started = fit_flows(table, **call), engine.sample_chain, []
+    """All groups are one piece of work: an interruption must not cost all of it, nor show."""
+    call = {**SHORT, "chains": 3, "prior": "pooled", "seed": 5, "cores": 1, "sampler": sampler}
+    whole, drawn = fit_flows(table, **call), []
+    module = engine if sampler == "gibbs" else gibbs
+    original = module.Walk.draw
 
-    def interrupted(*args: object, **kwargs: object) -> object:
-        started.append(1)
-        if len(started) == 3:
+    def interrupted(walk: engine.Walk | gibbs.Walk) -> None:
+        drawn.append(1)
+        if len(drawn) == at:
             raise KeyboardInterrupt
-        return original(*args, **kwargs)
+        original(walk)
 
-    monkeypatch.setattr(engine, "sample_chain", interrupted)
+    monkeypatch.setattr(module.Walk, "draw", interrupted)
+    monkeypatch.setattr(parts, "SAVE_EVERY", 0.0)  # every draw is kept at once
     with pytest.raises(KeyboardInterrupt):
         fit_flows(table, **call, resume=tmp_path)
-    assert len(list(tmp_path.glob("chain-*.npz"))) == 2
     assert same_draws(whole, fit_flows(table, **call, resume=tmp_path))
-    assert len(started) == 4  # one more chain, not three
+    # not a draw is made twice: all calls but the one that was interrupted made one
+    assert len(drawn) - 1 == 3 * (SHORT["draws"] + SHORT["tune"])
     assert [path.name for path in tmp_path.glob("*.npz")] == ["part-000000.npz"]
 
 

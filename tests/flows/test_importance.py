@@ -71,10 +71,10 @@ def release(
     if kappa is None:
         kappa = np.zeros((1, beta.shape[1]))
     rates = Rates(
-        np.ascontiguousarray(beta),
-        np.ascontiguousarray(gamma),
-        kappa,
-        coefficient=np.empty((len(kappa), 0, kappa.shape[1])),
+        beta.T,
+        gamma.T,
+        kappa.T,
+        coefficient=np.empty((kappa.shape[1], len(kappa), 0)),
     )
     found = importance.release_probabilities(rates, cells, chains, released, **kwargs)
     return found.m, found.by_chain, found.khat

@@ -4,11 +4,15 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 from scipy.stats import gamma as gamma_distribution
-from scipy.stats import halfnorm, ks_2samp, kstest, norm
+from scipy.stats import halfnorm, ks_2samp, kstest, multivariate_normal, norm
 
 from bayes_sdc.flows import counts, engine, newton
+from bayes_sdc.flows.batch_terms import ROWS, TERMS, WORK_ROWS, batch_terms, fill_coefficients
+from bayes_sdc.flows.chain import sample_chain
 from bayes_sdc.flows.hyperpriors import CV, LEVEL, SD_DESTINATION, SD_ORIGIN, priors
 from bayes_sdc.flows.layout import Layout, thin
+from bayes_sdc.flows.newton_step import log_newton_step, newton_step
+from bayes_sdc.flows.walk import Sampling
 
 UPPER = 4
 PRIORS = {
@@ -100,12 +104,12 @@ def geweke_p_values(
         cells = cells._replace(y=draw_counts(rng, cells, theta, b, g))
         data = engine.prepare(cells)
         if broken:  # destination effects that look at the cells of another group
-            data = data._replace(by_destination=data.by_destination[::-1].copy())
+            data = data._replace(destination=np.roll(data.destination, 1))
         if state is None:
             state = engine.init(rng, data, "poisson" if "cv_scale" not in prior else "nb")
             state.theta[:], state.b[:], state.g[:] = theta, b, g
         for group in range(n_groups):
-            newton.refresh_group(group, data, state)
+            newton.refresh_group(group, data, state, newton.make_work(data))
         newton.sweep(rng, columns, data, state, given, 0.0, accepted)
         theta, b, g = state.theta.copy(), state.b.copy(), state.g.copy()
     forward = draw_prior(rng, cells, prior)
@@ -191,6 +195,46 @@ def test_infinite_rate_has_the_probability_of_the_limit(log_cv: float) -> None:
         assert np.isfinite(terms).all()
 
 
+@pytest.mark.parametrize("upper", [1, 8, 150])
+@pytest.mark.parametrize("log_cv", [-np.inf, -2.0, -0.3, 0.5, 5.0])
+def test_terms_of_a_batch_are_those_of_its_cells(log_cv: float, upper: int) -> None:
+    """A wrong log-probability is another posterior; a wrong slope only slows the sampler down."""
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, upper + 1, 203).astype(float)
+    log_rate = rng.normal(0.0, 3.0, 203)
+    log_rate[:8] = [-800.0, -50.0, -20.0, 0.0, 20.0, 100.0, 690.0, 710.0]
+    coefficients = np.zeros((ROWS, upper + 1))
+    terms, work = np.empty((TERMS, 203)), np.empty((WORK_ROWS, 203))
+    fill_coefficients(log_cv, coefficients)
+    batch_terms(y, log_rate, log_cv, coefficients, terms, work)
+    ladder = np.zeros((4, upper + 1))
+    counts.fill_ladder(log_cv, ladder)
+    for c in range(203):
+        one = counts.cell_terms(y[c], log_rate[c], log_cv, ladder)
+        # a variance is a difference of squares: in its digits, and in those of the squares
+        np.testing.assert_allclose(terms[:3, c], one[:3], rtol=1e-9, atol=1e-14 * upper**2)
+        np.testing.assert_allclose(terms[3:, c], one[3:], rtol=1e-6, atol=1e-14 * upper**4)
+    assert np.isfinite(terms).all()
+
+
+def test_newton_step_is_that_of_linear_algebra() -> None:
+    """Substitution written out by hand must draw from the normal distribution it claims."""
+    rng = np.random.default_rng(2)
+    square = rng.normal(size=(5, 5))
+    metric, slope = square @ square.T + np.eye(5), rng.normal(size=5)
+    noise = np.random.default_rng(3).standard_normal(5)
+    for size in (1.0, 0.3):
+        move, log_q = newton_step(np.random.default_rng(3), slope, metric, size)
+        root = np.linalg.cholesky(metric)
+        pull = 1.0 - np.sqrt(1.0 - size**2)
+        mean = pull * np.linalg.solve(metric, slope)
+        np.testing.assert_allclose(move, mean + size * np.linalg.solve(root.T, noise), rtol=1e-6)
+        density = multivariate_normal(mean, size**2 * np.linalg.inv(metric)).logpdf(move)
+        constant = -2.5 * np.log(2 * np.pi) - 5 * np.log(size)
+        np.testing.assert_allclose(log_q, density - constant, rtol=1e-6)
+        np.testing.assert_allclose(log_newton_step(move, slope, metric, size), log_q, rtol=1e-6)
+
+
 def test_carried_terms_never_go_stale() -> None:
     """After many sweeps what is carried of each cell is what its parameters give."""
     rng, prior = np.random.default_rng(3), PRIORS["covariates"]
@@ -203,7 +247,7 @@ def test_carried_terms_never_go_stale() -> None:
         newton.sweep(rng, columns, data, state, priors(prior, 2), 0.0, accepted)
     carried = state.log_rate.copy(), state.terms.copy()
     for group in range(6):
-        newton.refresh_group(group, data, state)
+        newton.refresh_group(group, data, state, newton.make_work(data))
     np.testing.assert_allclose(carried[0], state.log_rate, rtol=0, atol=1e-10)
     np.testing.assert_allclose(carried[1], state.terms, rtol=1e-8, atol=1e-9)
 
@@ -213,13 +257,7 @@ def test_empty_groups_and_effects_follow_the_prior() -> None:
     cells = many_groups(400)
     nothing = np.zeros(len(cells.y), dtype=bool)
     data = engine.prepare(thin(cells._replace(cells=[""] * len(cells.y)), nothing))
-    chain = engine.sample_chain(
-        data,
-        PRIORS["half-normal"],
-        family="poisson",
-        draws=30,
-        tune_draws=10,
-        seed=np.random.SeedSequence(1),
-    )
-    alpha = chain.states["mu_beta"][-1] + chain.states["mu_gamma"][-1]
+    sampling = Sampling("poisson", PRIORS["half-normal"], 30, 10, 1, 1, 1)
+    walk = engine.Walk(data, sampling, np.random.SeedSequence(1))
+    alpha = sample_chain(walk, sampling).values["alpha"][-1]
     assert kstest(alpha, norm(0.0, np.sqrt(2.0) * 0.8).cdf).pvalue > 1e-3

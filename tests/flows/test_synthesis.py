@@ -201,10 +201,10 @@ def test_effects_keep_chains_end_to_end(posterior):
     beta, gamma, kappa, _ = rates_by_draw(posterior)
     values = posterior["posterior"]["beta"].values
     assert (kappa == 0.0).all()  # Poisson
-    assert beta.shape == (values.shape[2], values.shape[0] * values.shape[1])
-    np.testing.assert_array_equal(beta[2, :20], values[0, :, 2])
-    np.testing.assert_array_equal(beta[2, 20:], values[1, :, 2])
-    np.testing.assert_array_equal(gamma[1, 20:], posterior["posterior"]["gamma"].values[1, :, 1])
+    assert beta.shape == (values.shape[0] * values.shape[1], values.shape[2])
+    np.testing.assert_array_equal(beta[:20, 2], values[0, :, 2])
+    np.testing.assert_array_equal(beta[20:, 2], values[1, :, 2])
+    np.testing.assert_array_equal(gamma[20:, 1], posterior["posterior"]["gamma"].values[1, :, 1])
 
 
 # ---- refusals --------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ def test_each_group_is_drawn_with_its_own_overdispersion():
         )
     )
     kappa = np.array([0.0, 3.0])
-    rates = Rates(np.full((20_000, 1), 0.7), np.zeros((2, 1)), kappa[:, None], np.empty((2, 0, 1)))
+    rates = Rates(np.full((1, 20_000), 0.7), np.zeros((1, 2)), kappa[None], np.empty((1, 2, 0)))
     y = draw_counts(cells, rates, 0, np.random.default_rng(3))
     for group in (0, 1):
         observed = np.bincount(y[cells.group == group], minlength=9)

@@ -57,7 +57,9 @@ from bayes_sdc import (
     with_covariates,
 )
 from bayes_sdc.flows import counts, engine
+from bayes_sdc.flows.chain import sample_chain
 from bayes_sdc.flows.layout import Layout, layout, thin
+from bayes_sdc.flows.walk import Sampling
 from bayes_sdc.models import migration
 
 SEED = 20261128
@@ -126,25 +128,24 @@ def held_out(cells: Layout) -> tuple[np.ndarray, np.ndarray]:
 def predict(cells: Layout, held: np.ndarray, family: str, prior: str, draws: int) -> np.ndarray:
     """Predictive probabilities of the held-out cells, from a fit to the others."""
     data = engine.prepare(thin(cells, ~held))
+    sampling = Sampling(family, migration.PRIORS[prior], draws, draws, CHAINS, SEED, 2)
     seeds = np.random.SeedSequence(SEED).spawn(CHAINS)
     with ThreadPoolExecutor(2) as pool:
         chains = list(
-            pool.map(
-                lambda seed: engine.sample_chain(
-                    data, migration.PRIORS[prior], family=family, draws=draws, tune_draws=draws,
-                    seed=seed,
-                ),
-                seeds,
-            )
-        )  # fmt: skip
+            pool.map(lambda seed: sample_chain(engine.Walk(data, sampling, seed), sampling), seeds)
+        )
     there = thin(cells, held)
     total = np.zeros((len(there.y), cells.upper + 1))
+    poisson = np.zeros(len(cells.groups))
     for chain in chains:
-        states = chain.states
+        values = chain.values
         for s in range(draws):
-            log_rate = states["beta"][s][there.origin] + states["gamma"][s][there.destination]
-            log_rate += (there.x * states["coefficient"][s][there.group]).sum(axis=1)
-            rungs = counts.ladder(np.exp(2.0 * states["log_cv"][s]), cells.upper)
+            log_rate = values["beta"][s].astype(float)[there.origin]
+            log_rate += values["gamma"][s][there.destination]
+            if there.covariates:
+                log_rate += (there.x * values["coefficient"][s][there.group]).sum(axis=1)
+            kappa = 1.0 / values["r"][s] if "r" in values else poisson
+            rungs = counts.ladder(kappa, cells.upper)
             total += counts.probabilities(log_rate, there.group, rungs)
     return total / (CHAINS * draws)
 

@@ -15,8 +15,10 @@ import pytest
 from scipy.stats import chisquare
 
 from bayes_sdc.flows import counts, engine, gibbs
+from bayes_sdc.flows.chain import sample_chain
 from bayes_sdc.flows.hyperpriors import CV, LEVEL, SD_DESTINATION, SD_ORIGIN, nation
 from bayes_sdc.flows.layout import Layout
+from bayes_sdc.flows.walk import Sampling
 from bayes_sdc.models.migration import PRIORS
 
 UPPER = 8
@@ -116,15 +118,9 @@ def quantities(
 def sample(
     module: ModuleType, cells: Layout, family: str, prior: Mapping[str, float], thin: int, seed: int
 ) -> dict[str, np.ndarray]:
-    chain = module.sample_chain(
-        module.prepare(cells),
-        prior,
-        family=family,
-        draws=KEPT * thin,
-        tune_draws=300,
-        seed=np.random.SeedSequence(seed),
-    )
-    return {name: values[::thin] for name, values in chain.states.items()}
+    sampling = Sampling(family, prior, KEPT * thin, 300, 1, seed, 1)
+    walk = module.Walk(module.prepare(cells), sampling, np.random.SeedSequence(seed))
+    return {name: values[::thin] for name, values in sample_chain(walk, sampling).values.items()}
 
 
 def ranks_of(
@@ -137,10 +133,12 @@ def ranks_of(
     for s in range(KEPT):
         theta = np.column_stack(
             [
-                states["mu_beta"][s] + states["mu_gamma"][s],
-                -0.5 * states["log_phi_beta"][s],
-                -0.5 * states["log_phi_gamma"][s],
-                states["log_cv"][s],
+                states["alpha"][s],
+                -0.5 * np.log(states["phi_beta"][s]),
+                -0.5 * np.log(states["phi_gamma"][s]),
+                -0.5 * np.log(states["r"][s])
+                if "r" in states
+                else np.full(len(cells.groups), -np.inf),
             ]
         )
         b = states["beta"][s] - states["mu_beta"][s][cells.group_of_origin]

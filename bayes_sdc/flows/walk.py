@@ -1,0 +1,62 @@
+"""What a Gibbs sampler is told, and what its chains are to those that run them."""
+
+import json
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+
+class Sampling(NamedTuple):
+    """What is drawn from, and how."""
+
+    family: str
+    prior: Mapping[str, float]
+    draws: int
+    tune: int
+    chains: int
+    seed: int
+    cores: int
+
+
+class Walk(Protocol):
+    """One chain on its way; the engine and the reference sampler have one each."""
+
+    @property
+    def done(self) -> int:
+        """Draws made, those of the warm-up included."""
+
+    def draw(self) -> None:
+        """Advance to the next draw."""
+
+    def record(self) -> dict[str, np.ndarray]:
+        """Present values by the paper's names."""
+
+    def acceptance(self) -> dict[str, np.ndarray]:
+        """Acceptance rates after the warm-up, by name."""
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Everything that a chain needs to go on exactly as it would have."""
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Go back to where a chain of the same call was."""
+
+
+def generator_state(rng: np.random.Generator) -> np.ndarray:
+    """State of a generator as an array of text, to be kept without pickling.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> again = restored_generator(generator_state(rng))
+    >>> bool(rng.random() == again.random())
+    True
+    """
+    return np.array(json.dumps(rng.bit_generator.state))
+
+
+def restored_generator(state: np.ndarray) -> np.random.Generator:
+    """Make a generator that goes on from a state; see :func:`generator_state`."""
+    bits = np.random.PCG64()
+    bits.state = json.loads(str(state))
+    return np.random.Generator(bits)
