@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-import arviz_stats
 import numpy as np
 import pandas as pd
 import xarray as xr
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from bayes_sdc.convergence import convergence
 from bayes_sdc.flows import counts
 from bayes_sdc.flows.layout import layout
 from bayes_sdc.flows.risk import IntruderRisk
@@ -28,7 +28,7 @@ MISFIT_LIMIT, MISFIT_FAIL = 0.15, 0.3  # relative error of the share of a count
 DISPERSION_LIMIT, DISPERSION_FAIL = 0.1, 0.25  # distance from 1
 PREDICTIVE_DRAWS = 200
 NATION = "(national distribution)"  # row of the pooled prior's parameters among the groups
-EFFECTS_AT_A_TIME = 500  # between two updates of the progress
+EFFECTS_AT_A_TIME = 2000  # whose deviations are in memory together
 
 
 @dataclass(frozen=True)
@@ -153,67 +153,55 @@ def _undecided(posterior: xr.DataTree, pooled: bool) -> dict[str, np.ndarray]:
     return {name: _sizes(of, groups, pooled) for name, of in found.items()}
 
 
-def _identified(draws: xr.Dataset, data: xr.Dataset) -> xr.Dataset:
-    """What the data can tell: level, deviations, scales.
-
-    Beta, gamma and their means also hold delta, which is drawn from its prior alone. That noise
-    mixes perfectly and would hide a deviation that does not.
-    """
-    means = draws[["mu_beta", "mu_gamma"]].drop_vars("group")
-    deviations = {
-        "beta - mu_beta": draws["beta"] - means["mu_beta"].isel(group=data["group_of_origin"]),
-        "gamma - mu_gamma": draws["gamma"]
-        - means["mu_gamma"].isel(group=data["group_of_destination"]),
-    }
-    names = ["alpha", "phi_beta", "phi_gamma", "r", "national_mean", "national_sd"]
-    identified = draws[[name for name in names if name in draws]].assign(deviations)
-    if "coefficient" in draws:
-        for name, values in draws["coefficient"].groupby("covariate", squeeze=False):
-            identified[f"coefficient of {name}"] = values.isel(covariate=0, drop=True)
-    return identified
-
-
 def _parameters(posterior: xr.DataTree) -> pd.DataFrame:
-    """R-hat and ESS of every recorded parameter: position of its group, name, rhat, ess."""
+    """R-hat and ESS of what the data can tell: position of its group, name, rhat, ess.
+
+    That is level, deviations and scales. Beta, gamma and their means also hold delta, which is
+    drawn from its prior alone. That noise mixes perfectly and would hide a deviation that does not.
+    """
     data = posterior["constant_data"].to_dataset()
-    draws = _identified(posterior["posterior"].to_dataset(), data)
-    group_of = {
-        "group": np.arange(draws.sizes["group"]),
-        "origin_effect": data["group_of_origin"].to_numpy(),
-        "destination_effect": data["group_of_destination"].to_numpy(),
-    }
-    group_of["parameter"] = np.full(draws.sizes.get("parameter", 0), draws.sizes["group"])
-    total = sum(int(variable.size) for variable in draws.isel(chain=0, draw=0).data_vars.values())
+    draws = posterior["posterior"].to_dataset()
+    groups = draws.sizes["group"]
+    of_group = np.arange(groups)
+    blocks = [
+        (draws[name], of_group, [name] * groups)
+        for name in ("alpha", "phi_beta", "phi_gamma", "r")
+        if name in draws
+    ]
+    for name in ("national_mean", "national_sd"):
+        if name in draws:
+            labels = [f"{name}[{label}]" for label in draws["parameter"].to_numpy()]
+            blocks.append((draws[name], np.full(len(labels), groups), labels))
+    for covariate in draws["covariate"].to_numpy() if "coefficient" in draws else ():
+        values = draws["coefficient"].sel(covariate=covariate)
+        blocks.append((values, of_group, [f"coefficient of {covariate}"] * groups))
+    sides = {"beta": "group_of_origin", "gamma": "group_of_destination"}
+    total = sum(len(labels) for _, _, labels in blocks)
+    total += sum(data[of].size for of in sides.values())
     rows = []
     with Progress(total, f"diagnostics of {total} parameters") as progress:
-        for name, variable in draws.data_vars.items():
-            (dim,) = set(variable.dims) - {"chain", "draw"}
-            for start in range(0, variable.sizes[dim], EFFECTS_AT_A_TIME):
-                part = variable.isel({dim: slice(start, start + EFFECTS_AT_A_TIME)})
-                one = part.to_dataset(name="x")
-                # the R-hat of a parameter that never moved is 0 / 0; it is dealt with below
-                with np.errstate(invalid="ignore", divide="ignore"):
-                    rhat = arviz_stats.rhat(one)["x"].to_numpy()
-                    ess = [
-                        arviz_stats.ess(one, method=method)["x"].to_numpy()
-                        for method in ("bulk", "tail")
-                    ]
-                labels = part[dim].to_numpy()
-                rows.append(
-                    pd.DataFrame(
-                        {
-                            "group": group_of[str(dim)][start : start + len(labels)],
-                            "name": [
-                                f"{name}" if dim == "group" else f"{name}[{label}]"
-                                for label in labels
-                            ],
-                            # a parameter that never moved has no R-hat: the worst there is
-                            "rhat": np.where(np.isnan(rhat), np.inf, rhat),
-                            "ess": np.nan_to_num(np.minimum(*ess), nan=0.0),
-                        }
-                    )
+
+        def judge(values: np.ndarray, group: np.ndarray, labels: list[str]) -> None:
+            rhat, bulk, tail = convergence(values)
+            rows.append(
+                pd.DataFrame(
+                    {"group": group, "name": labels, "rhat": rhat, "ess": np.minimum(bulk, tail)}
                 )
-                progress.advance(len(labels))
+            )
+            progress.advance(len(labels))
+
+        for values, group, labels in blocks:
+            judge(values.to_numpy(), group, labels)
+        for name, of in sides.items():
+            here, mean = draws[name].to_numpy(), draws[f"mu_{name}"].to_numpy()
+            label, group = draws[name][draws[name].dims[-1]].to_numpy(), data[of].to_numpy()
+            for start in range(0, len(label), EFFECTS_AT_A_TIME):
+                part = slice(start, start + EFFECTS_AT_A_TIME)
+                judge(
+                    here[..., part] - mean[..., group[part]],
+                    group[part],
+                    [f"{name} - mu_{name}[{one}]" for one in label[part]],
+                )
     return pd.concat(rows, ignore_index=True)
 
 
