@@ -60,6 +60,16 @@ def sample_chain(
     return Chain(values, walk.acceptance())
 
 
+def place_of(walk: Walk) -> dict[str, np.ndarray]:
+    """Where a chain is: what it needs to go on, its number of draws and acceptance rates."""
+    return {**walk.arrays(), **walk.acceptance(), "done": np.array(walk.done)}
+
+
+def chain_at(values: dict[str, np.ndarray], place: Mapping[str, np.ndarray]) -> Chain:
+    """Make the chain that ended at a place; see :func:`place_of`."""
+    return Chain(values, {name: place[name] for name in place if name.startswith("acceptance_")})
+
+
 def _posterior_values(
     record: Mapping[str, np.ndarray], sampling: Sampling
 ) -> dict[str, np.ndarray]:

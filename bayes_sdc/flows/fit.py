@@ -12,6 +12,7 @@ import xarray as xr
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.checkpoint import Checkpoint, Part
+from bayes_sdc.flows.cluster import cluster_parts
 from bayes_sdc.flows.hyperpriors import is_pooled
 from bayes_sdc.flows.layout import Layout, layout, subset
 from bayes_sdc.flows.parts import batches, sample_part
@@ -38,6 +39,7 @@ def fit_flows(
     seed: int,
     cores: int | None = None,
     resume: Path | None = None,
+    scheduler: str | None = None,
 ) -> xr.DataTree:
     """Draw from the posterior of the truncated count model.
 
@@ -65,8 +67,12 @@ def fit_flows(
     cores : int, optional
         Threads; by default as many as the machine has.
     resume : Path, optional
-        Folder that keeps the finished groups, or chains, of an interrupted run; a later call with
-        the same arguments goes on from there. It holds confidential draws.
+        Folder that keeps the draws of an interrupted run; a later call with the same arguments goes
+        on from there, and at most the last twenty seconds are lost. It holds confidential draws.
+    scheduler : str, optional
+        Address of a dask.distributed scheduler (``tcp://host:8786``; extra ``cluster``), on whose
+        workers the chains are run; not with NUTS. The draws are those of one machine. The counts
+        and the draws travel to the workers and back.
 
     Returns
     -------
@@ -112,6 +118,8 @@ def fit_flows(
         settings = migration.resolve_prior(prior)
     except ValueError as error:
         raise InputError(str(error)) from None
+    if scheduler is not None and sampler == "nuts":
+        raise InputError("scheduler: runs the Gibbs samplers; choose sampler 'gibbs'")
     seed_sequence(seed)  # refuses a seed that is none
     cells = layout(table)
     if not cells.cells:
@@ -139,7 +147,9 @@ def fit_flows(
     with Progress(len(cells.groups), f"fitting {len(cells.groups)} groups ({sampler})") as progress:
         store = Checkpoint(resume, attributes)
         make: Callable[..., Iterator[Part]] = _nuts_parts
-        if sampler != "nuts":
+        if scheduler is not None:
+            make = partial(cluster_parts, sampler=sampler, scheduler=scheduler)
+        elif sampler != "nuts":
             make = partial(_gibbs_parts, sampler=sampler)
         parts = list(store.finished())
         done = {int(group) for part in parts for group in part.groups}

@@ -115,6 +115,7 @@ def protect_flows(
     seed: int,
     cores: int | None = None,
     resume: Path | None = None,
+    scheduler: str | None = None,
 ) -> Protection:
     """Fit the model, release a synthetic table, measure the intruder's risk and check it all.
 
@@ -122,7 +123,7 @@ def protect_flows(
     ----------
     table : FlowTable
         From :func:`bayes_sdc.flows.table.read_flows`.
-    family, prior, sampler, draws, tune, chains, cores, resume
+    family, prior, sampler, draws, tune, chains, cores, resume, scheduler
         As for :func:`bayes_sdc.flows.fit.fit_flows`.
     datasets : int
         Synthetic data sets in the release.
@@ -209,6 +210,7 @@ def protect_flows(
         seed=seed,
         cores=cores,
         resume=resume,
+        scheduler=scheduler,
     )
     lap("fit")
     groups = diagnostics.group_diagnostics(posterior)
