@@ -108,6 +108,10 @@ def flows(
         Path | None, typer.Option(help="Table of an earlier year: class of its counts.")
     ] = None,
     cores: Cores = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Run the chains on a dask cluster: address of its scheduler."),
+    ] = None,
     resume: Annotated[bool, typer.Option(help="Go on with an interrupted run in --out.")] = False,
 ) -> None:
     """Replace the small counts of an origin-destination table and measure what is left to learn."""
@@ -152,6 +156,7 @@ def flows(
             "refits": refits,
             "candidates": choose,
             "cores": cores,
+            "scheduler": scheduler,
         },
     )
 
@@ -257,6 +262,41 @@ def _microdata(
     _say(f"may leave: {done.release}")
     _say(f"confidential: {done.confidential}, and what is printed here")
     _end(done.result.checks)
+
+
+@app.command()
+def simulate(
+    file: Annotated[Path, typer.Argument(help="CSV file to write (also .csv.gz) or Parquet.")],
+    areas: Annotated[int, typer.Option(help="Number of areas.")] = 80,
+    states: Annotated[int, typer.Option(help="Number of states they are spread over.")] = 4,
+    small: Annotated[
+        int | None, typer.Option(help="Number of counts from 1 to 9 to expect.")
+    ] = None,
+    truth: Annotated[
+        bool, typer.Option("--truth", help="Add columns with the rates behind the counts.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same table.")] = 1,
+) -> None:
+    """Write a table of flows of an invented country: to try things on, of any size."""
+    from bayes_sdc.flows.files import Dialect, encode
+    from bayes_sdc.flows.simulate import simulate_flows
+    from bayes_sdc.runs import write_bytes
+
+    if file.exists():
+        raise InputError(f"{file}: is there already; choose another name")
+    if not file.name.endswith((".csv", ".csv.gz", ".parquet")):
+        raise InputError(f"{file}: must end in .csv, .csv.gz or .parquet")
+    frame = simulate_flows(areas=areas, states=states, small=small, truth=truth, seed=seed)
+    dialect = Dialect(
+        format="parquet" if file.suffix == ".parquet" else "csv", gzipped=file.suffix == ".gz"
+    )
+    write_bytes(file, encode(frame, dialect))
+    moved = frame[frame["origin"] != frame["destination"]]
+    few = int(moved["count"].between(1, 9).sum())
+    groups = moved[["origin_state", "destination_state"]].drop_duplicates()
+    _say(
+        f"{file}: {len(frame):,} rows, {few:,} counts from 1 to 9, {len(groups):,} pairs of states"
+    )
 
 
 @app.command()

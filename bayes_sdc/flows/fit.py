@@ -13,6 +13,7 @@ import xarray as xr
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.checkpoint import Checkpoint, Part
 from bayes_sdc.flows.cluster import cluster_parts
+from bayes_sdc.flows.forecast import forecast
 from bayes_sdc.flows.hyperpriors import is_pooled
 from bayes_sdc.flows.layout import Layout, layout, subset
 from bayes_sdc.flows.parts import batches, sample_part
@@ -144,7 +145,9 @@ def fit_flows(
         "versions": json.dumps({p: version(p) for p in VERSIONED}, sort_keys=True),
     }
     cores = cores or os.cpu_count() or 1
+    sampling = Sampling(family, settings, draws, tune, chains, seed, cores)
     with Progress(len(cells.groups), f"fitting {len(cells.groups)} groups ({sampler})") as progress:
+        progress.note(str(forecast(cells, sampling, sampler)))
         store = Checkpoint(resume, attributes)
         make: Callable[..., Iterator[Part]] = _nuts_parts
         if scheduler is not None:
@@ -154,7 +157,6 @@ def fit_flows(
         parts = list(store.finished())
         done = {int(group) for part in parts for group in part.groups}
         progress.advance(len(done))
-        sampling = Sampling(family, settings, draws, tune, chains, seed, cores)
         for part in make(cells, sampling, store, skip=done, progress=progress):
             store.save(part)
             parts.append(part)
