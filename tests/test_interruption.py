@@ -1,0 +1,65 @@
+"""A killed run goes on where it was, and ends with the bytes of a run that was left alone."""
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bayes_sdc.flows.simulate import simulate_flows
+
+# chains are kept on disk at every draw, so that a short run is killed between two of them
+COMMAND = """
+from bayes_sdc.flows import parts
+parts.SAVE_EVERY = 0.0
+from bayes_sdc.cli import main
+main()
+"""
+
+
+def start(table: Path, out: Path, *more: str) -> subprocess.Popen[str]:
+    call = [sys.executable, "-c", COMMAND, "flows", str(table), "--origin", "origin"]
+    call += ["--destination", "destination", "--count", "count", "--out", str(out)]
+    call += ["--groups", "origin_state,destination_state", "--seed", "5", "--cores", "2"]
+    call += ["--draws", "150", "--tune", "150", "--releases", "3", *more]
+    return subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, int]:
+    """A table, the folder of a run that was left alone, and its exit code."""
+    folder = tmp_path_factory.mktemp("interruption")
+    table = folder / "moves.csv"
+    simulate_flows(areas=14, states=2, seed=3).to_csv(table, index=False, lineterminator="\n")
+    run = start(table, folder / "whole")
+    run.communicate()
+    return table, folder / "whole", run.returncode
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_killed_run_ends_with_the_same_bytes(
+    whole: tuple[Path, Path, int], tmp_path: Path, how: signal.Signals
+) -> None:
+    """A run of hours on a machine that is restarted must neither start anew nor differ."""
+    table, undisturbed, code = whole
+    chance = random.Random(4)  # noqa: S311
+    out = tmp_path / "killed"
+    resume = out / "confidential" / "resume"
+    for number in range(2):
+        run = start(table, out, *(["--resume"] if number else []))
+        while not list(resume.glob("chain-*.npz")) and run.poll() is None:
+            time.sleep(0.02)
+        time.sleep(chance.uniform(0.0, 0.5))
+        run.send_signal(how)
+        run.communicate()
+        assert list(resume.glob("*.npz")), "nothing was kept"
+        assert not list(out.glob("release/*"))
+    last = start(table, out, "--resume")
+    _, errors = last.communicate()
+    assert last.returncode == code, errors
+    for name in ("release/moves_synthetic.csv", "confidential/risk_by_cell.csv"):
+        assert (out / name).read_bytes() == (undisturbed / name).read_bytes(), name
+    assert not resume.exists()
