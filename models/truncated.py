@@ -16,6 +16,7 @@ operations (measured, 2,040 cells).
 """
 
 from typing import Any
+from zlib import crc32
 
 import numba
 import numpy as np
@@ -32,7 +33,9 @@ UPPER_LIMIT = 150  # beyond it K! leaves double precision when the ladder is cli
 
 # fastmath must be refused by name: PyTensor compiles with it, numba hands it down to whatever is
 # called, and log1p then loses the digits that it is there for
-@numba.njit(cache=True, fastmath=False)
+# the file can also be imported by its path (doctests do): what is compiled under that name must not
+# be left for the package, which would look for a module that is not there
+@numba.njit(cache=__name__.startswith("bayes_sdc."), fastmath=False)
 def _log_probability(
     value: np.ndarray, log_rate: np.ndarray, kappas: np.ndarray, upper: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -139,7 +142,8 @@ def _compile_log_probability(op: LogProbability, node: Apply, **kwargs: Any) -> 
     ) -> Any:
         return _log_probability(value, log_rate, kappa, upper)
 
-    return log_probability, CACHE_VERSION
+    # under another name of this module another function is called: see above
+    return log_probability, CACHE_VERSION + crc32(__name__.encode())
 
 
 def _as_double(number: Any) -> Any:

@@ -1,5 +1,6 @@
 """Parts of a fit put together into one tree with labels."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,8 @@ import xarray as xr
 from bayes_sdc.flows.checkpoint import Part
 from bayes_sdc.flows.hyperpriors import PARAMETERS
 from bayes_sdc.flows.layout import Layout
+
+EFFECTS_A_PIECE = 1000  # of a posterior on disk
 
 #: Dimensions after chain and draw of what is not by group.
 DIMENSIONS: dict[str, tuple[str, ...]] = {
@@ -92,6 +95,24 @@ def assemble(cells: Layout, parts: list[Part], attributes: dict[str, Any]) -> xr
             ),
         }
     )
+
+
+def write_posterior(posterior: xr.DataTree, path: Path) -> None:
+    """Write a posterior as netCDF, its effects in pieces: consecutive groups can be read alone.
+
+    Parameters
+    ----------
+    posterior : DataTree
+        From :func:`bayes_sdc.flows.fit.fit_flows`.
+    path : Path
+        The file; confidential.
+    """
+    draws = posterior["posterior"].to_dataset()
+    pieces = {
+        name: {"chunksizes": (*draws[name].shape[:2], min(EFFECTS_A_PIECE, draws[name].shape[2]))}
+        for name in ("beta", "gamma")
+    }
+    posterior.to_netcdf(path, engine="h5netcdf", encoding={"/posterior": pieces})
 
 
 def _positions(cells: Layout, groups: np.ndarray) -> dict[str, np.ndarray]:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bayes_sdc.flows.job import Protection
+from bayes_sdc.flows.posterior import write_posterior
 from bayes_sdc.flows.released import released_counts
 from bayes_sdc.report.flows import render_flows
 from bayes_sdc.report.intruder import knowledge_in_words, scenarios
@@ -72,7 +73,7 @@ def write_flows(run: RunFolder, result: Protection, call: Mapping[str, Any]) -> 
         posterior = result.posterior
         write_atomically(
             run.confidential / "posterior.nc",
-            lambda p: posterior.to_netcdf(p, engine="h5netcdf"),
+            lambda p: write_posterior(posterior, p),
             private=True,
         )
     for name, frame in tables.items():
