@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from bayes_sdc import cli
+from bayes_sdc import cli, read_flows
 from bayes_sdc.flows.simulate import simulate_flows
 
 SHORT = ["--sampler", "gibbs", "--draws", "60", "--tune", "60", "--chains", "2", "--releases", "3"]
@@ -265,3 +265,25 @@ def test_killed_run_resumes_to_the_same_bytes(
     name = Path("release") / "moves_synthetic.csv"
     assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     assert not resume.exists()
+
+
+def test_simulate_writes_a_table_that_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A country to try things on is of no use if the next command refuses it."""
+    file = tmp_path / "country.csv.gz"
+    call = ["simulate", file, "--areas", "40", "--states", "3", "--small", "600", "--truth"]
+    assert run(monkeypatch, *call) == 0
+    table = read_flows(
+        file,
+        origin="origin",
+        destination="destination",
+        count="count",
+        groups=["origin_state", "destination_state"],
+    )
+    assert abs(table.n_small - 600) < 4 * 600**0.5
+    assert {"mean", "rate"} <= set(table.frame.columns)
+    before = file.read_bytes()
+    assert run(monkeypatch, *call) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert file.read_bytes() == before

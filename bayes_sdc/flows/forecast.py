@@ -9,7 +9,7 @@ from bayes_sdc.flows.walk import Sampling
 # of the engine on one thread of a server of 2020, from the benchmark: a cell and a group per sweep
 CELL = {"poisson": 0.25e-6, "negative-binomial": 0.4e-6}
 GROUP = 10e-6
-BY_GROUP = 8 * 9  # bytes of a draw: level, scales, means and what follows from them
+BY_GROUP = 8 * 7  # bytes of a draw: level, scales, means and what follows from them
 BY_EFFECT = 4  # bytes of a draw, in single precision
 BY_CELL = 600  # bytes of labels, indices and what a sweep carries
 BASE = 700 * 2**20  # bytes of the libraries and of compiling

@@ -74,3 +74,23 @@ def test_sizes_without_codes_are_refused(areas, states):
 def test_one_area_for_each_state_is_enough():
     flows = simulate_flows(areas=4, states=4, seed=1)
     assert sorted(set(flows["origin"])) == ["01001", "02001", "03001", "04001"]
+
+
+def test_truth_is_behind_the_counts():
+    # a study that takes another truth for the true one proves nothing
+    flows = simulate_flows(areas=300, states=4, small=20_000, truth=True, seed=2)
+    moved = flows[flows["origin"] != flows["destination"]]
+    small = int(moved["count"].between(1, 9).sum())
+    assert abs(small - 20_000) < 4 * 20_000**0.5
+    # with the noise of the pair known, counts of many are Poisson
+    many = moved[moved["rate"] > 30]
+    z = (many["count"] - many["rate"]) / many["rate"] ** 0.5
+    assert abs(z.mean()) < 4 / len(z) ** 0.5
+    assert abs(z.std() - 1.0) < 4 / (2 * len(z)) ** 0.5
+    plain = simulate_flows(areas=300, states=4, small=20_000, seed=2)
+    pd.testing.assert_frame_equal(flows.drop(columns=["mean", "rate"]), plain)
+
+
+def test_number_that_no_country_of_that_size_has_is_refused():
+    with pytest.raises(ValueError, match="small must be from 1 to"):
+        simulate_flows(areas=20, states=2, small=5000, seed=1)
