@@ -12,8 +12,10 @@ from scipy.sparse.csgraph import connected_components
 from bayes_sdc.convergence import convergence
 from bayes_sdc.flows import counts
 from bayes_sdc.flows.layout import layout
+from bayes_sdc.flows.parameters import NATION
+from bayes_sdc.flows.predictive import PREDICTIVE_DRAWS, compare_counts
 from bayes_sdc.flows.risk import IntruderRisk
-from bayes_sdc.flows.synthesis import draw_counts, rates_by_draw, spread_draws
+from bayes_sdc.flows.synthesis import rates_by_draw, spread_draws
 from bayes_sdc.flows.table import FlowTable
 from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import generator
@@ -26,8 +28,6 @@ RHAT_FAIL, ESS_FAIL = 1.05, 100.0
 SMALL_GROUP = 10  # cells; with fewer, or with one area on a side, the prior decides
 MISFIT_LIMIT, MISFIT_FAIL = 0.15, 0.3  # relative error of the share of a count
 DISPERSION_LIMIT, DISPERSION_FAIL = 0.1, 0.25  # distance from 1
-PREDICTIVE_DRAWS = 200
-NATION = "(national distribution)"  # row of the pooled prior's parameters among the groups
 EFFECTS_AT_A_TIME = 2000  # whose deviations are in memory together
 
 
@@ -228,29 +228,8 @@ def predictive_counts(table: FlowTable, posterior: xr.DataTree, *, seed: int) ->
     ----------
     Gelman, Meng and Stern 1996, Statistica Sinica 6, 733-807.
     """
-    cells = layout(table)
-    rates = rates_by_draw(posterior)
-    rng = generator(seed, "predictive check")
-    width = cells.upper + 1
-    replicated = np.stack(
-        [
-            np.bincount(draw_counts(cells, rates, int(draw), rng), minlength=width)
-            for draw in spread_draws(rng, rates.n_draws, min(PREDICTIVE_DRAWS, rates.n_draws))
-        ]
-    )
-    observed = np.bincount(cells.y, minlength=width)
-    lower, upper = np.quantile(replicated, [0.025, 0.975], axis=0)
-    expected = replicated.mean(axis=0)
-    return pd.DataFrame(
-        {
-            "observed": observed,
-            "expected": expected,
-            "lower": lower,
-            "upper": upper,
-            "relative_error": (expected - observed) / np.where(observed > 0, observed, np.nan),
-        },
-        index=pd.RangeIndex(table.low, table.high + 1, name="count"),
-    )
+    everywhere = np.repeat("all", table.n_small)
+    return compare_counts(table, posterior, everywhere, seed=seed).droplevel("class")
 
 
 class Dispersion(NamedTuple):

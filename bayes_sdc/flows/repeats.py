@@ -14,7 +14,7 @@ from bayes_sdc.flows.target import best_guess, likelihood_of_release, measures, 
 from bayes_sdc.flows.utility import ground_truth
 from bayes_sdc.seeds import generator
 
-CLASSES = ("true-count", "group", "area-size")
+CLASSES = ("true-count", "group", "area-size", "area")
 
 
 def repeat_risk(
@@ -168,9 +168,10 @@ def risk_by(table: FlowTable, risk: IntruderRisk, by: str) -> pd.DataFrame:
         The table.
     risk : IntruderRisk
         Of some or all of its cells.
-    by : {"true-count", "group", "area-size"}
-        Classes: the true count; the group; or quarters of the cells, 1 to 4, by the smaller of the
-        origin's outflow and the destination's inflow in the whole table, own areas left out.
+    by : {"true-count", "group", "area-size", "area"}
+        Classes: the true count; the group; quarters of the cells, 1 to 4, by the smaller of the
+        origin's outflow and the destination's inflow in the whole table, own areas left out; or
+        the area, where a cell counts once for its origin and once for its destination.
 
     Returns
     -------
@@ -200,8 +201,8 @@ def risk_by(table: FlowTable, risk: IntruderRisk, by: str) -> pd.DataFrame:
     rho = risk.rho.to_numpy()
     if by == "true-count":
         of_cell = pd.Series(y + table.low, name="true count")
-    elif by == "group":
-        of_cell = pd.Series(cells["group"].to_numpy(), name="group")
+    elif by in ("group", "area"):
+        of_cell = pd.Series(cells["group" if by == "group" else "origin"].to_numpy(), name=by)
     else:
         total = ground_truth(table).total
         smaller = pd.Series(np.minimum(total["origin"], total["destination"]), table.cells.index)
@@ -216,6 +217,9 @@ def risk_by(table: FlowTable, risk: IntruderRisk, by: str) -> pd.DataFrame:
             "mean_distance": risk.distance.to_numpy(),
         }
     )
+    if by == "area":
+        measures = pd.concat([measures, measures], ignore_index=True)
+        of_cell = pd.concat([of_cell, pd.Series(cells["destination"].to_numpy(), name=by)])
     how = dict.fromkeys(measures.columns[1:], "mean")
     result = measures.groupby(of_cell.to_numpy()).agg({"cells": "size", **how})
     result.index.name = of_cell.name

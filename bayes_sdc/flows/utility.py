@@ -62,9 +62,48 @@ def margins(table: FlowTable, release: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(sides, ignore_index=True)[columns]
 
 
+def between(table: FlowTable, release: pd.DataFrame) -> pd.DataFrame:
+    """Sums of the small counts from each part of the table to each other one.
+
+    Parameters
+    ----------
+    table, release
+        As for :func:`margins`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by ``from`` and ``to``: the values of the two group columns, or areas where the
+        table has another number of group columns; ``cells``, ``true`` and ``synthetic`` as in
+        :func:`margins`. Confidential.
+
+    Examples
+    --------
+    >>> from bayes_sdc import read_flows
+    >>> frame = pd.DataFrame({"o": ["a", "a"], "d": ["x", "y"], "n": [1, 4]})
+    >>> table = read_flows(frame, origin="o", destination="d", count="n")
+    >>> between(table, frame.assign(n=[2, 2])).loc[("a", "y")].to_dict()
+    {'cells': 1.0, 'true': 4.0, 'synthetic': 2.0}
+    """
+    cells = table.cells.assign(
+        true=table.cells["y"] + table.low,
+        synthetic=released_counts(table, release).mean(axis=0) + table.low,
+    )
+    ends = [cells["origin"].to_numpy(), cells["destination"].to_numpy()]
+    if len(table.groups) == 2:
+        rows = cells["row"].to_numpy()
+        ends = [read_codes(table.frame[name], name).texts()[rows] for name in table.groups]
+    sums = cells.groupby(ends).agg(
+        cells=("y", "size"), true=("true", "sum"), synthetic=("synthetic", "sum")
+    )
+    return sums.rename_axis(["from", "to"])
+
+
 @dataclass(frozen=True, eq=False)
 class Utility:
     """What a release is good for. Confidential: it compares with true counts.
+
+    Made by :func:`bayes_sdc.flows.utility.utility`.
 
     Totals and net migration come from the mean of the data sets, which is what a user of several
     would take; the other measures are of each data set by itself, averaged.
