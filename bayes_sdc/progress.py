@@ -1,8 +1,9 @@
-"""Progress of long work: a bar on a terminal, plain lines in a log."""
+"""Progress of long work: a bar on a terminal or in a notebook, plain lines in a log."""
 
 import sys
 import threading
 import time
+from importlib.util import find_spec
 from types import TracebackType
 from typing import Self
 
@@ -27,7 +28,7 @@ class Progress:
         self._lock = threading.Lock()
         self._start = self._last_line = time.monotonic()
         self._bar = None
-        if sys.stderr.isatty():
+        if has_bar():
             from rich.console import Console
 
             self._bar = Progress(
@@ -82,3 +83,11 @@ class Progress:
     def _write(self, text: str) -> None:
         sys.stderr.write(f"{self._label}: {text}\n")
         sys.stderr.flush()
+
+
+def has_bar() -> bool:
+    """Tell whether a bar can be shown: on a terminal, or in a notebook with widgets."""
+    from rich.console import Console
+
+    in_notebook = Console(stderr=True).is_jupyter and find_spec("ipywidgets") is not None
+    return sys.stderr.isatty() or in_notebook

@@ -17,12 +17,14 @@ from bayes_sdc.flows.intruder import Prior, check_choice, intruder_risk
 from bayes_sdc.flows.intruder_prior import prior_of_cells
 from bayes_sdc.flows.knowledge import KNOWLEDGE, check_share
 from bayes_sdc.flows.limits import check_limits
+from bayes_sdc.flows.predictive import predictive_counts_by_size
 from bayes_sdc.flows.repeats import CLASSES, repeat_risk, risk_by, risk_by_datasets
 from bayes_sdc.flows.risk import UNIQUE, IntruderRisk
 from bayes_sdc.flows.synthesis import refuse_column_named_dataset, synthesize
 from bayes_sdc.flows.table import FlowTable
 from bayes_sdc.flows.tradeoff import risk_utility
 from bayes_sdc.flows.utility import Utility, margins, utility
+from bayes_sdc.html import facts_table
 from bayes_sdc.leaks import leaks, unchanged
 from bayes_sdc.policy import Policy
 from bayes_sdc.seeds import seed_sequence
@@ -34,6 +36,8 @@ FEW = 5  # releases over which it is followed
 @dataclass(frozen=True, eq=False)
 class Protection:
     """A release with all that was measured about it. Only ``release`` may leave the agency.
+
+    Made by :func:`bayes_sdc.flows.job.protect_flows`.
 
     Parameters
     ----------
@@ -47,6 +51,8 @@ class Protection:
         :func:`bayes_sdc.diagnostics.group_diagnostics`.
     predictive : DataFrame or None
         :func:`bayes_sdc.diagnostics.predictive_counts`.
+    predictive_by_size : DataFrame or None
+        :func:`bayes_sdc.flows.predictive.predictive_counts_by_size`.
     dispersion : Dispersion or None
         :func:`bayes_sdc.diagnostics.dispersion`.
     margins : DataFrame or None
@@ -79,6 +85,7 @@ class Protection:
     posterior: xr.DataTree | None
     groups: pd.DataFrame | None
     predictive: pd.DataFrame | None
+    predictive_by_size: pd.DataFrame | None
     dispersion: diagnostics.Dispersion | None
     margins: pd.DataFrame | None
     utility: Utility | None
@@ -91,6 +98,26 @@ class Protection:
     choice: Choice | None
     checks: list[diagnostics.Check]
     seconds: dict[str, float]
+
+    def _repr_html_(self) -> str:
+        """Show risk, utility and verdicts in a notebook."""
+        facts: list[tuple[str, object, str]] = [
+            ("small cells", f"{self.table.n_small:,}", "synthetic in the release")
+        ]
+        if self.risk is not None and self.utility is not None:
+            facts += [
+                ("R_all", self.risk.r_all, self.risk.r_all.definition),
+                ("R_unq", self.risk.r_unq, self.risk.r_unq.definition),
+                (
+                    "error of totals",
+                    f"{self.utility.totals_error:.1%}",
+                    "by area, relative to the sum of their small counts",
+                ),
+            ]
+        facts += [(check.name, check.verdict, check.reason) for check in self.checks]
+        return facts_table(
+            f"Protection of {self.table.source}: confidential, but for the release", facts
+        )
 
 
 def protect_flows(
@@ -183,8 +210,8 @@ def protect_flows(
         release = synthesize(table, xr.DataTree(), datasets=datasets, seed=seed)
         nothing = dict.fromkeys(
             [
-                "posterior", "groups", "predictive", "dispersion", "margins", "utility", "risk",
-                "worst", "repeats", "by_datasets", "tradeoff", "choice",
+                "posterior", "groups", "predictive", "predictive_by_size", "dispersion", "margins",
+                "utility", "risk", "worst", "repeats", "by_datasets", "tradeoff", "choice",
             ]
         )  # fmt: skip
         checks = [*leaks(table), *check_limits(policy, None, unique=unique)]
@@ -215,6 +242,7 @@ def protect_flows(
     lap("fit")
     groups = diagnostics.group_diagnostics(posterior)
     predictive = diagnostics.predictive_counts(table, posterior, seed=seed)
+    by_size = predictive_counts_by_size(table, posterior, seed=seed)
     dispersion = diagnostics.dispersion(table, posterior, seed=seed)
     lap("diagnostics")
     release = synthesize(table, posterior, datasets=datasets, seed=seed)
@@ -250,6 +278,7 @@ def protect_flows(
         posterior=posterior,
         groups=groups,
         predictive=predictive,
+        predictive_by_size=by_size,
         dispersion=dispersion,
         margins=margins(table, release),
         utility=utility(table, release),

@@ -7,6 +7,7 @@ import pandas as pd
 import xarray as xr
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.html import facts_table
 
 UNIQUE = {
     "single-mover": "cells whose true count is 1",
@@ -73,6 +74,8 @@ class Share:
 @dataclass(frozen=True, eq=False)
 class IntruderRisk:
     """Intruder risk of one release; cells in the order of ``table.cells``, counts as published.
+
+    Made by :func:`bayes_sdc.flows.intruder.intruder_risk`.
 
     Parameters
     ----------
@@ -154,6 +157,11 @@ class IntruderRisk:
         limit : float
             Between 0 and 1.
 
+        Returns
+        -------
+        pandas.Series
+            The probabilities by label of the cell.
+
         Raises
         ------
         InputError
@@ -163,6 +171,39 @@ class IntruderRisk:
             raise InputError(f"limit must be from 0 to 1; it is {limit}")
         probability = self.true_count_probability.to_series()
         return probability[probability > limit].sort_values(ascending=False, kind="stable")
+
+    def _repr_html_(self) -> str:
+        """Show the main numbers in a notebook."""
+        cells = self.rho.sizes["cell"]
+        return facts_table(
+            f"Intruder risk of {cells:,} cells: confidential",
+            [
+                ("R_all", self.r_all, self.r_all.definition),
+                ("R_unq", self.r_unq, self.r_unq.definition),
+                (
+                    "probability of the true count",
+                    f"{float(self.true_count_probability.mean()):.1%}",
+                    "mean over cells",
+                ),
+                (
+                    "expected correct",
+                    f"{self.expected_correct:.1%}",
+                    "right guesses that the intruder expects",
+                ),
+                (
+                    "believes the release",
+                    f"{self.believes_release:.1%}",
+                    "cells whose first released count is the true one",
+                ),
+                (
+                    "unreliable cells",
+                    f"{self.unreliable_cells:,}",
+                    f"with a k-hat above {self.khat_threshold:.2f}",
+                ),
+                ("data sets", self.datasets, "released together"),
+                ("estimator", self.estimator, f"prior {self.prior}, knows {self.knowledge}"),
+            ],
+        )
 
     @property
     def unreliable_cells(self) -> int:
@@ -176,6 +217,11 @@ class IntruderRisk:
         ----------
         squared : bool
             Squared distances; the paper's "maximum 64" is one.
+
+        Returns
+        -------
+        pandas.Series
+            Shares that add up to 1, by distance from 0 to ``high - low``.
         """
         largest = self.rho.sizes["count"] - 1
         number = np.bincount(self.distance.to_numpy(), minlength=largest + 1)

@@ -31,6 +31,7 @@ from bayes_sdc.flows.checking import (
     read_counts,
 )
 from bayes_sdc.flows.files import Dialect, Loaded, encode, load
+from bayes_sdc.html import facts_table
 from bayes_sdc.runs import write_bytes
 
 WIDEST_RANGE = 150  # the truncated likelihood sums over every count in the range
@@ -117,6 +118,22 @@ class FlowTable:
                 f"  {'groups with small cells':<24}{self.cells['group'].nunique():>10,}{by}",
                 *(f"note: {note}" for note in self.notes),
             ]
+        )
+
+    def _repr_html_(self) -> str:
+        """Show the classes of rows in a notebook."""
+        groups = " > ".join(self.groups) or "none: all cells together"
+        return facts_table(
+            f"Flow table of {self.source}",
+            [
+                ("rows read", f"{self.n_read:,}", "the next four add up to them"),
+                ("small", f"{self.n_small:,}", f"count {self.low} to {self.high}: to be protected"),
+                ("safe", f"{self.n_safe:,}", f"count above {self.high}: released as it is"),
+                ("set aside", f"{self.n_set_aside:,}", "origin is destination: unchanged"),
+                ("below", f"{self.n_below:,}", f"count under {self.low}: unchanged"),
+                ("groups", f"{self.cells['group'].nunique():,}", f"with small cells, by {groups}"),
+            ],
+            self.notes,
         )
 
     def write(self, frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.html import facts_table
 from bayes_sdc.microdata.columns import read_households, read_levels, read_weights, text_of
 from bayes_sdc.microdata.files import load_columns
 from bayes_sdc.microdata.tabulate import match, patterns, sums
@@ -200,6 +201,21 @@ class Microdata:
             combination=combination,
             combinations=combinations,
         )
+
+    def _repr_html_(self) -> str:
+        """Show frequencies and violations in a notebook."""
+        facts = [
+            ("records", f"{self.n:,}", f"keys {', '.join(self.keys)}"),
+            ("combinations", f"{len(self.combinations):,}", "of key values that occur"),
+            ("sample uniques", f"{self.sample_uniques:,}", "records with f = 1"),
+        ]
+        for k in (2, 3, 5):
+            low = self.k_violations(k)
+            facts.append(
+                (f"f < {k}", f"{low.records:,}", f"records, in {low.combinations:,} combinations")
+            )
+        facts.append(("missing values", self.missing, RULES[self.missing]))
+        return facts_table(f"Microdata of {self.source}: confidential", facts, self.notes)
 
     def summary(self) -> str:
         """Return a few lines on what was read: rule, frequencies, violations and notes.

@@ -1,0 +1,57 @@
+"""Progress: a bar where somebody can see it move, lines where it would be a mess."""
+
+import sys
+
+import pytest
+
+from bayes_sdc import progress
+from bayes_sdc.progress import Progress, has_bar
+
+
+@pytest.fixture
+def surroundings(monkeypatch):
+    """Pretend to be somewhere."""
+
+    def pretend(*, terminal: bool, notebook: bool, widgets: bool) -> None:
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
+        monkeypatch.setattr("rich.console._is_jupyter", lambda: notebook)
+        found = object() if widgets else None
+        monkeypatch.setattr(progress, "find_spec", lambda name: found)
+
+    return pretend
+
+
+@pytest.mark.parametrize(
+    ("terminal", "notebook", "widgets", "bar"),
+    [
+        (True, False, False, True),
+        (False, False, True, False),
+        (False, True, True, True),
+        (False, True, False, False),  # rich could only warn
+    ],
+)
+def test_bar_on_terminals_and_in_notebooks_with_widgets(
+    surroundings, terminal, notebook, widgets, bar
+):
+    surroundings(terminal=terminal, notebook=notebook, widgets=widgets)
+    assert has_bar() is bar
+
+
+def test_lines_in_a_log(surroundings, capsys, monkeypatch):
+    surroundings(terminal=False, notebook=False, widgets=True)
+    monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
+    with Progress(4, "work") as shown:
+        shown.advance(2)
+        shown.note("half")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "work: start"
+    assert lines[1].startswith("work: 50%, about ")
+    assert lines[2] == "work: half"
+    assert lines[3].startswith("work: done after ")
+
+
+def test_a_log_says_that_work_stopped(surroundings, capsys):
+    surroundings(terminal=False, notebook=False, widgets=False)
+    with pytest.raises(KeyboardInterrupt), Progress(4, "work"):
+        raise KeyboardInterrupt
+    assert "work: stopped after" in capsys.readouterr().err
