@@ -1,4 +1,9 @@
-"""Bayesian statistical disclosure control: the public names."""
+"""Bayesian statistical disclosure control: the public names.
+
+Plots are imported with their first use, because matplotlib takes its time.
+"""
+
+from typing import TYPE_CHECKING, Any
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.choosing import Choice, choose_release
@@ -35,6 +40,26 @@ from bayes_sdc.microdata.uniques import (
     unique_test,
 )
 from bayes_sdc.policy import FlowLimits, MicrodataLimits, Policy, read_policy
+from bayes_sdc.shapes import Shapes, read_shapes
+
+if TYPE_CHECKING:
+    from bayes_sdc.plots import (
+        plot_chains,
+        plot_convergence,
+        plot_effects,
+        plot_flows,
+        plot_intruder_risk,
+        plot_map,
+        plot_margins,
+        plot_predictive,
+        plot_predictive_by_size,
+        plot_prior_posterior,
+        plot_record_risk,
+        plot_risk_by_count,
+        plot_risk_by_datasets,
+        plot_risk_comparison,
+        plot_ru_map,
+    )
 
 __all__ = [
     "Choice",
@@ -54,6 +79,7 @@ __all__ = [
     "Protection",
     "RecordRisk",
     "RiskComparison",
+    "Shapes",
     "SizeModel",
     "Suda",
     "SuperpopulationRisk",
@@ -76,11 +102,27 @@ __all__ = [
     "largest_sample",
     "measure_microdata",
     "pitman",
+    "plot_chains",
+    "plot_convergence",
+    "plot_effects",
+    "plot_flows",
+    "plot_intruder_risk",
+    "plot_map",
+    "plot_margins",
+    "plot_predictive",
+    "plot_predictive_by_size",
+    "plot_prior_posterior",
+    "plot_record_risk",
+    "plot_risk_by_count",
+    "plot_risk_by_datasets",
+    "plot_risk_comparison",
+    "plot_ru_map",
     "poisson_gamma",
     "protect_flows",
     "read_flows",
     "read_microdata",
     "read_policy",
+    "read_shapes",
     "record_risk",
     "repeat_risk",
     "risk_by",
@@ -97,3 +139,17 @@ __all__ = [
     "with_covariates",
     "zayatz",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a plot when it is asked for."""
+    if name in __all__ and name.startswith("plot_"):
+        from bayes_sdc import plots
+
+        return getattr(plots, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Names to complete, those of the plots among them."""
+    return sorted({*globals(), *__all__})

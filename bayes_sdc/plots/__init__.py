@@ -1,0 +1,45 @@
+"""Plots of results, for a notebook or a report.
+
+They take what other functions of the package return and compute nothing that is not in it. Plots of
+one panel take ``ax`` and return it, those of several take ``figure`` and return an array of axes;
+without it they make a pyplot figure. ``ci_prob`` and the like have the meaning they have in
+``arviz_plots``, which draws anything else of a posterior: it is an ArviZ DataTree.
+"""
+
+from bayes_sdc.plots.convergence import plot_chains, plot_convergence
+from bayes_sdc.plots.intruder import (
+    plot_distances,
+    plot_intruder_risk,
+    plot_risk_by_count,
+    plot_risk_by_datasets,
+    plot_ru_map,
+    plot_weights,
+)
+from bayes_sdc.plots.posterior import (
+    plot_effects,
+    plot_predictive,
+    plot_predictive_by_size,
+    plot_prior_posterior,
+)
+from bayes_sdc.plots.records import plot_record_risk, plot_risk_comparison
+from bayes_sdc.plots.release import plot_flows, plot_map, plot_margins
+
+__all__ = [
+    "plot_chains",
+    "plot_convergence",
+    "plot_distances",
+    "plot_effects",
+    "plot_flows",
+    "plot_intruder_risk",
+    "plot_map",
+    "plot_margins",
+    "plot_predictive",
+    "plot_predictive_by_size",
+    "plot_prior_posterior",
+    "plot_record_risk",
+    "plot_risk_by_count",
+    "plot_risk_by_datasets",
+    "plot_risk_comparison",
+    "plot_ru_map",
+    "plot_weights",
+]

@@ -1,0 +1,110 @@
+"""Plots of the risk of records."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import NullFormatter, StrMethodFormatter
+
+from bayes_sdc.microdata.comparison import RiskComparison
+from bayes_sdc.microdata.risk import RecordRisk
+from bayes_sdc.plots.style import BLUE, ORANGE, axes_or_new, expect, ink
+
+FLOOR = 0.1  # a logarithmic axis has no 0
+
+
+def plot_record_risk(risk: RecordRisk, *, ax: Axes | None = None) -> Axes:
+    """Records by individual risk, on a logarithmic axis.
+
+    Parameters
+    ----------
+    risk : RecordRisk
+        From :func:`bayes_sdc.microdata.risk.record_risk`.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        A histogram; the dashed line is the limit of the bulk, above which a risk stands out.
+
+    Raises
+    ------
+    InputError
+        If ``risk`` is something else.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayes_sdc import read_microdata, record_risk
+    >>> people = pd.DataFrame({"sex": list("mmf"), "w": [10, 30, 5]})
+    >>> risk = record_risk(read_microdata(people, keys=["sex"], weight="w"))
+    >>> plot_record_risk(risk).get_xlabel()
+    'individual risk'
+    """
+    expect(risk, RecordRisk, "record_risk")
+    axes = axes_or_new(ax)
+    lowest = min(float(risk.risk.min()), risk.bulk_limit) / 1.2
+    axes.hist(risk.risk, bins=np.geomspace(lowest, 1.0, 40).tolist(), color=BLUE, alpha=0.85)
+    axes.axvline(risk.bulk_limit, color=ink(), linewidth=0.9, linestyle="--")
+    axes.set(xscale="log", xlabel="individual risk", ylabel="records")
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.grid(visible=False, axis="x")
+    return axes
+
+
+def plot_risk_comparison(
+    comparison: RiskComparison, *, truth: float | None = None, ax: Axes | None = None
+) -> Axes:
+    """Expected numbers of every method for the sample uniques of a file, by what they mean.
+
+    Parameters
+    ----------
+    comparison : RiskComparison
+        From :func:`bayes_sdc.microdata.comparison.compare_risks`.
+    truth : float, optional
+        Number of sample uniques that are population uniques, where it is known.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        A mark a method on a logarithmic axis, where numbers below 0.1 stand at 0.1, with the
+        interval or range of those that give one.
+
+    Raises
+    ------
+    InputError
+        If ``comparison`` is something else.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from bayes_sdc import compare_risks, read_microdata
+    >>> rng = np.random.default_rng(1)
+    >>> frame = pd.DataFrame(rng.integers(0, 5, (300, 4)), columns=list("abcd"))
+    >>> found = compare_risks(read_microdata(frame, keys=list("abcd")), 3000)
+    >>> len(plot_risk_comparison(found).get_yticks()) == len(found.methods)
+    True
+    """
+    expect(comparison, RiskComparison, "compare_risks")
+    axes = axes_or_new(ax)
+    methods = comparison.methods
+    colours = dict(zip(methods["about"].unique(), (BLUE, ORANGE, ink()), strict=False))
+    places = np.arange(len(methods))[::-1]
+    for (about, colour), marker in zip(colours.items(), "osD", strict=False):
+        mine = (methods["about"] == about).to_numpy()
+        value = methods["expected"].to_numpy()[mine].clip(FLOOR)
+        axes.plot(value, places[mine], marker, color=colour, label=about)
+        low, high = (methods[end].fillna(methods["expected"]) for end in ("low", "high"))
+        ends = low.to_numpy()[mine].clip(FLOOR), high.to_numpy()[mine].clip(FLOOR)
+        axes.hlines(places[mine], *ends, color=colour, linewidth=1.2)
+    if truth is not None:
+        axes.axvline(max(truth, FLOOR), color=ink(), linewidth=0.9, linestyle="--", label="truth")
+    axes.set(xscale="log", xlabel="expected number of sample uniques")
+    axes.set_yticks(places, list(methods.index))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize="small")
+    return axes
