@@ -107,6 +107,12 @@ def flows(
     earlier: Annotated[
         Path | None, typer.Option(help="Table of an earlier year: class of its counts.")
     ] = None,
+    shapes: Annotated[
+        Path | None, typer.Option(help="GeoJSON or TopoJSON of the areas: maps in the report.")
+    ] = None,
+    shape_key: Annotated[
+        str | None, typer.Option(help="Property of --shapes with the code; id is known too.")
+    ] = None,
     cores: Cores = None,
     scheduler: Annotated[
         str | None,
@@ -135,6 +141,7 @@ def flows(
             "neighbours": neighbours,
             "earlier": earlier,
         },
+        shapes={"shapes": shapes, "shape_key": shape_key},
         policy=policy,
         out=out,
         seed=seed,
@@ -325,6 +332,7 @@ def demo(
             "groups": ["origin_state", "destination_state"],
         },
         gravity={},
+        shapes={},
         policy=None,
         out=out,
         seed=1,  # the data are invented, so nobody is protected by a secret seed
@@ -338,6 +346,7 @@ def _flows(
     *,
     reading: dict[str, Any],
     gravity: dict[str, Any],
+    shapes: dict[str, Any],
     policy: Path | None,
     out: Path,
     seed: int | None,
@@ -355,6 +364,7 @@ def _flows(
     table = read_flows(file, **reading)
     _say(table.summary())
     table = _with_gravity(table, gravity, reading)
+    outlines = _outlines(table, **shapes)
     run = open_run(out)
     earlier = read_seed(run)
     if resume:
@@ -386,13 +396,17 @@ def _flows(
             **arguments,
             "policy": None if limits is None else str(limits),
             "covariates": list(table.covariates.columns),
-            **{name: str(value) for name, value in gravity.items() if value is not None},
+            **{
+                name: str(value)
+                for name, value in {**gravity, **shapes}.items()
+                if value is not None
+            },
         },
         "versions": {
             name: version(name) for name in ("bayes-sdc", "pymc", "nutpie", "arviz", "numpy")
         },
     }
-    written = write_flows(run, result, call)
+    written = write_flows(run, result, call, shapes=outlines)
     _say("\n".join(summary(result)))
     for path in written[:2]:
         _say(f"may leave: {path}")
@@ -428,6 +442,20 @@ def _with_gravity(table: Any, gravity: dict[str, Any], reading: dict[str, Any]) 
         )
     _say(f"covariates: {', '.join(covariates.columns)}")
     return with_covariates(table, covariates)
+
+
+def _outlines(table: Any, shapes: Path | None = None, shape_key: str | None = None) -> Any:
+    """Read the outlines of the areas, if asked for; before the fit, so that it is not lost."""
+    from bayes_sdc.flows.checking import read_codes
+    from bayes_sdc.shapes import read_shapes
+
+    if (shapes is None) != (shape_key is None):
+        raise InputError("--shapes and --shape-key belong together: a file, and where its code is")
+    if shapes is None or shape_key is None or table.n_small == 0:
+        return None
+    columns = [read_codes(table.frame[name], name) for name in (table.origin, table.destination)]
+    codes = {code for column in columns for code in column.labels}
+    return read_shapes(shapes, key=shape_key, codes=codes)
 
 
 def _end(checks: Sequence[Check]) -> None:

@@ -287,3 +287,61 @@ def test_simulate_writes_a_table_that_can_be_read(
     assert run(monkeypatch, *call) == 2
     assert "is there already" in capsys.readouterr().err
     assert file.read_bytes() == before
+
+
+def squares(path: Path, codes: list[str]) -> Path:
+    """Write a GeoJSON file with a square for each code."""
+    features = [
+        {
+            "type": "Feature",
+            "properties": {"geoid": code},
+            "geometry": {
+                "type": "Polygon",
+                "coordinates": [[[i, 0], [i + 1, 0], [i + 1, 1], [i, 1], [i, 0]]],
+            },
+        }
+        for i, code in enumerate(codes)
+    ]
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    return path
+
+
+def test_shapes_give_maps_in_the_internal_report_alone(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes = sorted(set(pd.read_csv(file, dtype=str)["origin"]))
+    shapes = squares(tmp_path / "areas.geojson", codes[1:])
+    out = tmp_path / "out"
+    options = ["--shapes", shapes, "--shape-key", "geoid", "--seed", 4]
+    assert flows(monkeypatch, file, out, *options) in (0, 1)
+    internal = (out / "confidential" / "report.html").read_text(encoding="utf-8")
+    assert internal.count('aria-label="Map of areas') == 2
+    assert f"no outline in the file: {codes[0]}." in internal
+    assert "Map of areas" not in (out / "release" / "report.html").read_text(encoding="utf-8")
+    record = json.loads((out / "confidential" / "run.json").read_text(encoding="utf-8"))
+    assert record["arguments"]["shapes"] == str(shapes)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--shapes", "areas.geojson"], "belong together"),
+        (["--shape-key", "geoid"], "belong together"),
+        (["--shapes", "areas.geojson", "--shape-key", "geoid"], "0 of the table's 12 codes match"),
+        (["--shapes", "none.geojson", "--shape-key", "geoid"], "cannot be read"),
+    ],
+)
+def test_shapes_that_cannot_be_used_end_the_run_before_it_begins(
+    file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    message: str,
+) -> None:
+    """A fit of hours must not be lost to a misspelt property."""
+    monkeypatch.chdir(tmp_path)
+    squares(tmp_path / "areas.geojson", ["1", "2"])
+    assert flows(monkeypatch, file, tmp_path / "out", *options) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

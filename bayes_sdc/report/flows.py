@@ -21,7 +21,10 @@ from bayes_sdc.report import plots
 from bayes_sdc.report.intruder import PUBLIC_CELLS, external_intruder, internal_intruder
 from bayes_sdc.report.limits import WITHHELD, Told, limit_section, tell_limit
 from bayes_sdc.report.page import render_page
+from bayes_sdc.report.posterior import internal_posterior
+from bayes_sdc.report.release import internal_release
 from bayes_sdc.report.utility import PUBLIC_AREAS, external_utility, internal_utility
+from bayes_sdc.shapes import Shapes
 
 ROWS_SHOWN = 50
 PUBLIC_OPTIONS = (
@@ -46,6 +49,7 @@ SECTIONS = {  # id: title, names of its checks
         ("limit r_all", "limit r_unq", "limit true_count_probability"),
     ),
     "convergence": ("Convergence", ("convergence", "divergences", "small groups")),
+    "parameters": ("What the model learned", ()),
     "fit": ("Fit to the counts", ("fit to the counts", "dispersion")),
     "margins": ("Totals by area", ()),
     "intruder": ("Intruder risk", ("importance weights",)),
@@ -102,7 +106,11 @@ class Entry(NamedTuple):
 
 
 def render_flows(
-    result: Protection, *, audience: Literal["internal", "external"], call: Mapping[str, Any]
+    result: Protection,
+    *,
+    audience: Literal["internal", "external"],
+    call: Mapping[str, Any],
+    shapes: Shapes | None = None,
 ) -> str:
     """Return the report of a protected table as one HTML document that needs no other file.
 
@@ -116,6 +124,8 @@ def render_flows(
     call : mapping
         What was run: ``command`` (text), ``created`` (ISO date), ``seed`` (int), ``arguments``
         (mapping) and ``versions`` (mapping).
+    shapes : Shapes, optional
+        Outlines of the areas, for maps in the internal report.
 
     Returns
     -------
@@ -138,7 +148,7 @@ def render_flows(
     True
     """
     if audience == "internal":
-        context = _internal(result, call)
+        context = _internal(result, call, shapes)
     elif audience == "external":
         context = _external(result, call)
     else:
@@ -146,7 +156,7 @@ def render_flows(
     return render_page("flows.html", {**context, "audience": audience})
 
 
-def _internal(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
+def _internal(result: Protection, call: Mapping[str, Any], shapes: Shapes | None) -> dict[str, Any]:
     table = result.table
     context = {
         "contents": _contents(result, result.checks),
@@ -164,6 +174,7 @@ def _internal(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
         result.posterior is None
         or result.groups is None
         or result.predictive is None
+        or result.predictive_by_size is None
         or result.margins is None
         or result.risk is None
         or result.repeats is None
@@ -178,7 +189,9 @@ def _internal(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
         "predictive": _predictive(result.predictive),
         "predictive_plot": plots.predictive(result.predictive),
         "dispersion": result.dispersion,
+        **internal_posterior(result.posterior, result.groups, result.predictive_by_size),
         **_margins(result.margins),
+        **internal_release(result, result.margins, shapes),
         **internal_intruder(result, result.risk, result.repeats, result.by_datasets),
         **internal_utility(result.utility, result.tradeoff),
     }
@@ -195,7 +208,7 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     if result.posterior is not None:  # what "default" stood for
         arguments |= {name: result.posterior.attrs[name] for name in ("family", "prior")}
     context = {
-        "contents": _contents(result, checks),
+        "contents": _contents(result, checks, without=("parameters",)),
         "checks": checks,
         "limits": limit_section(result.checks, checks, audience="external"),
         "protected": result.posterior is not None,
@@ -230,12 +243,14 @@ def _told(check: Check) -> Told:
     return Told(check.name, check.verdict, words)
 
 
-def _contents(result: Protection, told: Sequence[Check | Told]) -> list[Entry]:
+def _contents(
+    result: Protection, told: Sequence[Check | Told], *, without: Sequence[str] = ()
+) -> list[Entry]:
     """Sections of the report, each with the worst verdict of its checks and their reasons."""
     claimed = {name for _, names in SECTIONS.values() for name in names}
-    empty = (
-        ("convergence", "fit", "margins", "intruder", "utility") if result.posterior is None else ()
-    )
+    empty = set(without)
+    if result.posterior is None:
+        empty |= {"convergence", "parameters", "fit", "margins", "intruder", "utility"}
     entries = []
     for section, (title, names) in SECTIONS.items():
         mine = {check.name for check in told} - claimed if section == "other" else names

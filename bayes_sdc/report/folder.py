@@ -23,9 +23,12 @@ from bayes_sdc.runs import (
     write_json,
     write_text,
 )
+from bayes_sdc.shapes import Shapes
 
 
-def write_flows(run: RunFolder, result: Protection, call: Mapping[str, Any]) -> list[Path]:
+def write_flows(
+    run: RunFolder, result: Protection, call: Mapping[str, Any], *, shapes: Shapes | None = None
+) -> list[Path]:
     """Write release/ and confidential/ of a run; files of an earlier run are deleted first.
 
     Parameters
@@ -36,6 +39,8 @@ def write_flows(run: RunFolder, result: Protection, call: Mapping[str, Any]) -> 
         The release and what was measured.
     call : mapping
         Command, arguments, seed, date and versions, for the record.
+    shapes : Shapes, optional
+        Outlines of the areas, for maps in the internal report.
 
     Returns
     -------
@@ -51,7 +56,7 @@ def write_flows(run: RunFolder, result: Protection, call: Mapping[str, Any]) -> 
     stem = Path(table.source).name.partition(".")[0] or "table"
     # rendered before the first file is touched: a picture that fails stops the run here
     reports = {
-        audience: render_flows(result, audience=audience, call=call)
+        audience: render_flows(result, audience=audience, call=call, shapes=shapes)
         for audience in ("internal", "external")
     }
     release = run.release / f"{stem}_synthetic{table.dialect.suffix}"

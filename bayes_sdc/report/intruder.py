@@ -99,7 +99,6 @@ def internal_intruder(
     distances = risk.distance_distribution()
     by_distance = _weights_by_distance(table, risk)
     by_count = result.classes["true-count"]
-    found = by_count.rename(columns={"r_all": "found", "true_count_probability": "probability"})
     groups = result.classes["group"].sort_values(
         ["true_count_probability", "r_all"], ascending=False, kind="stable"
     )
@@ -129,9 +128,9 @@ def internal_intruder(
         "intruders": _side_by_side([_numbers(one) for one in risks]),
         "highest": _highest(table, risk),
         "distances": [[f"{d}", f"{d * d:,}", f"{s:.1%}"] for d, s in enumerate(distances)],
-        "distances_plot": plots.distances(distances),
+        "distances_plot": plots.intruder_risk(risk),
         "by_count": _classes(by_count),
-        "by_count_plot": plots.by_count(found, risk.r_all.baseline),
+        "by_count_plot": plots.by_count(by_count, risk.r_all.baseline),
         "by_group": _classes(groups),
         "by_size": _classes(quarters.set_axis([_quarter(q) for q in quarters.index])),
         "pairs": int(by_distance["pairs"].sum()),

@@ -177,7 +177,7 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
         "violations": violations,
         "sizes": [[f"{size:,}", f"{n:,}"] for size, n in data.size_indices.items()],
         "measures": measures,
-        "risk_plot": plots.record_risks(risk.risk, risk.bulk_limit),
+        "risk_plot": plots.record_risk(risk),
         "bulk": f"{risk.bulk_limit:.4g}",
         "risky_columns": [*data.keys, "records", "f", "F", "risk"],
         "risky": _riskiest(frame),
@@ -263,9 +263,7 @@ def _comparison(found: RiskComparison, result: Measurement) -> dict[str, Any]:
     return {
         "uniques": f"{found.uniques:,}",
         "notes": found.notes,
-        "plot": plots.expected_by_method(
-            methods, None if result.truth is None else result.truth.tau1
-        ),
+        "plot": plots.risk_comparison(found, None if result.truth is None else result.truth.tau1),
         "methods": [
             [
                 str(name),
@@ -276,6 +274,7 @@ def _comparison(found: RiskComparison, result: Measurement) -> dict[str, Any]:
             ]
             for name, row in methods.iterrows()
         ],
+        "above": _above(found.records),
         "ranking_columns": ["method", *found.agreement.columns],
         "rankings": [
             [
@@ -285,6 +284,17 @@ def _comparison(found: RiskComparison, result: Measurement) -> dict[str, Any]:
             for name, row in zip(found.agreement.index, found.agreement.to_numpy(), strict=True)
         ],
     }
+
+
+def _above(records: pd.DataFrame) -> list[list[str]]:
+    """Sample uniques beyond levels of DIS-SUDA, a risk, and of the SUDA score, which has no end."""
+    score = records["SUDA score"]
+    powers = [10.0**k for k in range(int(np.log10(max(score.max(), 1.0))) + 1)]
+    return [
+        [f"{name} > {level:,g}", f"{int((records[name] > level).sum()):,}"]
+        for name, levels in (("DIS-SUDA", LEVELS), ("SUDA score", (0.0, *powers)))
+        for level in levels
+    ]
 
 
 def _range(low: float, high: float) -> str:

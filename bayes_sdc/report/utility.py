@@ -30,7 +30,7 @@ def internal_utility(measured: Utility, compared: pd.DataFrame) -> dict[str, Any
             for side, t in measured.totals.iterrows()
         ],
         "map": [_compared(row, "{:.1%}", "{:.2f}") for _, row in compared.iterrows()],
-        "map_plot": plots.plot_ru_map(compared),
+        "map_plot": plots.ru_map(compared),
         "ours": OURS,
     }
 
@@ -57,7 +57,7 @@ def external_utility(result: Protection) -> dict[str, Any]:
             ["pMSE ratio", _ratio(measured.pmse_ratio, "{:.1f}")],
         ],
         "map": [_compared(row, "{:.0%}", "{:.1f}", withheld) for row in _ends(told)],
-        "map_plot": plots.plot_ru_map(told),
+        "map_plot": plots.ru_map(told),
         "ours": OURS,
     }
 

@@ -1,0 +1,63 @@
+"""What the internal report shows of the posterior: chains, hyperparameters, effects, fit by size.
+
+Nothing of it is for the public: it holds names of groups and areas, and numbers of few cells.
+"""
+
+from typing import Any
+
+import pandas as pd
+import xarray as xr
+
+from bayes_sdc.flows.hyperparameters import hyperparameters
+from bayes_sdc.flows.parameters import CI_PROB, effects, extreme
+from bayes_sdc.report import plots
+
+GROUPS_SHOWN = 4  # with the chains of their worst parameter
+EFFECTS_SHOWN = 10  # of origins, and of destinations
+
+
+def internal_posterior(
+    posterior: xr.DataTree, groups: pd.DataFrame, by_size: pd.DataFrame
+) -> dict[str, Any]:
+    """Context of the sections on convergence, parameters and fit, beside what else they tell."""
+    found = hyperparameters(posterior)
+    extremes = extreme(effects(posterior), number=EFFECTS_SHOWN)
+    return {
+        "chains_plot": plots.chains(posterior, groups, GROUPS_SHOWN),
+        "chains_shown": min(GROUPS_SHOWN, len(groups)),
+        "interval_words": f"{100 * CI_PROB:.0f} % interval (eti)",
+        "pooled": "national_mean" in posterior["posterior"],
+        "hyperparameters": [
+            [one.name, f"{median:.2f}", f"{lower:.2f} to {upper:.2f}"]
+            for one in found
+            for median, lower, upper in [one.quantiles()]
+        ],
+        "hyperparameters_plot": plots.prior_posterior(posterior, len(found)),
+        "effects": [
+            [
+                row["side"],
+                row["group"],
+                row["area"],
+                _signed(row["median"]),
+                f"{_signed(row['lower'])} to {_signed(row['upper'])}",
+            ]
+            for _, row in extremes.iterrows()
+        ],
+        "effects_shown": EFFECTS_SHOWN,
+        "effects_plot": plots.effects(posterior, EFFECTS_SHOWN),
+        "counts_by_size": [
+            [
+                *(f"{part}" for part in key),
+                f"{c['observed']:,.0f}",
+                f"{c['expected']:,.1f}",
+                f"{c['lower']:,.0f} to {c['upper']:,.0f}",
+            ]
+            for key, c in zip(by_size.index.tolist(), by_size.to_dict("records"), strict=True)
+        ],
+        "counts_by_size_plot": plots.predictive_by_size(by_size),
+    }
+
+
+def _signed(value: float) -> str:
+    """Return a deviation with two decimals; the paper's prior allows enormous ones."""
+    return f"{value:+.2f}" if abs(value) < 1000.0 else f"{value:+.1e}"

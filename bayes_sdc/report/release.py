@@ -1,0 +1,59 @@
+"""What the internal report shows of the release beside the true table: heat maps, and maps."""
+
+from typing import Any
+
+import pandas as pd
+
+from bayes_sdc.flows.job import Protection
+from bayes_sdc.flows.utility import between
+from bayes_sdc.report import plots
+from bayes_sdc.shapes import Shapes
+
+MATRIX_SHOWN = 50  # rows, and columns
+NAMED = 20  # areas without outlines
+
+
+def internal_release(
+    result: Protection, margins: pd.DataFrame, shapes: Shapes | None
+) -> dict[str, Any]:
+    """Context of the pictures of flows and areas; ``margins`` is that of the result."""
+    table = result.table
+    sums = between(table, result.release)
+    ends = [sums.index.unique(level) for level in (0, 1)]
+    return {
+        "flows_plot": plots.flows(table, result.release, MATRIX_SHOWN),
+        "flows_between": "groups" if len(table.groups) == 2 else "areas",
+        "flows_cut": [
+            f"{MATRIX_SHOWN} of {len(names):,} {what}"
+            for names, what in zip(ends, ("origins", "destinations"), strict=True)
+            if len(names) > MATRIX_SHOWN
+        ],
+        "maps": [] if shapes is None else _maps(result, margins, shapes),
+        "unmapped": _unmapped(shapes),
+    }
+
+
+def _maps(result: Protection, margins: pd.DataFrame, shapes: Shapes) -> list[dict[str, Any]]:
+    totals = margins.groupby("area")[["true", "synthetic"]].sum()
+    errors = (totals["synthetic"] - totals["true"]) / totals["true"].where(totals["true"] > 0)
+    found = result.classes["area"]["r_all"]
+    return [
+        {
+            "plot": plots.area_map("map-errors", errors, shapes, "relative error", True),
+            "caption": "Relative error of an area's total: small counts in and out together, "
+            "synthetic against true.",
+        },
+        {
+            "plot": plots.area_map("map-risk", found, shapes, "share of cells found", False),
+            "caption": "Share of the small cells in and out of an area whose true count the "
+            "intruder finds. An area with few small cells has a share of few.",
+        },
+    ]
+
+
+def _unmapped(shapes: Shapes | None) -> str:
+    if shapes is None or not shapes.missing:
+        return ""
+    more = ", ..." if len(shapes.missing) > NAMED else ""
+    names = ", ".join(shapes.missing[:NAMED]) + more
+    return f"{len(shapes.missing):,} areas of the table have no outline in the file: {names}."
