@@ -391,3 +391,16 @@ def test_demo_measures_the_bundled_survey_beside_its_truth(
     assert "FAIL" not in said
     text = (tmp_path / "demo" / "microdata" / "confidential" / "report.html").read_text()
     assert "Truth beside the estimates" in text
+
+
+def test_records_above_levels_of_dis_suda_and_suda(result: Measurement, internal: str) -> None:
+    assert result.comparison is not None
+    records = result.comparison.records
+    rows = Page(internal).tables["Sample uniques above levels of DIS-SUDA and of the SUDA score"]
+    shown = {level.strip(): int(number) for level, number in rows[1:]}
+    for name in ("DIS-SUDA", "SUDA score"):
+        levels = [float(level.split(" > ")[1]) for level in shown if level.startswith(name)]
+        assert [shown[f"{name} > {level:g}"] for level in levels] == [
+            int((records[name] > level).sum()) for level in levels
+        ]
+    assert shown["SUDA score > 0"] == len(records)
