@@ -30,6 +30,8 @@ from bayes_sdc.files import read_bytes
 class FlowLimits:
     """Section ``[flows]`` of a policy: shares from 0 to below 1; None where no limit is set.
 
+    Made by hand, or by :func:`read_policy` as part of a :class:`Policy`.
+
     Parameters
     ----------
     r_all : float or None
@@ -58,6 +60,8 @@ class FlowLimits:
 @dataclass(frozen=True)
 class MicrodataLimits:
     """Section ``[microdata]`` of a policy; None where no limit is set.
+
+    Made by hand, or by :func:`read_policy` as part of a :class:`Policy`.
 
     Parameters
     ----------

@@ -35,6 +35,8 @@ from bayes_sdc.seeds import generator
 class Choice:
     """The chosen release, and confidentially the candidates and the risk of the procedure.
 
+    Made by :func:`bayes_sdc.flows.choosing.choose_release`.
+
     Parameters
     ----------
     release : DataFrame

@@ -15,6 +15,8 @@ from bayes_sdc.flows.table import FlowTable
 class CombinedTotals:
     """Totals of small cells estimated from several data sets, with intervals. Confidential.
 
+    Made by :func:`bayes_sdc.flows.combining.combined_totals`.
+
     Parameters
     ----------
     totals : DataFrame

@@ -53,6 +53,8 @@ FOLDS = 5
 class Lancaster:
     """Risk of each sample unique, and what the model does to the file.
 
+    Made by :func:`bayes_sdc.microdata.additive.lancaster`.
+
     Parameters
     ----------
     risk : DataFrame

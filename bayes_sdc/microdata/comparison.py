@@ -44,6 +44,8 @@ class _Line(NamedTuple):
 class RiskComparison:
     """What the methods say about a file.
 
+    Made by :func:`bayes_sdc.microdata.comparison.compare_risks`.
+
     Parameters
     ----------
     methods : DataFrame

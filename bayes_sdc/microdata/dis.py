@@ -39,6 +39,8 @@ LEVEL = 0.95
 class Dis:
     """Probability that a unique match is correct, by the general form.
 
+    Made by :func:`bayes_sdc.microdata.dis.dis`.
+
     Parameters
     ----------
     value : float or None

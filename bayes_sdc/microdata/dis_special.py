@@ -27,6 +27,8 @@ LARGEST_FRAGMENT = 1_000
 class DisSimulation:
     """Probability that a unique match is correct, by simulation.
 
+    Made by :func:`bayes_sdc.microdata.dis_special.dis_special`.
+
     Parameters
     ----------
     value : float or None

@@ -47,6 +47,8 @@ METHODS = ("elliot-manning", "sdcmicro")
 class DisSuda:
     """Risk of each record by DIS-SUDA.
 
+    Made by :func:`bayes_sdc.microdata.dis_suda.dis_suda`.
+
     Parameters
     ----------
     risk : array of float, shape (record,)

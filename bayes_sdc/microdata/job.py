@@ -50,6 +50,8 @@ class Unstructured(NamedTuple):
 class Measurement:
     """The record-level risk of a file with all that was measured about it. Confidential.
 
+    Made by :func:`bayes_sdc.microdata.job.measure_microdata`.
+
     Parameters
     ----------
     data : Microdata

@@ -46,6 +46,8 @@ class SizeTable(NamedTuple):
 class SizeModel:
     """What a model of the size indices says about the sample uniques.
 
+    Made by :func:`bayes_sdc.microdata.size_indices.ewens` and its like.
+
     Parameters
     ----------
     model, estimator : str

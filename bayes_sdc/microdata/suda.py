@@ -49,6 +49,8 @@ SCALES = {
 class Suda:
     """Scores, contributions and minimal sample uniques (MSUs) of a file.
 
+    Made by :func:`bayes_sdc.microdata.suda.suda`.
+
     Parameters
     ----------
     keys : tuple of str

@@ -59,6 +59,8 @@ Integers = npt.NDArray[np.int64]
 class SuperpopulationRisk:
     """Risk of combinations and of the file under one model of the population.
 
+    Made by :func:`bayes_sdc.microdata.superpopulation.superpopulation_risk`.
+
     Parameters
     ----------
     model : {"known", "uncertain", "gamma", "extended"}
