@@ -8,7 +8,7 @@ count can slip from one report into the other.
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -18,8 +18,9 @@ from bayes_sdc.flows.job import Protection
 from bayes_sdc.flows.table import FlowTable
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report import plots
+from bayes_sdc.report.contents import Entry, contents_of, other_checks
 from bayes_sdc.report.intruder import PUBLIC_CELLS, external_intruder, internal_intruder
-from bayes_sdc.report.limits import WITHHELD, Told, limit_section, tell_limit
+from bayes_sdc.report.limits import PUBLIC_REASON, Told, limit_section, tell_limit
 from bayes_sdc.report.page import render_page
 from bayes_sdc.report.posterior import internal_posterior
 from bayes_sdc.report.release import internal_release
@@ -88,21 +89,6 @@ PUBLIC_REASONS = {
     ("small counts left", "fail"): "Counts below the smallest one protected are released.",
     ("importance weights", "look"): "Some weights behind these probabilities are not reliable.",
 }
-VERDICTS = ("pass", "look", WITHHELD, "fail")  # what is withheld may be no pass
-PUBLIC_REASON = {  # of any other check
-    "pass": "Nothing to report.",
-    "look": "The agency should read the reason in its own report.",
-    "fail": "Do not rely on the results.",
-}
-
-
-class Entry(NamedTuple):
-    """A line of the table of contents; the verdict is empty where nothing is judged."""
-
-    id: str
-    title: str
-    verdict: str
-    reason: str
 
 
 def render_flows(
@@ -161,10 +147,12 @@ def _internal(result: Protection, call: Mapping[str, Any], shapes: Shapes | None
     context = {
         "contents": _contents(result, result.checks),
         "checks": result.checks,
+        "others": other_checks(SECTIONS, result.checks),
         "limits": limit_section(result.checks, result.checks, audience="internal"),
         "protected": result.posterior is not None,
         "table": table,
         "source": table.source,
+        "created": call["created"],
         "rows": _row_classes(table, lambda n: f"{n:,}"),
         "call": call,
         "stages": [[stage, f"{s:,.1f}"] for stage, s in result.seconds.items()],
@@ -210,6 +198,7 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     context = {
         "contents": _contents(result, checks, without=("parameters",)),
         "checks": checks,
+        "others": other_checks(SECTIONS, checks),
         "limits": limit_section(result.checks, checks, audience="external"),
         "protected": result.posterior is not None,
         "source": _base_name(table.source),
@@ -246,21 +235,9 @@ def _told(check: Check) -> Told:
 def _contents(
     result: Protection, told: Sequence[Check | Told], *, without: Sequence[str] = ()
 ) -> list[Entry]:
-    """Sections of the report, each with the worst verdict of its checks and their reasons."""
-    claimed = {name for _, names in SECTIONS.values() for name in names}
-    empty = set(without)
-    if result.posterior is None:
-        empty |= {"convergence", "parameters", "fit", "margins", "intruder", "utility"}
-    entries = []
-    for section, (title, names) in SECTIONS.items():
-        mine = {check.name for check in told} - claimed if section == "other" else names
-        checks = [check for check in told if check.name in mine]
-        if section in empty or (section in ("other", "policy") and not checks):
-            continue
-        verdict = max((check.verdict for check in checks), key=VERDICTS.index, default="")
-        reasons = [f"{c.name}: {c.reason}" for c in checks if c.verdict == verdict]
-        entries.append(Entry(section, title, verdict, "; ".join(reasons)))
-    return entries
+    measured = ("convergence", "parameters", "fit", "margins", "intruder", "utility")
+    empty = (*without, *(measured if result.posterior is None else ()))
+    return contents_of(SECTIONS, told, without=empty)
 
 
 def _row_classes(table: FlowTable, number: Callable[[int], str]) -> list[list[str]]:

@@ -1,5 +1,6 @@
 """What a run leaves behind: files that may be released, and files that must not."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,11 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bayes_sdc.flows.files import encode
 from bayes_sdc.flows.job import Protection
 from bayes_sdc.flows.posterior import write_posterior
 from bayes_sdc.flows.released import released_counts
 from bayes_sdc.report.flows import render_flows
 from bayes_sdc.report.intruder import knowledge_in_words, scenarios
+from bayes_sdc.report.page import all_or_nothing
 from bayes_sdc.report.utility import utility_line
 from bayes_sdc.runs import (
     RunFolder,
@@ -53,12 +56,15 @@ def write_flows(
         If a file cannot be written; no file is left half-written.
     """
     table = result.table
+    content = encode(result.release, table.dialect)
+    call = {**call, "release_sha256": hashlib.sha256(content).hexdigest()}
     stem = Path(table.source).name.partition(".")[0] or "table"
     # rendered before the first file is touched: a picture that fails stops the run here
-    reports = {
-        audience: render_flows(result, audience=audience, call=call, shapes=shapes)
-        for audience in ("internal", "external")
-    }
+    with all_or_nothing():
+        reports = {
+            audience: render_flows(result, audience=audience, call=call, shapes=shapes)
+            for audience in ("internal", "external")
+        }
     release = run.release / f"{stem}_synthetic{table.dialect.suffix}"
     public = [run.release / "report.html", release]
     tables = _tables(result)
@@ -82,14 +88,14 @@ def write_flows(
             private=True,
         )
     for name, frame in tables.items():
-        content = frame.to_csv(lineterminator="\n").encode()
-        write_bytes(run.confidential / f"{name}.csv", content, private=True)
+        rows = frame.to_csv(lineterminator="\n").encode()
+        write_bytes(run.confidential / f"{name}.csv", rows, private=True)
     write_text(run.confidential / "report.html", reports["internal"], private=True)
     record = {**_record(result, call), "written": ours}
     write_json(run.confidential / "run.json", record, private=True)
     # the release last: there is none without the record of how it was made
     write_text(public[0], reports["external"])
-    table.write(result.release, release)
+    write_bytes(release, content)
     discard_resume(run.resume)
     return [release, public[0], *written]
 

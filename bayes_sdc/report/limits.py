@@ -17,6 +17,11 @@ PUBLIC_WORDS = {
     "fail": "The limit is exceeded.",
     WITHHELD: "Not shown, because a verdict on few cells could tell of single cells.",
 }
+PUBLIC_REASON = {  # of a check without public words of its own
+    "pass": "Nothing to report.",
+    "look": "The agency should read the reason in its own report.",
+    "fail": "Do not rely on the results.",
+}
 
 
 class Told(NamedTuple):

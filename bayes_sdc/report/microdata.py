@@ -21,7 +21,8 @@ from bayes_sdc.microdata.risk import BULK, VIOLATIONS
 from bayes_sdc.microdata.superpopulation import MODELS
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report import plots
-from bayes_sdc.report.limits import Told, limit_section, tell_limit
+from bayes_sdc.report.contents import Entry, contents_of, other_checks
+from bayes_sdc.report.limits import PUBLIC_REASON, Told, limit_section, tell_limit
 from bayes_sdc.report.page import render_page
 
 RISKIEST = 10
@@ -36,6 +37,7 @@ SECTIONS = {  # id: title, names of its checks
     "models": ("Totals of the file, with their uncertainty", ("models", "convergence")),
     "comparison": ("All measures side by side", ()),
     "households": ("Households", ()),
+    "other": ("Other checks", ()),
     "run": ("How it was made", ()),
     "glossary": ("Glossary and limits", ()),
 }
@@ -47,7 +49,6 @@ PUBLIC_REASONS = {
     ("population", "pass"): "Weights and population agree.",
     ("population", "look"): "Weights and population do not agree, or one is missing.",
 }
-ORDER = ("fail", "look", "pass")
 
 
 def render_microdata(
@@ -96,23 +97,11 @@ def render_microdata(
 
 
 def _contents(
-    result: Measurement, checks: Sequence[Check | Told], *, without: str = ""
-) -> list[dict[str, str]]:
-    entries = []
-    for id_, (title, names) in SECTIONS.items():
-        if id_ == "households" and result.risk.household is None:
-            continue
-        if id_ == without or (id_ == "comparison" and result.comparison is None):
-            continue
-        found = [check for check in checks if check.name in names]
-        if id_ == "policy" and not found:
-            continue
-        found.sort(key=lambda check: ORDER.index(check.verdict))
-        first = found[0] if found else Told("", "", "")
-        entries.append(
-            {"id": id_, "title": title, "verdict": first.verdict, "reason": first.reason}
-        )
-    return entries
+    result: Measurement, checks: Sequence[Check | Told], *, without: Sequence[str] = ()
+) -> list[Entry]:
+    measured = {"households": result.risk.household, "comparison": result.comparison}
+    absent = [section for section, part in measured.items() if part is None]
+    return contents_of(SECTIONS, checks, without=[*absent, *without])
 
 
 def _shared(result: Measurement) -> dict[str, Any]:
@@ -169,6 +158,7 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
         **_shared(result),
         "contents": _contents(result, result.checks),
         "checks": result.checks,
+        "others": other_checks(SECTIONS, result.checks),
         "limits": limit_section(result.checks, result.checks, audience="internal"),
         "created": call["created"],
         "input": columns,
@@ -324,8 +314,9 @@ def _external(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
     household = risk.household
     return {
         **_shared(result),
-        "contents": _contents(result, checks, without="comparison"),
+        "contents": _contents(result, checks, without=["comparison"]),
         "checks": checks,
+        "others": other_checks(SECTIONS, checks),
         "limits": limit_section(result.checks, checks, audience="external"),
         "created": call["created"],
         "input": {
@@ -363,7 +354,8 @@ def _told(check: Check) -> Told:
     """What the public may read of a check; each limit is on the whole file."""
     if isinstance(check, LimitCheck):
         return tell_limit(check, at_least=0)
-    return Told(check.name, check.verdict, PUBLIC_REASONS[(check.name, check.verdict)])
+    words = PUBLIC_REASONS.get((check.name, check.verdict), PUBLIC_REASON[check.verdict])
+    return Told(check.name, check.verdict, words)
 
 
 def _public(share: float, enough: bool) -> str:

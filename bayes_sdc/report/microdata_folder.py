@@ -21,6 +21,7 @@ from bayes_sdc.microdata.posterior import Estimate
 from bayes_sdc.microdata.risk import compare_key_sets
 from bayes_sdc.policy import Policy
 from bayes_sdc.report.microdata import render_microdata
+from bayes_sdc.report.page import all_or_nothing
 from bayes_sdc.runs import (
     RunFolder,
     open_run,
@@ -148,8 +149,9 @@ def write_microdata(
     InputError
         If a file cannot be written; no file is left half-written.
     """
-    internal = render_microdata(result, audience="internal", call=call)
-    external = render_microdata(result, audience="external", call=call)
+    with all_or_nothing():
+        internal = render_microdata(result, audience="internal", call=call)
+        external = render_microdata(result, audience="external", call=call)
     tables = {"risk_by_record": result.risk.records(), "risk_by_combination": _combinations(result)}
     if key_sets is not None:
         tables["key_sets"] = key_sets.reset_index()

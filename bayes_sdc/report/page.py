@@ -1,6 +1,9 @@
 """A report as one HTML document that needs no other file."""
 
-from collections.abc import Mapping
+import base64
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -8,7 +11,16 @@ from markupsafe import Markup
 
 
 def render_page(template: str, context: Mapping[str, Any]) -> str:
-    """Fill a template of this folder; a name that is not in the context is an error."""
+    """Fill a template of this folder; a name that is not in the context is an error.
+
+    The page carries a policy (CSP) that lets the browser run the one script of this folder and
+    load nothing, whatever the data hold.
+
+    Raises
+    ------
+    RuntimeError
+        If a figure holds no picture.
+    """
     loader = PackageLoader("bayes_sdc", "report")
     environment = Environment(
         loader=loader,
@@ -17,6 +29,26 @@ def render_page(template: str, context: Mapping[str, Any]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    style, _, _ = loader.get_source(environment, "style.css")
+
+    def inline(name: str) -> Markup:
+        source, _, _ = loader.get_source(environment, name)
+        return Markup("\n".join(source.splitlines()))  # noqa: S704 - a file of this folder
+
+    script = inline("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     page = environment.get_template(template)
-    return page.render(context, style=Markup(style)) + "\n"  # noqa: S704
+    text = page.render(context, style=inline("style.css"), script=script, script_hash=digest)
+    for figure in text.split("<figure>")[1:]:
+        if "<svg " not in figure.partition("</figure>")[0]:
+            raise RuntimeError("a figure of the report holds no picture")
+    return text + "\n"
+
+
+@contextmanager
+def all_or_nothing() -> Iterator[None]:
+    """Say, where a report cannot be made, that no file was touched."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note("The report could not be made whole, so nothing was written.")
+        raise

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from markupsafe import Markup
 
 from bayes_sdc import FlowLimits, InputError, Policy, Protection, protect_flows, read_flows
 from bayes_sdc.diagnostics import Check, Dispersion
@@ -28,31 +29,9 @@ CALL = {
 }
 
 
-def nasty_frame() -> pd.DataFrame:
-    """Seven areas with unpleasant names, every pair, in two groups."""
-    rng = np.random.default_rng(5)
-    pairs = [(o, d) for o in NASTY for d in NASTY]
-    counts = np.where([o == d for o, d in pairs], 5000, 1 + rng.poisson(4, len(pairs)))
-    counts[3] = 40
-    return pd.DataFrame(
-        {
-            "from <b>": [o for o, _ in pairs],
-            "to": [d for _, d in pairs],
-            "n": counts,
-            "state": ["<i>east</i>" if o < "B" else "west's" for o, _ in pairs],
-        }
-    )
-
-
 @pytest.fixture(scope="module")
-def result() -> Protection:
-    table = read_flows(
-        nasty_frame(), origin="from <b>", destination="to", count="n", groups="state"
-    )
-    table = dataclasses.replace(
-        table, source="/secret/place/moves.csv", notes=("code '00017' seen",)
-    )
-    return protect_flows(table, sampler="gibbs", draws=30, tune=30, chains=2, releases=3, seed=SEED)
+def result(nasty: Protection) -> Protection:
+    return nasty
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +47,7 @@ def external(result: Protection) -> str:
 @pytest.fixture
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the pictures out where a test is about words; drawing takes most of the time."""
-    monkeypatch.setattr(plots, "_svg", lambda *_: "")
+    monkeypatch.setattr(plots, "_svg", lambda *_: Markup('<svg class="plot"></svg>'))
 
 
 class Page(HTMLParser):
@@ -119,7 +98,7 @@ class Page(HTMLParser):
             self.tables[self.caption] = self.rows
 
     def handle_data(self, data: str) -> None:
-        if "style" not in self.open and "defs" not in self.open:
+        if not {"style", "script", "defs"} & set(self.open):
             self.text += data
         if "caption" in self.open:
             self.caption += data
@@ -207,7 +186,8 @@ def test_one_offline_file(audience: str, request: pytest.FixtureRequest) -> None
         if target.startswith("#"):
             assert target[1:] in page.ids, f"{target} leads nowhere"
     assert "://" not in text, "there is an address in the file"
-    assert not {"script", "link", "iframe", "i", "b"} & set(page.tags), "data became markup"
+    assert not {"link", "iframe", "i", "b"} & set(page.tags), "data became markup"
+    assert page.tags.count("script") == 1, "there is a script beside that of the page"
     assert page.tags.count("h1") == 1
     assert page.tags.count("caption") == page.tags.count("table"), "a table has no caption"
     assert page.tags.count("figcaption") == page.tags.count("figure") == page.tags.count("svg")

@@ -1,18 +1,15 @@
 """Scenarios, utility and choice in the report equal the result; the public reads rounded shares."""
 
 import dataclasses
-import datetime
 import html
 import json
 import re
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from bayes_sdc import FlowLimits, Policy, Protection, protect_flows, read_flows
-from bayes_sdc.flows.risk import IntruderRisk, Share
+from bayes_sdc import Protection
 from bayes_sdc.report import folder
 from bayes_sdc.report.flows import render_flows
 from bayes_sdc.report.folder import summary
@@ -41,60 +38,13 @@ SECRET_TABLES = (
 
 
 @pytest.fixture(scope="module")
-def result() -> Protection:
-    """An intruder who knows nothing beside the worst case, and a choice of three releases."""
-    rng = np.random.default_rng(8)
-    areas = [f"area{number}" for number in range(8)]
-    pairs = [(o, d) for o in areas for d in areas if o != d]
-    frame = pd.DataFrame(
-        {
-            "o": [o for o, _ in pairs],
-            "d": [d for _, d in pairs],
-            "n": 1 + rng.poisson(3, len(pairs)),
-            "state": ["east" if o < "area4" else "west" for o, _ in pairs],
-        }
-    )
-    table = read_flows(frame, origin="o", destination="d", count="n", groups="state")
-    limits = Policy("Board", datetime.date(2026, 1, 15), flows=FlowLimits(r_all=0.9))
-    return protect_flows(
-        table,
-        draws=30,
-        tune=30,
-        chains=2,
-        releases=3,
-        knowledge="none",
-        candidates=3,
-        policy=limits,
-        seed=987654321,
-        cores=1,
-    )
+def result(chosen: Protection) -> Protection:
+    return chosen
 
 
 @pytest.fixture(scope="module")
 def internal(result: Protection) -> str:
     return render_flows(result, audience="internal", call=CALL)
-
-
-@pytest.fixture(scope="module")
-def large(result: Protection) -> Protection:
-    """The result as if of many cells and areas, with a few unique cells."""
-    assert result.risk is not None
-    assert result.worst is not None
-    assert result.utility is not None
-
-    def many(risk: IntruderRisk, value: float) -> IntruderRisk:
-        share = Share("cells found", 2731, value, (0.2, 0.3), 0.001, 1 / 9, trusted=True)
-        few = dataclasses.replace(share, definition="few cells found", cells=499, value=0.98765)
-        rho = risk.rho.isel(cell=np.zeros(2731, dtype=int))
-        return dataclasses.replace(risk, r_all=share, r_unq=few, rho=rho)
-
-    return dataclasses.replace(
-        result,
-        table=dataclasses.replace(result.table, n_small=2731),
-        risk=many(result.risk, 0.25123),
-        worst=many(result.worst, 0.31456),
-        utility=dataclasses.replace(result.utility, totals=result.utility.totals.assign(areas=400)),
-    )
 
 
 @pytest.fixture(scope="module")

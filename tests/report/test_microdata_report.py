@@ -1,7 +1,5 @@
 """The report on records equals the result, and its external form tells no value and small count."""
 
-import dataclasses
-import datetime
 import json
 import re
 import stat
@@ -17,7 +15,6 @@ import pytest
 from bayes_sdc import InputError, cli
 from bayes_sdc.microdata.job import Measurement, measure_microdata
 from bayes_sdc.microdata.keys import read_microdata
-from bayes_sdc.policy import MicrodataLimits, Policy
 from bayes_sdc.report.microdata import render_microdata
 
 NASTY = ['<script>alert("x")</script>', "Größe", "=1+1", "a;b", "Unit #7", "{{ 7 * 7 }}", "a & b"]
@@ -31,33 +28,8 @@ CALL = {
 
 
 @pytest.fixture(scope="module")
-def people() -> pd.DataFrame:
-    rng = np.random.default_rng(6)
-    return pd.DataFrame(
-        {
-            "f": rng.choice(NASTY, 900, p=[0.01, 0.3, 0.2, 0.2, 0.1, 0.09, 0.1]),
-            "birth place (grouped)": rng.integers(0, 30, 900).astype(str),
-            "w": rng.uniform(5, 15, 900).round(3),
-            "h": rng.integers(0, 300, 900).astype(str),
-            "truth": 999,
-        }
-    )
-
-
-@pytest.fixture(scope="module")
-def result(people: pd.DataFrame) -> Measurement:
-    data = read_microdata(people, keys=["f", "birth place (grouped)"], weight="w", household="h")
-    data = dataclasses.replace(data, source="/secret/place/people.csv")
-    return measure_microdata(
-        data,
-        policy=Policy(
-            "Survey <b>", datetime.date(2026, 1, 15), microdata=MicrodataLimits(k=3, file_risk=0.9)
-        ),
-        cells=210,
-        population_counts=people["truth"],
-        draws=200,
-        seed=1,
-    )
+def result(measured: Measurement) -> Measurement:
+    return measured
 
 
 class Page(HTMLParser):
@@ -162,7 +134,7 @@ def test_external_report_has_no_comparison(external: str) -> None:
 
 def test_values_of_the_data_are_text_and_never_markup(internal: str) -> None:
     page = Page(internal)
-    assert "script" not in page.tags
+    assert page.tags.count("script") == 1, "there is a script beside that of the page"
     assert "49" not in [
         cell for row in page.tables["The ten riskiest combinations"] for cell in row
     ]

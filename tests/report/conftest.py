@@ -1,0 +1,128 @@
+"""Results that several tests of the reports share; each takes seconds to make."""
+
+import dataclasses
+import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayes_sdc import FlowLimits, Policy, Protection, protect_flows, read_flows
+from bayes_sdc.flows.risk import IntruderRisk, Share
+from bayes_sdc.microdata.job import Measurement, measure_microdata
+from bayes_sdc.microdata.keys import read_microdata
+from bayes_sdc.policy import MicrodataLimits
+
+NASTY = ['<script>alert("x")</script>', "Größe", "=1+1", "a;b", "Unit #7", "{{ 7 * 7 }}", "a & b"]
+SEED = 987654321
+
+
+def nasty_frame() -> pd.DataFrame:
+    """Seven areas with unpleasant names, every pair, in two groups."""
+    rng = np.random.default_rng(5)
+    pairs = [(o, d) for o in NASTY for d in NASTY]
+    counts = np.where([o == d for o, d in pairs], 5000, 1 + rng.poisson(4, len(pairs)))
+    counts[3] = 40
+    return pd.DataFrame(
+        {
+            "from <b>": [o for o, _ in pairs],
+            "to": [d for _, d in pairs],
+            "n": counts,
+            "state": ["<i>east</i>" if o < "B" else "west's" for o, _ in pairs],
+        }
+    )
+
+
+@pytest.fixture(scope="session")
+def nasty() -> Protection:
+    """A small table whose names are unpleasant; nothing of it may reach the public."""
+    table = read_flows(
+        nasty_frame(), origin="from <b>", destination="to", count="n", groups="state"
+    )
+    table = dataclasses.replace(
+        table, source="/secret/place/moves.csv", notes=("code '00017' seen",)
+    )
+    return protect_flows(table, sampler="gibbs", draws=30, tune=30, chains=2, releases=3, seed=SEED)
+
+
+@pytest.fixture(scope="session")
+def chosen() -> Protection:
+    """An intruder who knows nothing beside the worst case, and a choice of three releases."""
+    rng = np.random.default_rng(8)
+    areas = [f"area{number}" for number in range(8)]
+    pairs = [(o, d) for o in areas for d in areas if o != d]
+    frame = pd.DataFrame(
+        {
+            "o": [o for o, _ in pairs],
+            "d": [d for _, d in pairs],
+            "n": 1 + rng.poisson(3, len(pairs)),
+            "state": ["east" if o < "area4" else "west" for o, _ in pairs],
+        }
+    )
+    table = read_flows(frame, origin="o", destination="d", count="n", groups="state")
+    limits = Policy("Board", datetime.date(2026, 1, 15), flows=FlowLimits(r_all=0.9))
+    return protect_flows(
+        table,
+        draws=30,
+        tune=30,
+        chains=2,
+        releases=3,
+        knowledge="none",
+        candidates=3,
+        policy=limits,
+        seed=987654321,
+        cores=1,
+    )
+
+
+@pytest.fixture(scope="session")
+def large(chosen: Protection) -> Protection:
+    """The chosen as if of many cells and areas, with a few unique cells."""
+    assert chosen.risk is not None
+    assert chosen.worst is not None
+    assert chosen.utility is not None
+
+    def many(risk: IntruderRisk, value: float) -> IntruderRisk:
+        share = Share("cells found", 2731, value, (0.2, 0.3), 0.001, 1 / 9, trusted=True)
+        few = dataclasses.replace(share, definition="few cells found", cells=499, value=0.98765)
+        rho = risk.rho.isel(cell=np.zeros(2731, dtype=int))
+        return dataclasses.replace(risk, r_all=share, r_unq=few, rho=rho)
+
+    return dataclasses.replace(
+        chosen,
+        table=dataclasses.replace(chosen.table, n_small=2731),
+        risk=many(chosen.risk, 0.25123),
+        worst=many(chosen.worst, 0.31456),
+        utility=dataclasses.replace(chosen.utility, totals=chosen.utility.totals.assign(areas=400)),
+    )
+
+
+@pytest.fixture(scope="session")
+def people() -> pd.DataFrame:
+    rng = np.random.default_rng(6)
+    return pd.DataFrame(
+        {
+            "f": rng.choice(NASTY, 900, p=[0.01, 0.3, 0.2, 0.2, 0.1, 0.09, 0.1]),
+            "birth place (grouped)": rng.integers(0, 30, 900).astype(str),
+            "w": rng.uniform(5, 15, 900).round(3),
+            "h": rng.integers(0, 300, 900).astype(str),
+            "truth": 999,
+        }
+    )
+
+
+@pytest.fixture(scope="session")
+def measured(people: pd.DataFrame) -> Measurement:
+    """Everything there is to measure on a file of persons with unpleasant values."""
+    data = read_microdata(people, keys=["f", "birth place (grouped)"], weight="w", household="h")
+    data = dataclasses.replace(data, source="/secret/place/people.csv")
+    return measure_microdata(
+        data,
+        policy=Policy(
+            "Survey <b>", datetime.date(2026, 1, 15), microdata=MicrodataLimits(k=3, file_risk=0.9)
+        ),
+        cells=210,
+        population_counts=people["truth"],
+        draws=200,
+        seed=1,
+    )

@@ -1,0 +1,695 @@
+"""Every number of every table of the reports equals the result to the last digit that is shown.
+
+What a table should hold is written down here once more, from the result alone. A table that is not
+written down fails the test, and so does a row too many or too few.
+"""
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from types import EllipsisType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from lxml import html
+
+from bayes_sdc import Protection
+from bayes_sdc.flows.risk import Share
+from bayes_sdc.microdata.job import Measurement
+from bayes_sdc.policy import LimitCheck
+from bayes_sdc.report import flows, microdata
+from bayes_sdc.report.flows import render_flows
+from bayes_sdc.report.microdata import render_microdata
+
+CALL: dict[str, Any] = {
+    "command": "bayes-sdc",
+    "created": "2026-11-27",
+    "seed": 987654321,
+    "arguments": {"draws": 30, "groups": ["a", "b"], "share": None, "releases": 3},
+    "versions": {"bayes-sdc": "0.1.0", "numpy": "2.5.5"},
+}
+NUMBER = r"([-+]?[\d,]*\.?\d+(?:e[-+]?\d+)?(?: ?%)?)"
+NO_NUMBER = re.compile("undefined|none|unknown|not shown")
+MARKS = {"pass": "✓ pass", "look": "! look", "fail": "✗ fail", "not shown": "not shown"}
+CONTENTS = "Contents and verdicts"
+
+# words as they are; a number; None: said in words that there is none; a pattern with its numbers;
+# ...: words that other tests read
+Cell = str | float | None | tuple[Any, ...] | EllipsisType
+
+
+def shown(text: str) -> dict[str, list[list[str]]]:
+    """Rows of each table but its head, by caption."""
+    tables = {}
+    for table in html.fromstring(text).iter("table"):
+        caption = table.find("caption")
+        for small in caption.findall("small"):
+            small.drop_tree()
+        name = caption.text_content().strip()
+        assert name not in tables, f"two tables are called {name!r}"
+        tables[name] = [
+            [cell.text_content().strip() for cell in row] for row in table.iterfind("tbody/tr")
+        ]
+    return tables
+
+
+def digits_agree(text: str, value: float) -> bool:
+    """Whether a number is the value, rounded to the digits that it has."""
+    percent = text.endswith("%")
+    number = Decimal(text.rstrip("% ").replace(",", ""))
+    half = 0.5 * 10.0 ** int(number.as_tuple().exponent)
+    return abs(float(number) - float(value) * (100 if percent else 1)) <= half * (1 + 1e-9)
+
+
+def agrees(text: str, cell: Cell) -> bool:
+    if cell is ...:
+        return True
+    if cell is None or (isinstance(cell, float) and np.isnan(cell)):
+        return NO_NUMBER.match(text) is not None
+    if isinstance(cell, str):
+        return text == cell
+    pattern, *values = cell if isinstance(cell, tuple) else ("{}", cell)
+    found = re.fullmatch(re.escape(pattern).replace(r"\{\}", NUMBER), text)
+    return found is not None and all(map(digits_agree, found.groups(), values))
+
+
+def compare(text: str, expected: dict[str, list[list[Cell]]]) -> None:
+    tables = shown(text)
+    del tables[CONTENTS]
+    assert sorted(tables) == sorted(expected), "a table is not checked, or missing"
+    for caption, rows in expected.items():
+        assert len(tables[caption]) == len(rows), f"rows of {caption!r}"
+        for row, (is_shown, wanted) in enumerate(zip(tables[caption], rows, strict=True)):
+            assert len(is_shown) == len(wanted), f"cells of row {row} of {caption!r}"
+            for part, cell in zip(is_shown, wanted, strict=True):
+                assert agrees(part, cell), f"{caption!r}, row {row}: {part!r} is not {cell!r}"
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "right"),
+    [
+        ("23.3%", 0.23349, True),
+        ("23.3%", 0.23351, False),
+        ("12 %", 0.124, True),
+        ("1,234.5", 1234.54, True),
+        ("1,234.5", 1234.56, False),
+        ("-0.02", -0.021, True),
+        ("-0.02", 0.021, False),
+        ("0.00309", 0.0030851, True),
+        ("3.1e-05", 3.16e-05, False),
+    ],
+)
+def test_comparison_sees_the_last_digit(text: str, value: float, right: bool) -> None:
+    """Else all that follows would pass for any number."""
+    assert agrees(text, value) is right
+
+
+def test_comparison_tells_words_from_numbers() -> None:
+    assert agrees("undefined", float("nan"))
+    assert not agrees("nan", float("nan"))
+    assert not agrees("0.0%", None)
+    assert agrees("21.7% to 24.9%", ("{} to {}", 0.217, 0.249))
+    assert not agrees("21.7% to 24.9%", ("{} to {}", 0.217, 0.24))
+    assert not agrees("21.7% to 24.9%", 0.217)
+
+
+# ---- flow tables -----------------------------------------------------------------------------
+
+
+def row_classes(result: Protection) -> list[tuple[str, int]]:
+    table = result.table
+    low, high = table.low, table.high
+    return [
+        ("rows read", table.n_read),
+        (f"small ({low} <= count <= {high}): protected", table.n_small),
+        (f"safe (count above {high}): unchanged", table.n_safe),
+        ("own area (origin is destination): set aside, unchanged", table.n_set_aside),
+        (f"below {low}: unchanged", table.n_below),
+        ("groups with small cells", table.cells["group"].nunique()),
+    ]
+
+
+def limits(result: Protection | Measurement, *, internal: bool) -> list[list[Cell]]:
+    return [
+        [
+            check.name.removeprefix("limit "),
+            check.definition,
+            MARKS[check.verdict],
+            check.exceeded_when,
+            *([check.value] if internal else []),
+        ]
+        for check in result.checks
+        if isinstance(check, LimitCheck)
+    ]
+
+
+def made(call: dict[str, Any], seconds: dict[str, float]) -> dict[str, list[list[Cell]]]:
+    words = {None: "none"}
+    return {
+        "Arguments": [
+            [name, ", ".join(value) if isinstance(value, list) else words.get(value, str(value))]
+            for name, value in call["arguments"].items()
+        ],
+        "Time of each stage": [list(pair) for pair in seconds.items()],
+        "Versions": [list(pair) for pair in call["versions"].items()],
+    }
+
+
+def contents(
+    result: Protection | Measurement, sections: dict[str, tuple[str, tuple[str, ...]]]
+) -> list[list[str]]:
+    """Sections with the worst verdict of their checks, and the reasons for it."""
+    rows = []
+    for id_, (title, names) in sections.items():
+        mine = [check for check in result.checks if check.name in names]
+        if id_ == "other":
+            continue
+        worst = next((v for v in ("fail", "look", "pass") if v in {c.verdict for c in mine}), "")
+        reasons = [f"{c.name}: {c.reason}" for c in mine if c.verdict == worst]
+        rows.append([f"{len(rows) + 1}. {title}", MARKS.get(worst, "facts"), "; ".join(reasons)])
+    return rows
+
+
+def distances(result: Protection) -> list[list[Cell]]:
+    assert result.risk is not None
+    best = result.risk.rho.to_numpy().argmax(axis=1)
+    away = np.abs(best - result.table.cells["y"].to_numpy())
+    counted = np.bincount(away, minlength=result.table.k + 1)
+    return [[d, d * d, n / len(away)] for d, n in enumerate(counted)]
+
+
+def pairs_by_distance(result: Protection) -> list[list[Any]]:
+    assert result.risk is not None
+    khat, y = result.risk.khat.to_numpy(), result.table.cells["y"].to_numpy()
+    rows: list[list[Any]] = []
+    for d in range(1, result.table.k + 1):
+        at = np.abs(np.arange(result.table.k + 1) - y[:, None]) == d
+        above = int((khat[at] > result.risk.khat_threshold).sum())
+        rows.append([d, int(at.sum()), above, above / at.sum()])
+    return rows
+
+
+def classes(frame: pd.DataFrame, names: Sequence[Any]) -> list[list[Cell]]:
+    measures = ["cells", "r_all", "true_count_probability", "mean_distance"]
+    return [
+        [name, *row] for name, row in zip(names, frame[measures].to_numpy().tolist(), strict=True)
+    ]
+
+
+def totals(result: Protection) -> tuple[list[list[Cell]], list[list[Cell]]]:
+    """Summary and rows of the totals by area, from the cells and the release."""
+    table = result.table
+    cells = table.cells.assign(
+        true=table.cells["y"] + table.low,
+        synthetic=result.release[table.count].to_numpy()[table.cells["row"]],
+    )
+    rows: list[list[Any]] = []
+    summary: list[list[Cell]] = []
+    for side in ("origin", "destination"):
+        errors = []
+        for area, part in cells.groupby(side):
+            true, synthetic = part["true"].sum(), part["synthetic"].sum()
+            error = (synthetic - true) / true
+            errors.append(abs(error))
+            rows.append([area, side, len(part), true, synthetic, synthetic - true, error])
+        summary.append(
+            [f"by {side}", len(errors), np.median(errors), float(np.quantile(errors, 0.95))]
+        )
+    rows.sort(key=lambda row: -abs(row[-1]))
+    return summary, rows
+
+
+def intruder_in_numbers(result: Protection) -> list[list[Cell]]:
+    columns = []
+    for risk in (result.risk, result.worst):
+        assert risk is not None
+        n, p = risk.rho.sizes["cell"], risk.true_count_probability
+        low, high = risk.expected_correct_interval
+        columns.append(
+            {
+                "R_all": risk.r_all.value,
+                "R_unq": risk.r_unq.value,
+                "R_all of an intruder who believes the first released count": (
+                    risk.believes_release
+                ),
+                "R_all of an intruder who sees no release": risk.r_all.baseline,
+                "correct guesses that the intruder expects": (
+                    f"{{}} of {n}: {{}}",
+                    risk.expected_correct * n,
+                    risk.expected_correct,
+                ),
+                "95 % interval of these": ("{} to {}", low * n, high * n),
+                "mean probability of the true count": float(p.mean()),
+                "mean distance d_t": float(risk.distance.mean()),
+                "cells with a probability of the true count above 0.5": int((p > 0.5).sum()),
+                "cells with a probability of the true count above 0.9": int((p > 0.9).sum()),
+                "cells refitted": int(risk.refitted.sum()),
+                "cells still on unreliable weights": risk.unreliable_cells,
+                "smallest effective number of draws": float(risk.ess.min()),
+            }
+        )
+    return [[name, *(column[name] for column in columns)] for name in columns[0]]
+
+
+def found_shares(result: Protection) -> list[list[Cell]]:
+    def row(name: str, share: Share) -> list[Cell]:
+        assert share.interval is not None
+        return [
+            name,
+            share.cells,
+            share.value,
+            ("{} to {}", *share.interval),
+            share.monte_carlo_error,
+            share.baseline,
+        ]
+
+    return [
+        row(f"{name}, {risk.knowledge}", share)
+        for risk in (result.risk, result.worst)
+        if risk is not None
+        for name, share in (("R_all", risk.r_all), ("R_unq", risk.r_unq))
+    ]
+
+
+def flows_tables(result: Protection) -> dict[str, list[list[Cell]]]:
+    """What the internal report of a protected table should show."""
+    risk, table = result.risk, result.table
+    assert risk is not None
+    assert result.groups is not None
+    assert result.predictive is not None
+    assert result.repeats is not None
+    assert result.by_datasets is not None
+    assert result.utility is not None
+    assert result.tradeoff is not None
+    assert result.choice is not None
+    assert result.posterior is not None
+    counted = ["rhat_above", "ess_below", "divergences", "parameters", "cells"]
+    counted += ["origins", "destinations", "blocks", "at_bound"]
+    margin_summary, margin_rows = totals(result)
+    by_group = result.classes["group"].sort_values(
+        ["true_count_probability", "r_all"], ascending=False, kind="stable"
+    )
+    top = risk.highest(0.0).iloc[:20]
+    of_top = table.cells.loc[top.index]
+    measures = {
+        "R_all": "r_all",
+        "R_unq": "r_unq",
+        "mean distance": "mean_distance",
+        "mean probability of the true count": "true_count_probability",
+    }
+    use = result.utility
+    candidates = result.choice.candidates
+    return {
+        "Rows of the table by class": [list(pair) for pair in row_classes(result)],
+        "Limits of the policy": limits(result, internal=True),
+        "Convergence by group, worst first": [
+            [
+                str(label),
+                MARKS[g["verdict"]],
+                str(g["worst"]),
+                g["rhat"] if np.isfinite(g["rhat"]) else None,
+                g["ess"],
+                *g[counted],
+                "yes" if g["by_prior"] else "no",
+            ]
+            for label, g in result.groups.iterrows()
+        ],
+        "Small cells by count, observed and expected": [
+            [
+                count,
+                int((table.cells["y"] + table.low == count).sum()),
+                c["expected"],
+                ("{} to {}", c["lower"], c["upper"]),
+                (c["expected"] - c["observed"]) / c["observed"] if c["observed"] else None,
+            ]
+            for count, c in result.predictive.iterrows()
+        ],
+        "Relative errors of the totals, without sign": margin_summary,
+        "Totals of the small cells, largest relative error first": margin_rows,
+        "Assumptions": [
+            *[["estimator", ...], ["prior of the intruder", ...]],
+            *[["knowledge of the intruder", ...], ["knowledge in the worst case, beside", ...]],
+            ["released data sets", risk.datasets],
+            ["R_all", risk.r_all.definition],
+            ["R_unq", risk.r_unq.definition],
+        ],
+        "Share of cells found": found_shares(result),
+        "Intruder in numbers": intruder_in_numbers(result),
+        "Cells whose true count is most probable": [
+            [cell["origin"], cell["destination"], cell["group"], cell["y"] + table.low, p]
+            for (_, cell), p in zip(of_top.iterrows(), top, strict=True)
+        ],
+        "Distance d_t between the true count and the most probable one": distances(result),
+        "Risk by true count": classes(
+            result.classes["true-count"], result.classes["true-count"].index
+        ),
+        "Risk by group, highest mean probability first": classes(by_group, by_group.index),
+        "Risk by size of area": classes(
+            result.classes["area-size"],
+            ["1, the smallest areas", "2", "3", "4, the largest areas"],
+        ),
+        "Pairs of cell and candidate count by distance of the candidate from the true count": (
+            pairs_by_distance(result)
+        ),
+        "Spread over independent releases": [
+            [name, *(result.repeats[column].agg(f) for f in ("mean", "min", "max", "std"))]
+            for name, column in measures.items()
+        ],
+        "Risk by number of data sets": [
+            [m, *g[list(measures.values())], ("{} to {}", g["r_all_low"], g["r_all_high"])]
+            for m, g in result.by_datasets.iterrows()
+        ],
+        "Candidate releases": [
+            [
+                str(number),
+                *("yes" if c[name] else "no" for name in ("chosen", "within_limits")),
+                *c[["totals_error", "r_all", "r_unq"]],
+                *c[["true_count_probability", "largest_probability"]],
+            ]
+            for number, c in candidates.sort_values(
+                "chosen", ascending=False, kind="stable"
+            ).iterrows()
+        ],
+        "Utility of the release": [
+            ["error of totals by area", use.totals_error],
+            ["error of net migration, persons by area", use.net_migration_error],
+            [
+                "released count in the size band of the true one (1 to 2, 3 to 5, 6 to 9)",
+                use.right_band,
+            ],
+            ["mean log of released over true", use.log_ratio_mean],
+            [
+                "log of released over true, 5 and 95 % quantiles",
+                ("{} to {}", *use.log_ratio_interval),
+            ],
+            ["pMSE", use.pmse],
+            ["pMSE ratio", use.pmse_ratio],
+            ["released data sets", use.datasets],
+        ],
+        "Errors of totals": [
+            [
+                f"by {side}",
+                *t[["areas", "total_error", "mean_relative_error", "mean_relative_error_all"]],
+            ]
+            for side, t in use.totals.iterrows()
+        ],
+        "Risk and utility by method": compared(result.tradeoff),
+        "Input and seed": [
+            ["date", CALL["created"]],
+            ["seed", CALL["seed"]],
+            ["input", table.source],
+            ["SHA-256 of the input", str(table.sha256)],
+            ["SHA-256 of the released table", "none: not written yet"],
+        ],
+        "Settings stored with the posterior": [
+            [name, str(value)] for name, value in result.posterior.attrs.items()
+        ],
+        **made(CALL, result.seconds),
+    }
+
+
+def compared(frame: pd.DataFrame) -> list[list[Cell]]:
+    numbers = ["r_all", "r_unq", "true_count_probability", "mean_distance", "totals_error"]
+    knows = {"margins": "sums by origin", "all-others": "all other cells"}
+    return [
+        [
+            row["method"],
+            knows[row["knowledge"]],
+            row["datasets"],
+            *row[[*numbers, "right_band", "pmse_ratio"]],
+        ]
+        for _, row in frame.iterrows()
+    ]
+
+
+def test_internal_report_of_a_table_shows_the_result(chosen: Protection) -> None:
+    text = render_flows(chosen, audience="internal", call=CALL)
+    compare(text, flows_tables(chosen))
+    assert shown(text)[CONTENTS] == contents(chosen, flows.SECTIONS)
+
+
+def test_numbers_in_sentences_of_a_table_equal_the_result(chosen: Protection) -> None:
+    assert chosen.risk is not None
+    assert chosen.dispersion is not None
+    assert chosen.repeats is not None
+    text = " ".join(
+        part.text_content()
+        for part in html.fromstring(render_flows(chosen, audience="internal", call=CALL)).iter("p")
+    )
+    pairs = pairs_by_distance(chosen)
+    cells, spread = chosen.table.n_small, chosen.dispersion
+    for sentence in (
+        f"dispersion of the small counts is {spread.value:.2f}, "
+        f"and {spread.lower:.2f} to {spread.upper:.2f} in 95 %",
+        f"k-hat above {chosen.risk.khat_threshold:.2f} are unreliable",
+        f"{chosen.risk.unreliable_cells} of {cells} cells have such a candidate count, and "
+        f"{sum(row[2] for row in pairs)} of {sum(row[1] for row in pairs)} pairs",
+        f"{len(chosen.repeats)} independent releases",
+    ):
+        assert sentence in text
+
+
+def two_figures(n: int) -> str:
+    """Return a number in words, as it is told to the public."""
+    if n < 10:
+        return "fewer than 10" if n else "none"
+    step = 10 ** max(1, len(str(n)) - 2)
+    return f"about {int(Decimal(n) / step + Decimal('0.5')) * step:,}"
+
+
+def test_external_report_of_a_table_shows_the_rounded_result(large: Protection) -> None:
+    risks = (large.risk, large.worst)
+    assert large.tradeoff is not None
+    assert large.by_datasets is not None
+    assert large.utility is not None
+    assert large.posterior is not None
+    columns = [
+        (risk.r_all.value, None, risk.believes_release, 1 / 9, risk.expected_correct)
+        for risk in risks
+        if risk is not None
+    ]
+    names = [
+        "R_all: cells found",
+        "R_unq: few cells found",
+        "R_all of an intruder who believes the first released count",
+        "share found by guessing, without the release",
+        "share of correct guesses that the intruder expects",
+    ]
+    ends = large.tradeoff[
+        large.tradeoff.groupby(["method", "knowledge"])["datasets"].transform(
+            lambda d: (d == d.min()) | (d == d.max())
+        )
+    ]
+    del (tables := made(CALL, {}))["Time of each stage"]
+    compare(
+        render_flows(large, audience="external", call=CALL),
+        tables
+        | {
+            "Rows of the table by class": [[c, two_figures(n)] for c, n in row_classes(large)],
+            "Limits of the policy": [["r_all", ..., "not shown", "> 0.9"]],
+            "Assumptions": [[..., ...]] * 4 + [["released data sets", 1]],
+            "Risk, rounded": [
+                [name, *values]
+                for name, values in zip(names, zip(*columns, strict=True), strict=True)
+            ]
+            + [
+                ["cells refitted", ..., ...],
+                ["cells with unreliable importance weights", ..., ...],
+            ],
+            "Risk by number of data sets, rounded": [
+                [m, value] for m, value in large.by_datasets["r_all"].items()
+            ],
+            "Utility of the release, rounded": [
+                ["error of totals by area", large.utility.totals_error],
+                ["released count in the size band of the true one", large.utility.right_band],
+                ["pMSE ratio", large.utility.pmse_ratio],
+            ],
+            "Risk and utility by method, rounded": compared(ends.assign(r_unq=np.nan)),
+            "Arguments": [
+                ["draws", "30"],
+                ["releases", "3"],
+                *([name, large.posterior.attrs[name]] for name in ("family", "prior")),
+            ],
+        },
+    )
+
+
+# ---- files of persons ------------------------------------------------------------------------
+
+
+def with_interval(estimate: Any) -> tuple[Any, ...]:
+    return ("{} ({} to {})", estimate.value, *estimate.interval)
+
+
+def microdata_tables(result: Measurement) -> dict[str, list[list[Cell]]]:
+    """What the internal report of a file should show."""
+    data, risk, found = result.data, result.risk, result.comparison
+    assert result.truth is not None
+    assert result.unstructured is not None
+    assert found is not None
+    assert risk.household is not None
+    assert data.household is not None
+    assert data.weights is not None
+    r, household = risk.risk, risk.household
+    frame = risk.combinations
+    violations: list[list[Cell]] = []
+    for k in (2, 3, 5):
+        low = frame[frame["f"] < k]
+        records = int(low["records"].sum())
+        violations.append([f"f < {k}", records, records / data.n, len(low)])
+
+    def above(limit: float) -> tuple[Any, ...]:
+        of_combinations = int((frame["risk"] > limit).sum())
+        return ("{}, {}", int((r > limit).sum()), of_combinations)
+
+    top = frame.sort_values("risk", ascending=False, kind="stable").iloc[:10]
+    quantities = {
+        "expected re-identifications": "expected",
+        "tau1": "tau1",
+        "tau2": "tau2",
+    }
+    learned = result.unstructured.learned
+    sizes = frame["records"].value_counts().sort_index()
+    return {
+        "What was read": [
+            ["file", data.source],
+            ["SHA-256", data.sha256 or "none (a data frame)"],
+            ["records", data.n],
+            ["key variables", ", ".join(data.keys)],
+            ["weight", "w"],
+            ["household", "h"],
+            ["population size", float(data.weights.sum())],
+            ["missing values", ...],
+            ["combinations with F raised to f", data.raised],
+        ],
+        "Limits of the policy": limits(result, internal=True),
+        "Violations of k-anonymity": violations,
+        "Combinations by number of records with exactly these values "
+        "(a missing value counts as a category)": [[size, n] for size, n in sizes.items()],
+        "Individual risk, closed form": [
+            ["expected re-identifications", r.sum()],
+            ["global risk (mean)", r.mean()],
+            ["tau1", risk.tau1],
+            ["tau2", risk.tau2],
+            *(
+                [f"records, combinations with risk > {level:g}", above(level)]
+                for level in (0.05, 0.1, 0.2, 0.5)
+            ),
+            [
+                f"records, combinations with above the bulk (risk > {risk.bulk_limit:.4g})",
+                above(risk.bulk_limit),
+            ],
+        ],
+        "The ten riskiest combinations": [
+            [*map(str, label), *row[["records", "f", "F", "risk"]]] for label, row in top.iterrows()
+        ],
+        "Totals of the file by model, with 95 % intervals": [
+            [
+                name,
+                with_interval(model.expected),
+                model.expected.value / data.n,
+                with_interval(model.tau1),
+                with_interval(model.tau2),
+            ]
+            for name, model in result.models.items()
+        ],
+        "The models": [[name, ...] for name in result.models],
+        "Truth beside the estimates": [
+            [
+                words,
+                getattr(result.truth, name),
+                *(with_interval(getattr(model, name)) for model in result.models.values()),
+            ]
+            for words, name in quantities.items()
+        ],
+        "Population uniques among sample uniques": [
+            [
+                "uniform on all tables (c = 1)",
+                result.unstructured.uniform,
+                ("standard deviation {}", result.unstructured.uniform_deviation),
+            ],
+            [
+                ("concentration learned (c = {})", learned.concentration.value),
+                learned.uniques.value,
+                ("95 % interval {} to {}", *learned.uniques.interval),
+            ],
+        ],
+        "Expected number by method": [
+            [
+                str(name),
+                m["assumption"],
+                m["about"],
+                m["expected"],
+                None if pd.isna(m["low"]) else ("{} to {}", m["low"], m["high"]),
+            ]
+            for name, m in found.methods.iterrows()
+        ],
+        "Agreement of the rankings of the sample uniques, Spearman": [
+            [str(name), *row]
+            for name, row in zip(
+                found.agreement.index, found.agreement.to_numpy().tolist(), strict=True
+            )
+        ],
+        "Household risk": [
+            ["households", len(set(data.household))],
+            ["expected persons in re-identified households", household.sum()],
+            ["mean household risk of a person", household.mean()],
+            *(
+                [f"persons with household risk > {level:g}", int((household > level).sum())]
+                for level in (0.05, 0.1, 0.2, 0.5)
+            ),
+        ],
+        "Date and seed": [["date", CALL["created"]], ["seed", CALL["seed"]]],
+        **made(CALL, result.seconds),
+    }
+
+
+def test_internal_report_of_a_file_shows_the_result(measured: Measurement) -> None:
+    text = render_microdata(measured, audience="internal", call=CALL)
+    compare(text, microdata_tables(measured))
+    assert shown(text)[CONTENTS] == contents(measured, microdata.SECTIONS)
+
+
+def test_external_report_of_a_file_shows_the_rounded_result(measured: Measurement) -> None:
+    data, risk = measured.data, measured.risk
+    assert risk.household is not None
+
+    def told(share: float) -> Cell:
+        ends = {share < 0.01: "less than 1 %", share > 0.99: "more than 99 %"}
+        return ends.get(True, share)
+
+    levels = (0.05, 0.1, 0.2, 0.5)
+    compare(
+        render_microdata(measured, audience="external", call=CALL),
+        {
+            "What was read": [
+                ["records", "about 900"],
+                ["key variables", ", ".join(data.keys)],
+                ["weights", "yes"],
+                ["households", "yes"],
+                ["missing values", ...],
+            ],
+            "Limits of the policy": limits(measured, internal=False),
+            "Violations of k-anonymity": [
+                [f"f < {k}", told(data.k_violations(k).records / data.n)] for k in (2, 3, 5)
+            ],
+            "Individual risk, closed form": [
+                ["global risk (mean)", told(risk.risk.mean())],
+                *(
+                    [f"share of records with risk > {level:g}", told((risk.risk > level).mean())]
+                    for level in levels
+                ),
+            ],
+            "Totals of the file by model, with 95 % intervals": [
+                [name, told(model.expected.value / data.n)]
+                for name, model in measured.models.items()
+            ],
+            "The models": [[name, ...] for name in measured.models],
+            "Household risk": [
+                ["mean household risk of a person", told(risk.household.mean())],
+            ],
+            "Versions": made(CALL, {})["Versions"],
+        },
+    )
