@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from markupsafe import Markup
 
 from bayes_sdc import InputError, Protection, Shapes, protect_flows, read_flows
 from bayes_sdc.flows.hyperparameters import hyperparameters
@@ -125,6 +126,9 @@ def test_maps_say_what_they_lack(result: Protection, internal: str) -> None:
     assert len(pictures(without)) == 13
 
 
+NO_PICTURE = Markup("<svg ></svg>")  # quick to draw
+
+
 def test_maps_show_the_errors_and_risks_of_the_result(
     result: Protection, shapes: Shapes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,10 +136,10 @@ def test_maps_show_the_errors_and_risks_of_the_result(
 
     def keep(name: str, values: pd.Series, *_: object) -> str:
         shown[name] = values
-        return ""
+        return NO_PICTURE
 
     monkeypatch.setattr(plots, "area_map", keep)
-    monkeypatch.setattr(plots, "_svg", lambda *_: "")
+    monkeypatch.setattr(plots, "_svg", lambda *_: NO_PICTURE)
     render_flows(result, audience="internal", call=CALL, shapes=shapes)
     before, after = (
         pd.concat([f.groupby("o")["n"].sum(), f.groupby("d")["n"].sum()]).groupby(level=0).sum()
@@ -149,7 +153,7 @@ def test_maps_show_the_errors_and_risks_of_the_result(
 def test_large_tables_say_what_the_heat_map_leaves_out(
     result: Protection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plots, "_svg", lambda *_: "")
+    monkeypatch.setattr(plots, "_svg", lambda *_: NO_PICTURE)
     monkeypatch.setattr("bayes_sdc.report.release.MATRIX_SHOWN", 1)
     page = render_flows(result, audience="internal", call=CALL)
     assert "Shown: 1 of 2 origins and 1 of 2 destinations, the largest." in page
@@ -169,7 +173,7 @@ def test_a_picture_that_fails_fails_the_report(
     def broken(*_: object) -> None:
         raise RuntimeError(f"no picture {name}")
 
-    monkeypatch.setattr(plots, "_svg", lambda *_: "")
+    monkeypatch.setattr(plots, "_svg", lambda *_: NO_PICTURE)
     monkeypatch.setattr(plots, name, broken)
     with pytest.raises(RuntimeError, match=f"no picture {name}$"):
         render_flows(result, audience="internal", call=CALL, shapes=shapes)

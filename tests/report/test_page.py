@@ -151,7 +151,7 @@ def test_a_broken_picture_of_a_file_leaves_no_new_file(
 ) -> None:
     run = open_run(tmp_path)
     before = sorted(tmp_path.rglob("*"))
-    monkeypatch.setattr(plots, "record_risks", broken)
+    monkeypatch.setattr(plots, "record_risk", broken)
     with pytest.raises(RuntimeError, match="no picture") as raised:
         write_microdata(run, measured, CALL)
     assert "nothing was written" in raised.value.__notes__[0]

@@ -16,6 +16,8 @@ import pytest
 from lxml import html
 
 from bayes_sdc import Protection
+from bayes_sdc.flows.hyperparameters import hyperparameters
+from bayes_sdc.flows.parameters import effects, extreme
 from bayes_sdc.flows.risk import Share
 from bayes_sdc.microdata.job import Measurement
 from bayes_sdc.policy import LimitCheck
@@ -279,6 +281,7 @@ def flows_tables(result: Protection) -> dict[str, list[list[Cell]]]:
     assert risk is not None
     assert result.groups is not None
     assert result.predictive is not None
+    assert result.predictive_by_size is not None
     assert result.repeats is not None
     assert result.by_datasets is not None
     assert result.utility is not None
@@ -315,6 +318,19 @@ def flows_tables(result: Protection) -> dict[str, list[list[Cell]]]:
                 "yes" if g["by_prior"] else "no",
             ]
             for label, g in result.groups.iterrows()
+        ],
+        "Posterior of the hyperparameters": [
+            [one.name, median, ("{} to {}", lower, upper)]
+            for one in hyperparameters(result.posterior)
+            for median, lower, upper in [one.quantiles()]
+        ],
+        "Most extreme effects, deviations of the log rate from the group's mean": [
+            [e["side"], e["group"], e["area"], e["median"], ("{} to {}", e["lower"], e["upper"])]
+            for _, e in extreme(effects(result.posterior), number=10).iterrows()
+        ],
+        "Small cells by size of their group and count, observed and expected": [
+            [*map(str, key), *c[["observed", "expected"]], ("{} to {}", c["lower"], c["upper"])]
+            for key, c in result.predictive_by_size.iterrows()
         ],
         "Small cells by count, observed and expected": [
             [
@@ -523,6 +539,16 @@ def with_interval(estimate: Any) -> tuple[Any, ...]:
     return ("{} ({} to {})", estimate.value, *estimate.interval)
 
 
+def above_levels(result: Measurement) -> list[list[Cell]]:
+    """Counted from the table of the records; the levels of the SUDA score are powers of ten."""
+    assert result.comparison is not None
+    records = result.comparison.records
+    levels = [("DIS-SUDA", level) for level in (0.05, 0.1, 0.2, 0.5)] + [("SUDA score", 0.0)]
+    largest = records["SUDA score"].max()
+    levels += [("SUDA score", 10.0**k) for k in range(9) if k == 0 or 10.0**k <= largest]
+    return [[f"{name} > {at:,g}", int((records[name] > at).sum())] for name, at in levels]
+
+
 def microdata_tables(result: Measurement) -> dict[str, list[list[Cell]]]:
     """What the internal report of a file should show."""
     data, risk, found = result.data, result.risk, result.comparison
@@ -626,6 +652,7 @@ def microdata_tables(result: Measurement) -> dict[str, list[list[Cell]]]:
             ]
             for name, m in found.methods.iterrows()
         ],
+        "Sample uniques above levels of DIS-SUDA and of the SUDA score": above_levels(result),
         "Agreement of the rankings of the sample uniques, Spearman": [
             [str(name), *row]
             for name, row in zip(
