@@ -11,6 +11,7 @@ from bayes_sdc.flows.combining import CombinedTotals, combined_totals
 from bayes_sdc.flows.covariates import gravity_covariates, with_covariates
 from bayes_sdc.flows.fit import fit_flows
 from bayes_sdc.flows.intruder import intruder_risk
+from bayes_sdc.flows.irs import IrsFlows, read_irs_flows
 from bayes_sdc.flows.job import Protection, protect_flows
 from bayes_sdc.flows.repeats import repeat_risk, risk_by, risk_by_datasets
 from bayes_sdc.flows.risk import IntruderRisk
@@ -71,6 +72,7 @@ __all__ = [
     "FlowTable",
     "InputError",
     "IntruderRisk",
+    "IrsFlows",
     "Lancaster",
     "Measurement",
     "Microdata",
@@ -120,6 +122,7 @@ __all__ = [
     "poisson_gamma",
     "protect_flows",
     "read_flows",
+    "read_irs_flows",
     "read_microdata",
     "read_policy",
     "read_shapes",
