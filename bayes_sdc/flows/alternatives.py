@@ -8,6 +8,7 @@ matrix, for what it releases of a cell is a sum; there the intruder's posterior 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from scipy.fft import irfft, next_fast_len, rfft
 from scipy.optimize import brentq, minimize
 from scipy.stats import poisson
 
@@ -279,10 +280,9 @@ def posterior_given_sum(cells: int, total: int, upper: int) -> np.ndarray:
     >>> posterior_given_sum(2, 3, 2)  # 1 + 2 or 2 + 1
     array([0. , 0.5, 0.5])
     """
-    counts = np.arange(upper + 1)
     one = _tilted(upper, total / cells)
-    others = _power(one, cells - 1)
-    rest = total - counts
+    others = _distribution_of_sum(one, cells - 1)
+    rest = total - np.arange(upper + 1)
     possible = (rest >= 0) & (rest < len(others))
     weights = np.where(possible, one * others[np.where(possible, rest, 0)], 0.0)
     return np.asarray(weights / weights.sum())
@@ -348,13 +348,9 @@ def _tilted(upper: int, mean: float) -> np.ndarray:
     return weights(float(brentq(excess, -STEEPEST, STEEPEST, xtol=1e-9)))
 
 
-def _power(one: np.ndarray, times: int) -> np.ndarray:
-    """Distribution of a sum of independent counts, by repeated squaring."""
-    result, square = np.ones(1), one
-    while times:
-        if times % 2:
-            result = np.convolve(result, square)
-        times //= 2
-        if times:
-            square = np.convolve(square, square)
-    return result
+def _distribution_of_sum(one: np.ndarray, times: int) -> np.ndarray:
+    """Distribution of the sum of so many independent counts, by the power of its transform."""
+    length = times * (len(one) - 1) + 1
+    size = next_fast_len(length, real=True)
+    # rounding leaves values of about 1e-17 of either sign where there is next to nothing
+    return np.maximum(irfft(rfft(one, size) ** times, size)[:length], 0.0)

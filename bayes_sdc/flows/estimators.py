@@ -7,11 +7,11 @@ import numpy as np
 import xarray as xr
 
 from bayes_sdc.flows import importance, integrated
-from bayes_sdc.flows.layout import Layout
+from bayes_sdc.flows.layout import Layout, thin
 from bayes_sdc.flows.pareto import khat_threshold
 from bayes_sdc.flows.refit import STARTS, SWEEPS, refit
 from bayes_sdc.flows.synthesis import rates_by_draw
-from bayes_sdc.flows.target import Estimate, likelihood_of_release, stationary
+from bayes_sdc.flows.target import likelihood_of_release, stationary
 
 ESTIMATORS = ("integrated", "paper", "refit")
 
@@ -58,7 +58,6 @@ def estimate(
         Told how many targets are done.
     """
     chains = posterior["posterior"].sizes["chain"]
-    share = len(targets) / len(cells.y)
     if estimator == "refit":
         width = cells.upper + 1
         found = Found(
@@ -74,14 +73,15 @@ def estimate(
     else:
         if estimator == "integrated":
             result = integrated.release_probabilities(
-                posterior, cells, released, advance=lambda done: advance(done * share)
+                posterior, cells, released, targets=targets, cores=cores, advance=advance
             )
         else:
+            chosen_only = thin(cells, np.isin(np.arange(len(cells.y)), targets))
             result = importance.release_probabilities(
-                rates_by_draw(posterior), cells, chains, released,
-                advance=lambda done: advance(done * share),
+                rates_by_draw(posterior), chosen_only, chains, released[:, targets],
+                advance=advance,
             )  # fmt: skip
-        found = _of_targets(result, targets)
+        found = Found(*result, refitted=np.zeros(len(targets), dtype=bool))
         worst = found.khat.max(axis=1)
         bad = np.flatnonzero(worst > found.threshold)
         chosen = np.sort(bad[np.argsort(-worst[bad], kind="stable")][:refits])
@@ -102,14 +102,3 @@ def estimate(
             )
     return found
 
-
-def _of_targets(result: Estimate, targets: np.ndarray) -> Found:
-    return Found(
-        m=result.m[targets],
-        prediction=result.prediction[targets],
-        by_chain=result.by_chain[:, targets],
-        khat=result.khat[targets],
-        ess=result.ess[targets],
-        threshold=result.threshold,
-        refitted=np.zeros(len(targets), dtype=bool),
-    )

@@ -11,8 +11,8 @@ The weights :math:`Z_s(y) / Z_s(y_t)` hold only what the target says about the o
 which is little, so they are nearly equal; the weights of :mod:`bayes_sdc.flows.importance` hold all
 it says about its own two effects.
 
-With :math:`\sigma = \lambda / (1 + \kappa \lambda)` and :math:`P(y) = c_y \sigma^y / N` a draw
-needs the moments :math:`E \sigma^r / N^2` for r = 0..2K and :math:`E \sigma^y / N` only.
+With :math:`P(y) = c_y s^y / N` (:mod:`bayes_sdc.flows.leave_one_out`) a draw needs the moments
+:math:`E s^r / N^2` for r = 0..2K only, since :math:`Z_s(y) = \sum_k A_s(y, k)`.
 
 References
 ----------
@@ -20,66 +20,64 @@ S. Hawala, J. Reiter, Q. Wang, "Synthesizing Truncated Count Data for Confidenti
 """
 
 import math
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import xarray as xr
 
-from bayes_sdc.flows import engine
-from bayes_sdc.flows.counts import fill_ladder
+from bayes_sdc.flows.blocks import Draws, Side, Targets, block_of, blocks, neighbours
 from bayes_sdc.flows.hyperpriors import compiled
 from bayes_sdc.flows.layout import Layout
-from bayes_sdc.flows.leave_one_out import LARGEST_RATE, NODES, Grid, leave_one_out, make_grid
-from bayes_sdc.flows.newton import Data
-from bayes_sdc.flows.pareto import khat_of_weights, khat_threshold
-from bayes_sdc.flows.refit import SMALLEST_PRECISION
+from bayes_sdc.flows.leave_one_out import (
+    LANES,
+    LARGEST_LOG,
+    NODES,
+    Family,
+    Room,
+    family,
+    fill_density,
+    fill_factors,
+    fill_steps,
+    fill_sums,
+    make_room,
+    padded,
+    vectorized,
+)
+from bayes_sdc.flows.pareto import TINY, khat_of_weights, khat_threshold
 from bayes_sdc.flows.target import Estimate, likelihood_of_release
 
 DRAWS = 500  # posterior draws used; with nearly equal weights more change nothing (measured)
-CELLS_AT_A_TIME = 4096  # of nine counts; bounds the memory, and is the unit of progress
-PARTS = 4  # pieces of a chain; what is added up does not depend on the number of threads
+ROOM = 1 << 26  # bytes of a block, of which each thread has one
 
 
-class Draws(NamedTuple):
-    """Thinned posterior draws, the chains one after another: (draw, ...)."""
+class Densities(NamedTuple):
+    """Of the effects of one side in one draw."""
 
-    beta: np.ndarray  # (draw, origin_effect)
-    gamma: np.ndarray  # (draw, destination_effect)
-    mean_beta: np.ndarray  # (draw, group)
-    mean_gamma: np.ndarray  # (draw, group)
-    sd_beta: np.ndarray  # (draw, group)
-    sd_gamma: np.ndarray  # (draw, group)
-    log_cv: np.ndarray  # (draw, group) minus infinity for the Poisson family
-    coefficient: np.ndarray  # (draw, group, covariate)
+    nodes: np.ndarray  # (2, ...) rate and density at the nodes, one effect after another
+    runs: np.ndarray  # (effect + 1,) of the nodes, each padded by nodes of density 0
+    size: np.ndarray  # (effect,) number of nodes without these
+    level: np.ndarray  # (effect,) halvings of the longest step
+    good: np.ndarray  # (effect,)
+    reach: np.ndarray  # (effect, 2) of the grid below and above the mode
 
 
-def thinned(posterior: xr.DataTree, cells: Layout) -> Draws:
-    """Take :data:`DRAWS` equally spaced draws, as many from each chain."""
-    draws = posterior["posterior"].to_dataset()
-    chains, length = draws.sizes["chain"], draws.sizes["draw"]
-    each = min(max(DRAWS // chains, 1), length)
-    kept = draws.isel(draw=np.arange(each) * length // each)
+class Density(NamedTuple):
+    """Of one effect, padded by nodes of density 0."""
 
-    def flat(name: str) -> np.ndarray:
-        values = kept[name].to_numpy()
-        return np.ascontiguousarray(values.reshape(-1, *values.shape[2:]))
+    rate: np.ndarray  # (padded node,)
+    density: np.ndarray  # (padded node,)
+    nodes: int
 
-    alpha = flat("alpha")
-    poisson = np.full_like(alpha, -np.inf)
-    none = np.empty((*alpha.shape, 0))
-    return Draws(
-        beta=flat("beta"),
-        gamma=flat("gamma"),
-        mean_beta=flat("mu_beta"),
-        mean_gamma=flat("mu_gamma"),
-        # a precision of the paper's prior may underflow
-        sd_beta=np.maximum(flat("phi_beta"), SMALLEST_PRECISION) ** -0.5,
-        sd_gamma=np.maximum(flat("phi_gamma"), SMALLEST_PRECISION) ** -0.5,
-        log_cv=-0.5 * np.log(flat("r")) if "r" in kept else poisson,
-        coefficient=flat("coefficient") if cells.covariates else none,
-    )
+
+class Sum(NamedTuple):
+    """Room for the density of a log rate, the sum of two effects."""
+
+    q: np.ndarray  # (NODES**2,) density
+    s: np.ndarray  # (NODES**2,) rate, and its step of the ladder
+    n: np.ndarray  # (NODES**2,) N(s)
 
 
 def release_probabilities(
@@ -87,6 +85,8 @@ def release_probabilities(
     cells: Layout,
     released: np.ndarray,
     *,
+    targets: np.ndarray | None = None,
+    cores: int | None = None,
     advance: Callable[[float], None] = lambda units: None,
 ) -> Estimate:
     """Probability of each released count for each candidate true count.
@@ -98,22 +98,26 @@ def release_probabilities(
     cells : Layout
         The counts that were fitted, and the effects of each cell.
     released : array of int, shape (dataset, cell)
-        Released counts, from 0.
+        Released counts of all cells, from 0.
+    targets : array of int, optional
+        Positions of the cells to estimate, ascending; by default all. The numbers of a cell do not
+        depend on which others are estimated.
+    cores : int, optional
+        Threads; by default all. The numbers do not depend on it.
     advance : callable
-        Told how many cells are done.
+        Told how many targets are done.
 
     Returns
     -------
     Estimate
-        With the weights' k-hat and effective size for each candidate; k-hat is infinite where a
-        density is too wide to be integrated.
+        By target, with the weights' k-hat and effective size for each candidate. Where a density
+        is too wide to be integrated k-hat is infinite, and where no draw can be, M is uniform.
     """
-    draws, data = thinned(posterior, cells), engine.prepare(cells)
-    chains = posterior["posterior"].sizes["chain"]
-    n, width, n_draws = len(cells.y), cells.upper + 1, len(draws.beta)
-    # pieces of the chains in order, none of them empty
-    parts = chains * min(PARTS, n_draws // chains)
-    edges = np.arange(parts + 1) * n_draws // parts
+    targets = np.arange(len(cells.y)) if targets is None else targets
+    chains, length = posterior["posterior"].sizes["chain"], posterior["posterior"].sizes["draw"]
+    each = min(max(DRAWS // chains, 1), length)
+    kept = np.arange(each) * length // each
+    n, width, n_draws = len(targets), cells.upper + 1, chains * each
     result = Estimate(
         m=np.empty((n, width, width)),
         prediction=np.empty((n, width)),
@@ -122,189 +126,247 @@ def release_probabilities(
         ess=np.empty((n, width)),
         threshold=khat_threshold(n_draws),
     )
-    for first, after in _blocks(cells):
-        size = after - first
-        sums = np.zeros((parts, size, width, width))
-        weights = np.empty((size, width, n_draws))
-        resolved = np.zeros((parts, size))
-        chosen = np.unique(cells.destination[first:after])
-        _block(
-            draws, data, cells.group_of_origin, cells.group_of_destination, first,
-            after, chosen, edges, sums, weights, resolved,
-        )  # fmt: skip
-        part = slice(first, after)
-        by_part = np.add.reduceat(weights, edges[:-1], axis=2)
-        total = by_part.sum(axis=2)
-        result.m[part] = sums.sum(axis=0) / total[:, :, None]
-        result.prediction[part] = total / total.sum(axis=1, keepdims=True)
-        of_chain = sums.reshape(chains, -1, size, width, width).sum(axis=1)
-        of_chain /= (
-            by_part.reshape(size, width, chains, -1).sum(axis=3).transpose(2, 0, 1)[..., None]
-        )
-        result.by_chain[:, part] = [
-            likelihood_of_release(one, released[:, part]) for one in of_chain
-        ]
-        result.ess[part] = total**2 / (weights**2).sum(axis=2)
-        khat_of_weights(weights, result.khat[part])
-        lost = (resolved.sum(axis=0) < 0.99 * n_draws) | ~np.isfinite(result.m[part]).all((1, 2))
-        result.khat[part][lost] = np.inf
-        advance(size)
+    near = neighbours(cells)
+
+    def estimate(block: np.ndarray) -> None:
+        chosen = targets[block]
+        sums = np.zeros((chains, len(block), width, width))
+        weights = np.zeros((len(block), width, n_draws))
+        resolved = np.zeros(len(block))
+        add_draws(*block_of(posterior, kept, cells, near, chosen), sums, weights, resolved)
+        of_chain = weights.reshape(len(block), width, chains, each).sum(axis=3)
+        total = of_chain.sum(axis=2)
+        undefined = ~(total > 0.0).all(axis=1)
+        total[undefined] = 1.0
+        result.m[block] = sums.sum(axis=0) / total[..., None]
+        result.m[block[undefined]] = 1.0 / width
+        result.prediction[block] = total / total.sum(axis=1, keepdims=True)
+        sums /= np.maximum(of_chain, TINY).transpose(2, 0, 1)[..., None]
+        result.by_chain[:, block] = [likelihood_of_release(m, released[:, chosen]) for m in sums]
+        khat = khat_of_weights(weights)
+        khat[undefined | (resolved < 0.99 * n_draws)] = np.inf
+        result.khat[block] = khat
+        np.square(weights, out=weights)
+        result.ess[block] = total**2 / np.maximum(weights.sum(axis=2), TINY)
+        advance(len(block))
+
+    cores = cores or os.cpu_count() or 1
+    per_target = 8 * width * (n_draws + chains * width)
+    room = min(ROOM, n * per_target // (2 * cores))  # so that no thread waits long for another
+    parts = blocks(cells, targets, target=per_target, effect=8 * n_draws, room=room)
+    with ThreadPoolExecutor(cores) as pool:
+        list(pool.map(estimate, parts))
     return result
 
 
-def _blocks(cells: Layout) -> list[tuple[int, int]]:
-    """Ranges of cells that hold whole origin effects; fewer cells where there are more counts."""
-    room = max(CELLS_AT_A_TIME * (8 + 1) ** 2 // (cells.upper + 1) ** 2, 1)
-    ends = np.flatnonzero(np.diff(cells.origin, append=-1)) + 1
-    block = (ends - 1) // room
-    after = ends[np.flatnonzero(np.diff(block, append=-1))].tolist()
-    return list(zip([0, *after[:-1]], after, strict=True))
-
-
-@numba.njit(cache=True, parallel=True, error_model="numpy")
-def _block(
-    draws: Draws, data: Data, group_of_origin: np.ndarray,
-    group_of_destination: np.ndarray, first: int, after: int, chosen: np.ndarray,
-    edges: np.ndarray, sums: np.ndarray, weights: np.ndarray, resolved: np.ndarray,
-) -> None:  # fmt: skip
-    """Add up A / Z and write the weights of the cells ``first`` to ``after``."""
-    size, width = after - first, data.upper + 1
-    longest = max(np.diff(data.cells_of_origin).max(), np.diff(data.cells_of_destination).max())
-    for part in numba.prange(len(edges) - 1):
-        origins, destinations = make_grid(longest), make_grid(longest)
-        rest, rate, covariates = np.empty(len(data.y)), np.empty(len(data.y)), np.ones(size)
-        # of the destination side, kept until the origins come
-        node_rate = np.empty((len(chosen), NODES))
-        density, ends = np.empty((size, NODES)), np.empty((size, 3), np.int64)
-        ladder = np.empty((4, width))
-        one, two = np.empty(width), np.empty(2 * width - 1)
-        fine = np.empty(size)
-        for s in range(edges[part], edges[part + 1]):
-            present = -1
-            for number in range(len(chosen)):
-                j = chosen[number]
-                g = group_of_destination[j]
-                if g != present:
-                    fill_ladder(draws.log_cv[s, g], ladder)
-                    present = g
-                run = data.by_destination[
-                    data.cells_of_destination[j] : data.cells_of_destination[j + 1]
-                ]
-                for c in run:
-                    offset = 0.0
-                    for p in range(data.x.shape[1]):
-                        offset += data.x[c, p] * draws.coefficient[s, g, p]
-                    if first <= c < after:
-                        covariates[c - first] = math.exp(offset)
-                    rest[c] = draws.beta[s, data.origin[c]] + offset
-                    rate[c] = math.exp(min(rest[c], 300.0))
-                good = leave_one_out(
-                    run, data.y, rest, rate, draws.gamma[s, j], draws.mean_gamma[s, g],
-                    draws.sd_gamma[s, g], draws.log_cv[s, g], ladder, destinations,
-                )  # fmt: skip
-                node_rate[number] = destinations.rate
-                for k in range(len(run)):
-                    c = run[k] - first
-                    if 0 <= c < size:
-                        fine[c] = 1.0 if good else 0.0
-                        density[c] = destinations.weights[k]
-                        ends[c, 0], ends[c, 1] = destinations.first[k], destinations.after[k]
-                        ends[c, 2] = number
-            present = -1
-            i = data.origin[first]
-            while i < len(group_of_origin) and data.cells_of_origin[i] < after:
-                g = group_of_origin[i]
-                if g != present:
-                    fill_ladder(draws.log_cv[s, g], ladder)
-                    present = g
-                run = data.by_origin[data.cells_of_origin[i] : data.cells_of_origin[i + 1]]
-                for c in run:
-                    rest[c] = draws.gamma[s, data.destination[c]]
-                    rest[c] += math.log(covariates[c - first])
-                    rate[c] = math.exp(min(rest[c], 300.0))
-                good = leave_one_out(
-                    run, data.y, rest, rate, draws.beta[s, i], draws.mean_beta[s, g],
-                    draws.sd_beta[s, g], draws.log_cv[s, g], ladder, origins,
-                )  # fmt: skip
-                kappa = math.exp(2.0 * draws.log_cv[s, g])
-                for k in range(len(run)):
-                    c = run[k] - first
-                    moments(
-                        origins, k, node_rate[ends[c, 2]], density[c], ends[c], covariates[c],
-                        kappa, ladder, one, two,
-                    )  # fmt: skip
-                    resolved[part, c] += fine[c] if good else 0.0
-                    add_draw(int(data.y[run[k]]), ladder, one, two, sums[part, c], weights[c], s)
-                i += 1
-
-
 @compiled
-def unit_of_steps(ladder: np.ndarray) -> float:
-    """Unit in which the steps of the ladder have a product of one: c_K ** (1 / K)."""
-    unit: float = math.exp(ladder[0, -1] / (ladder.shape[1] - 1))
-    return unit
-
-
-@compiled
-def moments(
-    origins: Grid, k: int, node_rate: np.ndarray, density: np.ndarray, ends: np.ndarray,
-    covariates: float, kappa: float, ladder: np.ndarray, one: np.ndarray, two: np.ndarray,
+def add_draws(
+    draws: Draws, origins: Side, destinations: Side, targets: Targets, sums: np.ndarray,
+    weights: np.ndarray, resolved: np.ndarray,
 ) -> None:  # fmt: skip
-    """Write E sigma^y / N into ``one`` and E sigma^r / N^2 into ``two``.
-
-    Powers are those of sigma times :func:`unit_of_steps`, and above 1 their inverses fill both from
-    the ends: nothing overflows, however many counts there are.
-    """
-    upper = len(one) - 1
-    unit = unit_of_steps(ladder)
-    one[:], two[:] = 0.0, 0.0
-    for a in range(origins.first[k], origins.after[k]):
-        outer, scale = origins.weights[k, a], origins.rate[a] * covariates
-        for b in range(ends[0], ends[1]):
-            rate = min(scale * node_rate[b], LARGEST_RATE)
-            sigma = rate / (1.0 + kappa * rate)
-            scaled = sigma * unit
-            weight = outer * density[b]
-            n = 1.0
-            if scaled < 1.0:
-                for y in range(upper - 1, -1, -1):
-                    n = 1.0 + sigma * ladder[1, y] * n
-                power = weight / n
-                for y in range(upper + 1):
-                    one[y] += power
-                    power *= scaled
-                power = weight / (n * n)
-                for r in range(2 * upper + 1):
-                    two[r] += power
-                    power *= scaled
+    """Add up A / Z of the targets by chain, write the weights, and count the draws resolved."""
+    n_draws, groups = draws.log_cv.shape
+    chains, width = sums.shape[0], sums.shape[2]
+    kappa, unit, terms = np.empty(groups), np.empty(groups), np.empty((groups, 2, width))
+    from_origin, from_destination = make_densities(origins), make_densities(destinations)
+    room, two = make_room(), np.empty(2 * width - 1)
+    length = NODES**2 + LANES
+    total = Sum(np.empty(length), np.empty(length), np.empty(length))
+    for s in range(n_draws):
+        for g in range(groups):
+            now = family(draws.log_cv[s, g], terms[g])
+            kappa[g], unit[g] = now.kappa, now.unit
+        rate_beta, rate_gamma = rates(draws.beta[s]), rates(draws.gamma[s])
+        coefficient, of_chain = draws.coefficient[s], sums[s * chains // n_draws]
+        from_origin = densities(
+            origins, draws.beta[s], draws.mean_beta[s], draws.sd_beta[s], rate_gamma,
+            coefficient, kappa, unit, terms, room, from_origin,
+        )  # fmt: skip
+        from_destination = densities(
+            destinations, draws.gamma[s], draws.mean_gamma[s], draws.sd_gamma[s], rate_beta,
+            coefficient, kappa, unit, terms, room, from_destination,
+        )  # fmt: skip
+        for t in range(len(targets.y)):
+            i, j, g = targets.origin[t], targets.destination[t], targets.group[t]
+            now, y = Family(kappa[g], unit[g], terms[g]), targets.y[t]
+            scale = offset(targets.x, t, coefficient, g)
+            of_origin = without(
+                y, from_origin, i, rate_gamma[destinations.effect[j]] * scale, now, room,
+                room.product,
+            )  # fmt: skip
+            of_destination = without(
+                y, from_destination, j, rate_beta[origins.effect[i]] * scale, now, room,
+                room.density,
+            )  # fmt: skip
+            finer = from_origin.level[i] - from_destination.level[j]
+            if finer >= 0:
+                nodes = add_effects(of_origin, of_destination, finer, scale, total)
             else:
-                inverse = 1.0 / scaled
-                for y in range(upper):
-                    n = 1.0 + ladder[3, y] / sigma * n
-                power = weight / n
-                for y in range(upper, -1, -1):
-                    one[y] += power
-                    power *= inverse
-                power = weight / (n * n)
-                for r in range(2 * upper, -1, -1):
-                    two[r] += power
-                    power *= inverse
+                nodes = add_effects(of_destination, of_origin, -finer, scale, total)
+            moments(nodes, now, total, two)
+            if add_draw(y, now.terms, two, of_chain[t], weights[t, :, s]):
+                resolved[t] += from_origin.good[i] & from_destination.good[j]
 
 
 @compiled
+def make_densities(side: Side) -> Densities:
+    """Room for the densities of one side."""
+    effects = len(side.effect)
+    return Densities(
+        np.empty((2, 32 * effects + NODES)), np.zeros(effects + 1, np.int64),
+        np.empty(effects, np.int64), np.empty(effects, np.int64), np.empty(effects, np.bool_),
+        np.zeros((effects, 2)),
+    )  # fmt: skip
+
+
+@compiled
+def rates(effects: np.ndarray) -> np.ndarray:
+    """Exp of effects, none of them infinite or 0."""
+    result = np.empty(len(effects))
+    for i in range(len(effects)):
+        result[i] = math.exp(min(max(effects[i], -LARGEST_LOG), LARGEST_LOG))
+    return result
+
+
+@compiled
+def offset(x: np.ndarray, cell: int, coefficient: np.ndarray, group: int) -> float:
+    """What the covariates multiply the rate of a cell by."""
+    if x.shape[1] == 0:
+        return 1.0
+    total = 0.0
+    for p in range(x.shape[1]):
+        total += x[cell, p] * coefficient[group, p]
+    return math.exp(min(max(total, -LARGEST_LOG), LARGEST_LOG))
+
+
+@compiled
+def densities(
+    side: Side, start: np.ndarray, mean: np.ndarray, sd: np.ndarray, other: np.ndarray,
+    coefficient: np.ndarray, kappa: np.ndarray, unit: np.ndarray, terms: np.ndarray, room: Room,
+    found: Densities,
+) -> Densities:  # fmt: skip
+    """Write the densities of the effects of one side given all their cells."""
+    nodes = found.nodes
+    rate, position = np.empty(len(side.y)), 0
+    for e in range(len(side.effect)):
+        g, first, after = side.group[e], side.runs[e], side.runs[e + 1]
+        for k in range(first, after):
+            rate[k] = other[side.other[k]] * offset(side.x, k, coefficient, g)
+        placed = fill_density(
+            side.y[first:after], rate[first:after], start[side.effect[e]], mean[g], sd[g],
+            Family(kappa[g], unit[g], terms[g]), found.reach[e], room,
+        )  # fmt: skip
+        if position + NODES > nodes.shape[1]:
+            more = np.empty((2, 2 * nodes.shape[1]))
+            more[:, :position] = nodes[:, :position]
+            nodes = more
+        size = placed.after - placed.first
+        for a in range(size):
+            nodes[0, position + a] = room.rate[placed.first + a]
+            nodes[1, position + a] = room.density[placed.first + a]
+        for a in range(position + size, position + padded(size)):
+            nodes[0, a], nodes[1, a] = nodes[0, a - 1], 0.0
+        position += padded(size)
+        found.runs[e + 1] = position
+        found.size[e], found.level[e], found.good[e] = size, placed.level, placed.good
+    return Densities(nodes, found.runs, found.size, found.level, found.good, found.reach)
+
+
+@compiled
+def without(
+    y: int, given: Densities, e: int, scale: float, now: Family, room: Room, weights: np.ndarray
+) -> Density:
+    """Density of an effect without a cell, summing to one, in ``weights``."""
+    first, after = given.runs[e], given.runs[e + 1]
+    rate, result = given.nodes[0, first:after], weights[: after - first]
+    fill_factors(y, rate, scale, now, room.s, room.powers, room.sums)
+    divide(given.nodes[1, first:after], room.powers, room.sums, result)
+    return Density(rate, result, given.size[e])
+
+
+@vectorized
+def divide(
+    density: np.ndarray, powers: np.ndarray, sums: np.ndarray, weights: np.ndarray
+) -> None:
+    """Write density / P(y), summing to one."""
+    nodes, total = len(density), 0.0
+    for a in range(nodes):
+        weights[a] = density[a] * sums[a] / powers[a]
+        total += weights[a]
+    inverse = 1.0 / total
+    for a in range(nodes):
+        weights[a] *= inverse
+
+
+@vectorized
+def add_effects(fine: Density, coarse: Density, finer: int, scale: float, total: Sum) -> int:
+    """Write the density of the sum of two independent effects; return its number of nodes, padded.
+
+    A coarse step is ``2 ** finer`` fine ones. Nodes of the sum that no pair of nodes gives, between
+    the images of the fine grid, are left out.
+    """
+    width, stride = len(fine.rate), min(fine.nodes, 1 << min(finer, 30))
+    last = stride * (coarse.nodes - 1)
+    for a in range(padded(last + width)):
+        total.q[a] = 0.0
+    for b in range(coarse.nodes):
+        q, weight = total.q[stride * b :], coarse.density[b]
+        for a in range(width):
+            q[a] += fine.density[a] * weight
+        # images overlap, and only the last has no other above it
+        s, factor = total.s[stride * b :], coarse.rate[b] * scale
+        for a in range(stride if b < coarse.nodes - 1 else width):
+            s[a] = fine.rate[a] * factor
+    for a in range(last + width, padded(last + width)):
+        total.s[a] = total.s[a - 1]
+    return padded(last + fine.nodes)
+
+
+@compiled
+def moments(nodes: int, now: Family, total: Sum, two: np.ndarray) -> None:
+    """Write E s^r / N^2 for r = 0..2K: by powers of s where it is below 1, of 1 / s above."""
+    q, s, n = total
+    below = fill_steps(s[:nodes], 1.0, now, s)
+    two[:] = 0.0
+    fill_sums(now.terms[0], s[:below], n)
+    add_moments(q[:below], s, n, two, 0, 1)
+    if below < nodes:
+        fill_sums(now.terms[1], s[below:nodes], n[below:])
+        add_moments(q[below:nodes], s[below:], n[below:], two, len(two) - 1, -1)
+
+
+@vectorized
+def add_moments(
+    q: np.ndarray, s: np.ndarray, n: np.ndarray, two: np.ndarray, first: int, step: int
+) -> None:
+    """Add the sums of q s^r / N^2, from the ``first`` moment on; ``q`` is lost."""
+    nodes = len(q)
+    for a in range(nodes):
+        q[a] /= n[a] * n[a]
+    for r in range(len(two)):
+        total = 0.0
+        for a in range(nodes):
+            total += q[a]
+            q[a] *= s[a]
+        two[first + step * r] += total
+
+
+@vectorized
 def add_draw(
-    true: int, ladder: np.ndarray, one: np.ndarray, two: np.ndarray, sums: np.ndarray,
-    weights: np.ndarray, s: int,
-) -> None:  # fmt: skip
-    """Add A / Z(y_t) of a draw to the sums, and write its weights."""
-    width = len(one)
-    log_unit = math.log(unit_of_steps(ladder))
-    c = np.empty(width)
-    for y in range(width):
-        c[y] = math.exp(ladder[0, y] - y * log_unit)
-    inverse = 1.0 / (c[true] * one[true])
-    for y in range(width):
-        weights[y, s] = c[y] * one[y] * inverse
-        factor = c[y] * inverse
+    y: int, terms: np.ndarray, two: np.ndarray, sums: np.ndarray, weights: np.ndarray
+) -> bool:
+    """Add A / Z(y) of a draw to the sums and write its weights; tell whether it can be."""
+    width, z = len(weights), 0.0
+    for k in range(width):
+        z += terms[0, k] * two[y + k]
+    inverse = 1.0 / (z * terms[0, y])
+    if not inverse < 1e150:  # its square, in the effective size, is still a number
+        return False
+    for candidate in range(width):
+        factor, weight = terms[0, candidate] * inverse, 0.0
         for k in range(width):
-            sums[y, k] += factor * c[k] * two[y + k]
+            a = factor * terms[0, k] * two[candidate + k]
+            sums[candidate, k] += a
+            weight += a
+        weights[candidate] = weight
+    return True

@@ -150,7 +150,9 @@ def intruder_risk(
             weights = prior_of_cells(prior, table, found.prediction, targets)
             likelihood = likelihood_of_release(found.m, released[:, targets])
             rhos.append(posterior_of_counts(likelihood, weights))
-            rhos_by_chain.append([posterior_of_counts(one, weights) for one in found.by_chain])
+            rhos_by_chain.append(
+                np.stack([posterior_of_counts(one, weights) for one in found.by_chain])
+            )
             ms.append(found.m)
             predictions.append(found.prediction)
             khats.append(found.khat)
@@ -159,7 +161,7 @@ def intruder_risk(
             priors.append(weights)
     rho = np.mean(rhos, axis=0)
     right = best_guess(rho) == right_counts
-    by_chain = [best_guess(one) == right_counts for one in np.mean(rhos_by_chain, axis=0)]
+    by_chain = [best_guess(one) == right_counts for one in _mean(rhos_by_chain)]
     khat, threshold = np.max(khats, axis=0), found.threshold
     unreliable = (khat > threshold).any(axis=1)
     mean_prior = np.mean(priors, axis=0)
@@ -188,7 +190,7 @@ def intruder_risk(
     return IntruderRisk(
         rho=by_count(rho, "rho"),
         release_probability=xr.DataArray(
-            np.mean(ms, axis=0),
+            _mean(ms),
             {**labels, "true": counts, "released": counts},
             ("cell", "true", "released"),
             "release_probability",
@@ -210,6 +212,11 @@ def intruder_risk(
         datasets=len(released),
         unique=unique,
     )
+
+
+def _mean(arrays: list[np.ndarray]) -> np.ndarray:
+    """Mean over the backgrounds; of one there is no copy, for a nation's are large."""
+    return arrays[0] if len(arrays) == 1 else np.asarray(np.mean(arrays, axis=0))
 
 
 def _targets(labels: list[str], cells: int | Sequence[str] | None, seed: int | None) -> np.ndarray:

@@ -21,7 +21,7 @@ def largest_values(values: np.ndarray, n: int) -> np.ndarray:
 
     A quarter more than n exceed a bound guessed from a sample, as a rule; only they are sorted.
     """
-    sample = np.sort(values[:: max(len(values) // 400, 1)].copy())
+    sample = np.sort(values[:: max(len(values) // 100, 1)].copy())
     above = min(len(sample) * (n + n // 4) // len(values) + 8, len(sample))
     bound = sample[len(sample) - above]
     few = values[values >= bound]
@@ -163,19 +163,23 @@ def khat_threshold(n_draws: int) -> float:
     return min(1.0 - 1.0 / math.log10(n_draws), 0.7) if n_draws > 10 else 0.0
 
 
-@numba.njit(cache=True, parallel=True)
-def khat_of_weights(weights: np.ndarray, khat: np.ndarray) -> None:
-    """Write k-hat of each candidate's weights.
+@numba.njit(cache=True, nogil=True)
+def khat_of_weights(weights: np.ndarray) -> np.ndarray:
+    """k-hat of each candidate's weights.
 
     Parameters
     ----------
     weights : array of float, shape (cell, candidate, draw)
         Importance weights up to a factor.
-    khat : array of float, shape (cell, candidate)
-        Written.
+
+    Returns
+    -------
+    array of float, shape (cell, candidate)
     """
-    tail = tail_length(weights.shape[2])
-    for t in numba.prange(len(weights)):
-        for candidate in range(weights.shape[1]):
+    cells, candidates, n_draws = weights.shape
+    khat, tail = np.empty((cells, candidates)), tail_length(n_draws)
+    for t in range(cells):
+        for candidate in range(candidates):
             largest = largest_values(weights[t, candidate], tail + 1)
             khat[t, candidate] = pareto_khat(np.log(np.maximum(largest, TINY)))
+    return khat

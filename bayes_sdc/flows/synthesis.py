@@ -160,14 +160,28 @@ def draw_datasets(
 
 
 def spread_draws(rng: np.random.Generator, available: int, wanted: int) -> np.ndarray:
-    """Choose equally spaced draws of all chains laid end to end, from a random start."""
+    """Choose equally spaced draws of all chains laid end to end, from a random start.
+
+    They come in an order in which the first few are far apart as well: the middle after the start,
+    then the middles of what is between, and so on.
+
+    Examples
+    --------
+    >>> draws = spread_draws(np.random.default_rng(1), 400, 4)
+    >>> ((draws - draws[0]) % 400).tolist()
+    [0, 200, 100, 300]
+    """
     if wanted > available:
         raise InputError(
             f"{wanted} data sets need as many posterior draws, and there are {available}; "
             "raise draws or ask for fewer"
         )
     start = rng.integers(available)
-    return (start + np.arange(wanted) * available // wanted) % available
+    middles = np.zeros(1, np.int64)  # of the circle halved again and again: 0, 1/2, 1/4, 3/4, 1/8
+    while len(middles) < wanted:
+        middles = np.concatenate([2 * middles, 2 * middles + 1])
+    order = list(dict.fromkeys((middles * wanted // len(middles)).tolist()))
+    return (start + np.array(order) * available // wanted) % available
 
 
 def check_posterior(table: FlowTable, posterior: xr.DataTree) -> None:
