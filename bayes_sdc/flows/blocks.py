@@ -13,6 +13,7 @@ import xarray as xr
 from bayes_sdc.flows.layout import Layout
 from bayes_sdc.flows.refit import SMALLEST_PRECISION
 
+
 class Draws(NamedTuple):
     """Thinned posterior draws of some groups, the chains one after another: (draw, ...)."""
 
@@ -181,7 +182,8 @@ def _draws(
 
     def sd(name: str) -> np.ndarray:
         # a precision of the paper's prior may underflow
-        return np.clip(of(name, groups), SMALLEST_PRECISION, 1.0 / SMALLEST_PRECISION) ** -0.5
+        precision = np.clip(of(name, groups), SMALLEST_PRECISION, 1.0 / SMALLEST_PRECISION)
+        return np.asarray(precision**-0.5)
 
     alpha = of("alpha", groups)
     poisson, none = np.full_like(alpha, -np.inf), np.empty((*alpha.shape, 0))

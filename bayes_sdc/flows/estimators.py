@@ -101,4 +101,3 @@ def estimate(
                 mean, released[:, targets[chosen]]
             )
     return found
-

@@ -285,9 +285,7 @@ def without(
 
 
 @vectorized
-def divide(
-    density: np.ndarray, powers: np.ndarray, sums: np.ndarray, weights: np.ndarray
-) -> None:
+def divide(density: np.ndarray, powers: np.ndarray, sums: np.ndarray, weights: np.ndarray) -> None:
     """Write density / P(y), summing to one."""
     nodes, total = len(density), 0.0
     for a in range(nodes):
@@ -319,7 +317,8 @@ def add_effects(fine: Density, coarse: Density, finer: int, scale: float, total:
             s[a] = fine.rate[a] * factor
     for a in range(last + width, padded(last + width)):
         total.s[a] = total.s[a - 1]
-    return padded(last + fine.nodes)
+    nodes: int = padded(last + fine.nodes)
+    return nodes
 
 
 @compiled
