@@ -21,7 +21,6 @@ from bayes_sdc.flows.irs_layouts import Direction
 Table = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-
 SCOPES = ("same state", "different state")
 
 

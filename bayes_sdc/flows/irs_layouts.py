@@ -7,6 +7,8 @@ the line of the file; what the rows mean is left to :mod:`bayes_sdc.flows.irs`.
 
 Sources: IRS SOI, documentation for the 2005-2006 county-to-county migration flows (record
 layouts); IRS SOI, Migration Data Users Guide 2017-2018, sections E.3 and E.4 (CSV and workbooks).
+Tried on files of the IRS, but for the records of 91 characters, the column names until 2011, and
+workbooks before 2010-2011.
 """
 
 import csv
@@ -207,8 +209,7 @@ def _lines(text: str) -> list[str]:
 def _read_csv(text: str, name: str, encoding: str) -> Printed:
     separator = find_separator(text, ())
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    rows: list[Row] = []
-    unread: list[Unread] = []
+    rows, unread = list[Row](), list[Unread]()
     blank, start = 0, 1
     header: list[str] = []
     pick: Callable[[Sequence[str]], tuple[str, ...]] = tuple
@@ -268,8 +269,7 @@ def _match_header(name: str, header: Sequence[str]) -> tuple[Direction, list[int
 
 
 def _read_records(lines: Sequence[str], name: str, encoding: str) -> Printed:
-    rows: list[Row] = []
-    unread: list[Unread] = []
+    rows, unread = list[Row](), list[Unread]()
     for number, line in enumerate(lines, start=1):
         if RECORD.match(line):
             rows.append((number, *(line[start:end] for start, end in RECORD_FIELDS)))
@@ -280,8 +280,7 @@ def _read_records(lines: Sequence[str], name: str, encoding: str) -> Printed:
 
 
 def _read_printed_tables(lines: Sequence[str], name: str, encoding: str) -> Printed:
-    rows: list[Row] = []
-    unread: list[Unread] = []
+    rows, unread = list[Row](), list[Unread]()
     county: tuple[str, str] | None = None
     for number, line in enumerate(lines, start=1):
         if not line:
