@@ -1,7 +1,7 @@
 r"""Log-probabilities and slopes of all cells of a group at once: what the Gibbs engine spends on.
 
-The same numbers as :func:`bayes_sdc.flows.counts.cell_terms`, for an array of cells that share
-:math:`\kappa`. Normaliser and moments of a ladder are polynomials in the step s,
+The cells of an array share :math:`\kappa`. Normaliser and moments of the ladders of
+:mod:`bayes_sdc.flows.counts` are then polynomials in the step s,
 
 .. math:: \sum_{y = 0}^{K} y^m \, s^y \, c_0 \cdots c_{y-1},
 
@@ -85,7 +85,9 @@ def batch_terms(
     coefficients : array of float, shape (ROWS, K + 1)
         From :func:`fill_coefficients` with the same ``log_cv``.
     terms : array of float, shape (TERMS, cell)
-        Written: what :func:`bayes_sdc.flows.counts.cell_terms` returns of each cell.
+        Written: the log-probability of the count; its derivative by the log rate, and the variance
+        of that, which is the expected information; its derivative by log cv, the variance of that,
+        and their covariance (the last three are 0 for Poisson).
     work : array of float, shape (WORK_ROWS, at least cell)
         Scratch.
 

@@ -19,7 +19,7 @@ SWEEPS_PER_DRAW = 3  # the sweeps between two kept draws cost time but no memory
 
 
 def prepare(cells: Layout) -> Data:
-    """Sort the cells by destination and mark the runs of groups and effects once."""
+    """Mark the runs of the groups once."""
 
     def runs(index: np.ndarray, length: int) -> np.ndarray:
         return np.concatenate([[0], np.cumsum(np.bincount(index, minlength=length))])
@@ -33,10 +33,6 @@ def prepare(cells: Layout) -> Data:
         cells_of_group=runs(cells.group, groups),
         origins_of_group=runs(cells.group_of_origin, groups),
         destinations_of_group=runs(cells.group_of_destination, groups),
-        by_origin=np.argsort(cells.origin, kind="stable"),
-        cells_of_origin=runs(cells.origin, len(cells.group_of_origin)),
-        by_destination=np.argsort(cells.destination, kind="stable"),
-        cells_of_destination=runs(cells.destination, len(cells.group_of_destination)),
         upper=cells.upper,
     )
 

@@ -65,10 +65,6 @@ class Data(NamedTuple):
     cells_of_group: np.ndarray  # (group + 1,) runs
     origins_of_group: np.ndarray  # (group + 1,) runs
     destinations_of_group: np.ndarray  # (group + 1,) runs
-    by_origin: np.ndarray  # (cell,) cells sorted by origin effect
-    cells_of_origin: np.ndarray  # (origin_effect + 1,) runs of by_origin
-    by_destination: np.ndarray  # (cell,) cells sorted by destination effect
-    cells_of_destination: np.ndarray  # (destination_effect + 1,) runs of by_destination
     upper: int
 
 

@@ -1,5 +1,7 @@
 """The Gibbs engine: its derivatives, the joint distribution it leaves alone, its labels."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
@@ -84,6 +86,14 @@ def surprise(cells: Layout, theta: np.ndarray, b: np.ndarray, g: np.ndarray) -> 
     return np.bincount(cells.group, cells.y - mean)
 
 
+def shuffled(data: newton.Data) -> np.ndarray:
+    """Destinations of other cells, of the same group: an index beyond it would corrupt memory."""
+    rng, destination = np.random.default_rng(2), data.destination.copy()
+    for start, stop in itertools.pairwise(data.cells_of_group):
+        destination[start:stop] = rng.permutation(destination[start:stop])
+    return destination
+
+
 def geweke_p_values(
     prior: dict[str, float],
     *,
@@ -104,7 +114,7 @@ def geweke_p_values(
         cells = cells._replace(y=draw_counts(rng, cells, theta, b, g))
         data = engine.prepare(cells)
         if broken:  # destination effects that look at the cells of another group
-            data = data._replace(destination=np.roll(data.destination, 1))
+            data = data._replace(destination=shuffled(data))
         if state is None:
             state = engine.init(rng, data, "poisson" if "cv_scale" not in prior else "nb")
             state.theta[:], state.b[:], state.g[:] = theta, b, g
@@ -147,9 +157,9 @@ def test_engine_that_looks_at_the_wrong_cells_fails_the_same_test() -> None:
     assert min(geweke_p_values(PRIORS["half-normal"], broken=True)) < 1e-6
 
 
-def log_pmf(log_rate: float, log_cv: float) -> np.ndarray:
+def log_pmf(log_rate: float, log_cv: float, upper: int = UPPER) -> np.ndarray:
     """Of 0..K, from the definition of the truncated negative binomial."""
-    y = np.arange(UPPER + 1.0)
+    y = np.arange(upper + 1.0)
     if log_cv == -np.inf:
         terms = y * log_rate - gammaln(y + 1)
     else:
@@ -159,62 +169,83 @@ def log_pmf(log_rate: float, log_cv: float) -> np.ndarray:
     return terms - logsumexp(terms)
 
 
+def terms_of(y: np.ndarray, log_rate: np.ndarray, log_cv: float, upper: int = UPPER) -> np.ndarray:
+    """What the engine carries of each cell, (cell, term)."""
+    coefficients = np.zeros((ROWS, upper + 1))
+    terms, work = np.empty((TERMS, len(y))), np.empty((WORK_ROWS, len(y)))
+    fill_coefficients(log_cv, coefficients)
+    batch_terms(y, log_rate, log_cv, coefficients, terms, work)
+    return terms.T
+
+
+@pytest.mark.parametrize("upper", [1, UPPER, 150])
 @pytest.mark.parametrize("log_cv", [-np.inf, -1.5, 0.0, 1.0])
 @pytest.mark.parametrize("log_rate", [-6.0, -0.3, 0.4, 2.0, 7.0])
-def test_cell_terms_are_the_derivatives_and_their_variance(log_rate: float, log_cv: float) -> None:
+def test_terms_are_the_derivatives_and_their_variance(
+    log_rate: float, log_cv: float, upper: int
+) -> None:
     """A wrong slope only slows the sampler down, so no posterior would show it."""
-    ladder = np.zeros((4, UPPER + 1))
-    counts.fill_ladder(log_cv, ladder)
-    terms = np.array([counts.cell_terms(y, log_rate, log_cv, ladder) for y in range(UPPER + 1)])
-    h = 1e-5
-    by_rate = (log_pmf(log_rate + h, log_cv) - log_pmf(log_rate - h, log_cv)) / (2 * h)
-    pmf = np.exp(log_pmf(log_rate, log_cv))
-    np.testing.assert_allclose(terms[:, 0], log_pmf(log_rate, log_cv), rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(terms[:, 1], by_rate, rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(terms[:, 2], pmf @ by_rate**2, rtol=1e-6, atol=1e-9)
+    y = np.arange(upper + 1.0)
+    terms = terms_of(y, np.full(len(y), log_rate), log_cv, upper)
+    h, size = 1e-5, float(upper) ** 2
+    by_rate = log_pmf(log_rate + h, log_cv, upper) - log_pmf(log_rate - h, log_cv, upper)
+    by_rate /= 2 * h
+    pmf = np.exp(log_pmf(log_rate, log_cv, upper))
+    np.testing.assert_allclose(
+        terms[:, 0], log_pmf(log_rate, log_cv, upper), rtol=1e-10, atol=1e-12 * size
+    )
+    np.testing.assert_allclose(terms[:, 1], by_rate, rtol=1e-6, atol=1e-8 * size)
+    np.testing.assert_allclose(terms[:, 2], pmf @ by_rate**2, rtol=1e-6, atol=1e-9 * size)
     if log_cv == -np.inf:
         assert (terms[:, 3:] == 0.0).all()
         return
-    by_cv = (log_pmf(log_rate, log_cv + h) - log_pmf(log_rate, log_cv - h)) / (2 * h)
-    np.testing.assert_allclose(terms[:, 3], by_cv, rtol=1e-5, atol=1e-7)
-    np.testing.assert_allclose(terms[:, 4], pmf @ by_cv**2, rtol=1e-5, atol=1e-8)
-    np.testing.assert_allclose(terms[:, 5], pmf @ (by_cv * by_rate), rtol=1e-5, atol=1e-8)
+    by_cv = log_pmf(log_rate, log_cv + h, upper) - log_pmf(log_rate, log_cv - h, upper)
+    by_cv /= 2 * h
+    np.testing.assert_allclose(terms[:, 3], by_cv, rtol=1e-5, atol=1e-7 * size)
+    np.testing.assert_allclose(terms[:, 4], pmf @ by_cv**2, rtol=1e-5, atol=1e-8 * size)
+    np.testing.assert_allclose(terms[:, 5], pmf @ (by_cv * by_rate), rtol=1e-5, atol=1e-8 * size)
 
 
 @pytest.mark.parametrize("log_cv", [-2.0, -0.5, 0.5, 2.0])
 def test_infinite_rate_has_the_probability_of_the_limit(log_cv: float) -> None:
     """Else a far-off rate is ever more probable, and a chain that gets there never returns."""
-    ladder = np.zeros((4, UPPER + 1))
-    counts.fill_ladder(log_cv, ladder)
     y, r = np.arange(UPPER + 1.0), np.exp(-2.0 * log_cv)
     limit = gammaln(y + r) - gammaln(y + 1)
     limit -= logsumexp(limit)
     for log_rate in (100.0, 650.0, 705.0, 1e4, 1e300):
-        terms = np.array([counts.cell_terms(k, log_rate, log_cv, ladder) for k in range(UPPER + 1)])
+        terms = terms_of(y, np.full(len(y), log_rate), log_cv)
         np.testing.assert_allclose(terms[:, 0], limit, rtol=1e-9, atol=1e-9)
         assert np.isfinite(terms).all()
 
 
-@pytest.mark.parametrize("upper", [1, 8, 150])
-@pytest.mark.parametrize("log_cv", [-np.inf, -2.0, -0.3, 0.5, 5.0])
-def test_terms_of_a_batch_are_those_of_its_cells(log_cv: float, upper: int) -> None:
-    """A wrong log-probability is another posterior; a wrong slope only slows the sampler down."""
+@pytest.mark.parametrize("log_cv", [-np.inf, -0.3, 5.0])
+def test_terms_of_a_cell_do_not_depend_on_its_neighbours(log_cv: float) -> None:
+    """Four cells are worked on at a time, and the last of a group with fewer."""
     rng = np.random.default_rng(1)
-    y = rng.integers(0, upper + 1, 203).astype(float)
-    log_rate = rng.normal(0.0, 3.0, 203)
+    y, log_rate = rng.integers(0, 9, 203).astype(float), rng.normal(0.0, 3.0, 203)
     log_rate[:8] = [-800.0, -50.0, -20.0, 0.0, 20.0, 100.0, 690.0, 710.0]
-    coefficients = np.zeros((ROWS, upper + 1))
-    terms, work = np.empty((TERMS, 203)), np.empty((WORK_ROWS, 203))
-    fill_coefficients(log_cv, coefficients)
-    batch_terms(y, log_rate, log_cv, coefficients, terms, work)
-    ladder = np.zeros((4, upper + 1))
-    counts.fill_ladder(log_cv, ladder)
-    for c in range(203):
-        one = counts.cell_terms(y[c], log_rate[c], log_cv, ladder)
-        # a variance is a difference of squares: in its digits, and in those of the squares
-        np.testing.assert_allclose(terms[:3, c], one[:3], rtol=1e-9, atol=1e-14 * upper**2)
-        np.testing.assert_allclose(terms[3:, c], one[3:], rtol=1e-6, atol=1e-14 * upper**4)
+    terms = terms_of(y, log_rate, log_cv, 8)
     assert np.isfinite(terms).all()
+    for c in range(203):
+        alone = terms_of(y[c : c + 1], log_rate[c : c + 1], log_cv, 8)[0]
+        np.testing.assert_allclose(terms[c], alone, rtol=1e-9, atol=1e-12)
+
+
+def test_carried_terms_never_go_stale() -> None:
+    """After many sweeps what is carried of each cell is what its parameters give."""
+    rng, prior = np.random.default_rng(3), PRIORS["covariates"]
+    cells = many_groups(6, p=2)
+    cells = cells._replace(y=draw_counts(rng, cells, *draw_prior(rng, cells, prior)))
+    data = engine.prepare(cells)
+    state = engine.init(rng, data, "negative-binomial")
+    accepted, columns = np.zeros((6, 3)), np.arange(CV + 3)
+    for _ in range(100):
+        newton.sweep(rng, columns, data, state, priors(prior, 2), 0.0, accepted)
+    carried = state.log_rate.copy(), state.terms.copy()
+    for group in range(6):
+        newton.refresh_group(group, data, state, newton.make_work(data))
+    np.testing.assert_allclose(carried[0], state.log_rate, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(carried[1], state.terms, rtol=1e-8, atol=1e-9)
 
 
 def test_newton_step_is_that_of_linear_algebra() -> None:
@@ -233,23 +264,6 @@ def test_newton_step_is_that_of_linear_algebra() -> None:
         constant = -2.5 * np.log(2 * np.pi) - 5 * np.log(size)
         np.testing.assert_allclose(log_q, density - constant, rtol=1e-6)
         np.testing.assert_allclose(log_newton_step(move, slope, metric, size), log_q, rtol=1e-6)
-
-
-def test_carried_terms_never_go_stale() -> None:
-    """After many sweeps what is carried of each cell is what its parameters give."""
-    rng, prior = np.random.default_rng(3), PRIORS["covariates"]
-    cells = many_groups(6, p=2)
-    cells = cells._replace(y=draw_counts(rng, cells, *draw_prior(rng, cells, prior)))
-    data = engine.prepare(cells)
-    state = engine.init(rng, data, "negative-binomial")
-    accepted, columns = np.zeros((6, 3)), np.arange(CV + 3)
-    for _ in range(100):
-        newton.sweep(rng, columns, data, state, priors(prior, 2), 0.0, accepted)
-    carried = state.log_rate.copy(), state.terms.copy()
-    for group in range(6):
-        newton.refresh_group(group, data, state, newton.make_work(data))
-    np.testing.assert_allclose(carried[0], state.log_rate, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(carried[1], state.terms, rtol=1e-8, atol=1e-9)
 
 
 def test_empty_groups_and_effects_follow_the_prior() -> None:

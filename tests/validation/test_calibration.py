@@ -7,6 +7,7 @@ Source: Talts, Betancourt, Simpson, Vehtari and Gelman 2018, https://arxiv.org/a
 Modrak, Moon, Kim, Buerkner, Huurre, Faltejskova, Gelman and Vehtari 2023, doi:10.1214/23-BA1404.
 """
 
+import itertools
 from collections.abc import Mapping
 from types import ModuleType
 
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from bayes_sdc.flows import counts, engine, gibbs
+from bayes_sdc.flows import counts, engine, gibbs, newton
 from bayes_sdc.flows.chain import sample_chain
 from bayes_sdc.flows.hyperpriors import CV, LEVEL, SD_DESTINATION, SD_ORIGIN, nation
 from bayes_sdc.flows.layout import Layout
@@ -230,10 +231,16 @@ def test_broken_copies_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
     original = engine.prepare
     monkeypatch.setattr(gibbs, "sum_of_squares", about_the_mean)
-    monkeypatch.setattr(
-        engine,
-        "prepare",
-        lambda cells: (data := original(cells))._replace(by_destination=data.by_origin),
-    )
+
+    def of_other_cells(cells: Layout) -> newton.Data:
+        data = original(cells)
+        data = data._replace(destination=data.destination.copy())
+        rng = np.random.default_rng(2)
+        # of the same group: an index beyond it would corrupt memory
+        for start, stop in itertools.pairwise(data.cells_of_group):
+            data.destination[start:stop] = rng.permutation(data.destination[start:stop])
+        return data
+
+    monkeypatch.setattr(engine, "prepare", of_other_cells)
     assert min(calibration(gibbs, "poisson", "weak", thin=40).values()) < 1e-4
     assert min(calibration(engine, "poisson", "weak").values()) < 1e-4
