@@ -72,13 +72,14 @@ def plot_intruder_risk(risk: IntruderRisk, *, figure: Panels | None = None) -> n
     probability = risk.true_count_probability.to_numpy()
     bins = np.linspace(0.0, float(probability.max()), PROBABILITY_BINS + 1)
     axes[1].hist(probability, bins=bins.tolist(), color=BLUE, alpha=0.85)
-    axes[1].axvline(probability.mean(), color=ink(), linewidth=0.9, linestyle="--", label="mean")
+    mean = float(probability.mean())
+    axes[1].axvline(mean, color=ink(), linewidth=0.9, linestyle="--")
+    axes[1].set_title(f"mean {mean:.1%} (dashed)", fontsize="small")
     axes[1].set(xlabel="probability of the true count", ylabel="cells")
     axes[1].set_xlim(left=0.0)
     axes[1].xaxis.set_major_formatter(PercentFormatter(xmax=1))
     axes[1].yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes[1].grid(visible=False, axis="x")
-    axes[1].legend(loc="upper right")
     return axes
 
 
@@ -196,8 +197,8 @@ def plot_risk_by_datasets(growth: pd.DataFrame, *, ax: Axes | None = None) -> Ax
     --------
     >>> import pandas as pd
     >>> growth = pd.DataFrame({"r_all": [0.2, 0.3]}, index=[1, 2])
-    >>> plot_risk_by_datasets(growth).get_ylim()
-    (0.0, 1.04)
+    >>> plot_risk_by_datasets(growth).get_xlabel()
+    'released data sets'
     """
     expect_columns(growth, [], "risk_by_datasets")
     axes = axes_or_new(ax)

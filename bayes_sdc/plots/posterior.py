@@ -132,7 +132,7 @@ def plot_effects(
     shown = extreme(effects(posterior, ci_prob=ci_prob), number=number, group=group)
     several = group is None and posterior["posterior"].sizes["group"] > 1
     rows = int(shown.groupby("side").size().max())
-    axes: np.ndarray = new_figure(figure, (5.4, 0.8 + 0.2 * rows)).subplots(1, 2)
+    axes: np.ndarray = new_figure(figure, (5.4, 1.0 + 0.36 * rows)).subplots(2, 1, sharex=True)
     for one, side in zip(axes, ("origin", "destination"), strict=True):
         part = shown[shown["side"] == side].sort_values("median", kind="stable")
         places = np.arange(len(part))
@@ -140,11 +140,11 @@ def plot_effects(
         one.plot(part["median"], places, "o", color=BLUE, markersize=4)
         one.axvline(0.0, color=ink(), linewidth=0.9, linestyle="--")
         names = part["group"] + " | " + part["area"] if several else part["area"]
-        one.set_yticks(places, [shortened(name) for name in names], parse_math=False)
+        one.set_yticks(places, [shortened(name, LONG) for name in names], parse_math=False)
         one.tick_params(axis="y", labelsize="small", length=0)
         one.grid(visible=False, axis="y")
         one.set_title(f"{side}s", fontsize="medium")
-        one.set_xlabel(f"deviation of log rate, {100 * ci_prob:g} % eti", fontsize="small")
+    axes[1].set_xlabel(f"deviation of log rate from the group's mean, {100 * ci_prob:g} % eti")
     return axes
 
 

@@ -85,7 +85,7 @@ def effects(posterior: xr.DataTree, number: int) -> Markup:
         "effects",
         f"Most extreme effects of origins and destinations with {CI_PROB:.0%} intervals",
         lambda figure: plots.plot_effects(posterior, number=number, figure=figure),
-        (SIZE[0], 0.8 + 0.2 * number),
+        (SIZE[0], 1.0 + 0.36 * number),
     )
 
 

@@ -84,6 +84,7 @@ def test_prior_and_posterior_of_every_hyperparameter(posterior):
 
 def test_effects_are_named_and_drawn_from_end_to_end(posterior):
     origins, destinations = plot_effects(posterior, number=3, ci_prob=0.5, figure=Figure())
+    assert "50 % eti" in destinations.get_xlabel()
     frame = effects(posterior, ci_prob=0.5)
     for one, side in ((origins, "origin"), (destinations, "destination")):
         mine = frame[frame["side"] == side].set_index(["group", "area"])
@@ -93,7 +94,6 @@ def test_effects_are_named_and_drawn_from_end_to_end(posterior):
         np.testing.assert_allclose(one.lines[0].get_xdata(), chosen["median"])
         ends = np.array([segment[:, 0] for segment in one.collections[0].get_segments()])
         np.testing.assert_allclose(ends, chosen[["lower", "upper"]])
-        assert "50 % eti" in one.get_xlabel()
 
 
 def test_effects_of_one_group_need_no_name_of_it(posterior):
