@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from bayes_sdc.convergence import convergence
 from bayes_sdc.flows import counts
 from bayes_sdc.flows.layout import layout
-from bayes_sdc.flows.parameters import NATION
+from bayes_sdc.flows.parameters import NATION, OF_COVARIATE, OF_GROUP, SIDES, deviations
 from bayes_sdc.flows.predictive import PREDICTIVE_DRAWS, compare_counts
 from bayes_sdc.flows.risk import IntruderRisk
 from bayes_sdc.flows.synthesis import rates_by_draw, spread_draws
@@ -28,7 +28,6 @@ RHAT_FAIL, ESS_FAIL = 1.05, 100.0
 SMALL_GROUP = 10  # cells; with fewer, or with one area on a side, the prior decides
 MISFIT_LIMIT, MISFIT_FAIL = 0.15, 0.3  # relative error of the share of a count
 DISPERSION_LIMIT, DISPERSION_FAIL = 0.1, 0.25  # distance from 1
-EFFECTS_AT_A_TIME = 2000  # whose deviations are in memory together
 
 
 @dataclass(frozen=True)
@@ -154,30 +153,21 @@ def _undecided(posterior: xr.DataTree, pooled: bool) -> dict[str, np.ndarray]:
 
 
 def _parameters(posterior: xr.DataTree) -> pd.DataFrame:
-    """R-hat and ESS of what the data can tell: position of its group, name, rhat, ess.
-
-    That is level, deviations and scales. Beta, gamma and their means also hold delta, which is
-    drawn from its prior alone. That noise mixes perfectly and would hide a deviation that does not.
-    """
+    """R-hat and ESS of level, deviations and scales: position of the group, name, rhat, ess."""
     data = posterior["constant_data"].to_dataset()
     draws = posterior["posterior"].to_dataset()
     groups = draws.sizes["group"]
     of_group = np.arange(groups)
-    blocks = [
-        (draws[name], of_group, [name] * groups)
-        for name in ("alpha", "phi_beta", "phi_gamma", "r")
-        if name in draws
-    ]
+    blocks = [(draws[name], of_group, [name] * groups) for name in OF_GROUP if name in draws]
     for name in ("national_mean", "national_sd"):
         if name in draws:
             labels = [f"{name}[{label}]" for label in draws["parameter"].to_numpy()]
             blocks.append((draws[name], np.full(len(labels), groups), labels))
     for covariate in draws["covariate"].to_numpy() if "coefficient" in draws else ():
         values = draws["coefficient"].sel(covariate=covariate)
-        blocks.append((values, of_group, [f"coefficient of {covariate}"] * groups))
-    sides = {"beta": "group_of_origin", "gamma": "group_of_destination"}
+        blocks.append((values, of_group, [f"{OF_COVARIATE}{covariate}"] * groups))
     total = sum(len(labels) for _, _, labels in blocks)
-    total += sum(data[of].size for of in sides.values())
+    total += sum(data[of].size for *_, of in SIDES.values())
     rows = []
     with Progress(total, f"diagnostics of {total} parameters") as progress:
 
@@ -192,16 +182,11 @@ def _parameters(posterior: xr.DataTree) -> pd.DataFrame:
 
         for values, group, labels in blocks:
             judge(values.to_numpy(), group, labels)
-        for name, of in sides.items():
-            here, mean = draws[name].to_numpy(), draws[f"mu_{name}"].to_numpy()
-            label, group = draws[name][draws[name].dims[-1]].to_numpy(), data[of].to_numpy()
-            for start in range(0, len(label), EFFECTS_AT_A_TIME):
-                part = slice(start, start + EFFECTS_AT_A_TIME)
-                judge(
-                    here[..., part] - mean[..., group[part]],
-                    group[part],
-                    [f"{name} - mu_{name}[{one}]" for one in label[part]],
-                )
+        for side, (effect, mean, dim, of) in SIDES.items():
+            label, group = data[dim].to_numpy(), data[of].to_numpy()
+            for part, away in deviations(posterior, side):
+                names = [f"{effect} - {mean}[{one}]" for one in label[part]]
+                judge(away, group[part], names)
     return pd.concat(rows, ignore_index=True)
 
 
@@ -228,8 +213,7 @@ def predictive_counts(table: FlowTable, posterior: xr.DataTree, *, seed: int) ->
     ----------
     Gelman, Meng and Stern 1996, Statistica Sinica 6, 733-807.
     """
-    everywhere = np.repeat("all", table.n_small)
-    return compare_counts(table, posterior, everywhere, seed=seed).droplevel("class")
+    return compare_counts(table, posterior, seed=seed)[0]
 
 
 class Dispersion(NamedTuple):

@@ -10,7 +10,6 @@ from scipy.special import gammaln
 
 from bayes_sdc import FlowTable, fit_flows, read_flows
 from bayes_sdc.diagnostics import (
-    EFFECTS_AT_A_TIME,
     Check,
     Dispersion,
     checks,
@@ -18,6 +17,7 @@ from bayes_sdc.diagnostics import (
     group_diagnostics,
     predictive_counts,
 )
+from bayes_sdc.flows.parameters import EFFECTS_AT_A_TIME
 
 CHAINS, DRAWS = 4, 400
 GROUPS = ["g1", "g2", "g3"]

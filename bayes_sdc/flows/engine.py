@@ -11,7 +11,7 @@ from bayes_sdc.flows.batch_terms import ROWS, TERMS
 from bayes_sdc.flows.hyperpriors import CV, LEVEL, Priors, is_pooled, nation, priors
 from bayes_sdc.flows.layout import Layout
 from bayes_sdc.flows.national import draw_nation, move_nation
-from bayes_sdc.flows.newton import Data, State, make_work, refresh_group, refresh_terms, sweep
+from bayes_sdc.flows.newton import Data, State, refresh, refresh_terms, sweep
 from bayes_sdc.flows.newton_step import adapted
 from bayes_sdc.flows.walk import Sampling, generator_state, restored_generator
 
@@ -59,9 +59,7 @@ def init(rng: np.random.Generator, data: Data, family: str) -> State:
         coefficients=np.zeros((groups, ROWS, data.upper + 1)),
         step_size=np.full(groups + 1, 0.7),
     )
-    work = make_work(data)
-    for g in range(groups):
-        refresh_group(g, data, state, work)
+    refresh(data, state)
     return state
 
 
@@ -156,9 +154,7 @@ class Walk:
         self._state = self._state._replace(
             **{name: arrays[name] for name in ("theta", "b", "g", "step_size", "log_rate")}
         )
-        work = make_work(self._data)
-        for g in range(len(self._state.theta)):
-            refresh_terms(g, self._data, self._state, work)
+        refresh_terms(self._data, self._state)
 
 
 def _draw_nation(

@@ -17,7 +17,7 @@ from bayes_sdc.flows.intruder import Prior, check_choice, intruder_risk
 from bayes_sdc.flows.intruder_prior import prior_of_cells
 from bayes_sdc.flows.knowledge import KNOWLEDGE, check_share
 from bayes_sdc.flows.limits import check_limits
-from bayes_sdc.flows.predictive import predictive_counts_by_size
+from bayes_sdc.flows.predictive import compare_counts
 from bayes_sdc.flows.repeats import CLASSES, repeat_risk, risk_by, risk_by_datasets
 from bayes_sdc.flows.risk import UNIQUE, IntruderRisk
 from bayes_sdc.flows.synthesis import refuse_column_named_dataset, synthesize
@@ -241,8 +241,7 @@ def protect_flows(
     )
     lap("fit")
     groups = diagnostics.group_diagnostics(posterior)
-    predictive = diagnostics.predictive_counts(table, posterior, seed=seed)
-    by_size = predictive_counts_by_size(table, posterior, seed=seed)
+    predictive, by_size = compare_counts(table, posterior, seed=seed)
     dispersion = diagnostics.dispersion(table, posterior, seed=seed)
     lap("diagnostics")
     release = synthesize(table, posterior, datasets=datasets, seed=seed)

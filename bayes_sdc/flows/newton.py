@@ -126,23 +126,26 @@ def rates_at(
 
 
 @compiled
-def refresh_group(g: int, data: Data, state: State, work: Work) -> None:
-    """Compute what is carried of a group's cells anew."""
-    start, stop = data.cells_of_group[g], data.cells_of_group[g + 1]
-    rates_at(g, state.theta[g], 1.0, 1.0, data, state, state.log_rate[start:stop])
-    refresh_terms(g, data, state, work)
+def refresh(data: Data, state: State) -> None:
+    """Compute what is carried of the cells anew."""
+    for g in range(len(state.theta)):
+        start, stop = data.cells_of_group[g], data.cells_of_group[g + 1]
+        rates_at(g, state.theta[g], 1.0, 1.0, data, state, state.log_rate[start:stop])
+    refresh_terms(data, state)
 
 
 @compiled
-def refresh_terms(g: int, data: Data, state: State, work: Work) -> None:
-    """Compute what is carried of a group's cells anew from their log rates."""
-    start, stop = data.cells_of_group[g], data.cells_of_group[g + 1]
-    fill_coefficients(state.theta[g, CV], state.coefficients[g])
-    batch_terms(
-        data.y[start:stop], state.log_rate[start:stop], state.theta[g, CV], state.coefficients[g],
-        work.terms, work.polynomials,
-    )  # fmt: skip
-    state.terms[:, start:stop] = work.terms[:, : stop - start]
+def refresh_terms(data: Data, state: State) -> None:
+    """Compute what is carried of the cells anew from their log rates."""
+    work = make_work(data)
+    for g in range(len(state.theta)):
+        start, stop = data.cells_of_group[g], data.cells_of_group[g + 1]
+        fill_coefficients(state.theta[g, CV], state.coefficients[g])
+        batch_terms(
+            data.y[start:stop], state.log_rate[start:stop], state.theta[g, CV],
+            state.coefficients[g], work.terms, work.polynomials,
+        )  # fmt: skip
+        state.terms[:, start:stop] = work.terms[:, : stop - start]
 
 
 @compiled

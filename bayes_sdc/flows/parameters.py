@@ -5,6 +5,8 @@ gamma and their means also hold delta, which is drawn from its prior alone: that
 perfectly and would hide a deviation that does not.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -77,6 +79,30 @@ def _at(draws: xr.DataArray, dim: str, label: str, name: str) -> xr.DataArray:
     return draws.sel({dim: label}, drop=True)
 
 
+def deviations(posterior: xr.DataTree, side: str) -> Iterator[tuple[slice, np.ndarray]]:
+    """Effects of a side less the mean of their group, some at a time: a nation has many.
+
+    Parameters
+    ----------
+    posterior : xarray.DataTree
+        From :func:`bayes_sdc.flows.fit.fit_flows`.
+    side : {"origin", "destination"}
+        Which effects.
+
+    Yields
+    ------
+    slice, array of float, shape (chain, draw, effect)
+        Which effects they are, and their deviations.
+    """
+    effect, mean, _, of = SIDES[side]
+    draws = posterior["posterior"].to_dataset()
+    group = posterior["constant_data"][of].to_numpy()
+    values, means = draws[effect].to_numpy(), draws[mean].to_numpy()
+    for start in range(0, len(group), EFFECTS_AT_A_TIME):
+        part = slice(start, start + EFFECTS_AT_A_TIME)
+        yield part, values[..., part] - means[..., group[part]]
+
+
 def effects(posterior: xr.DataTree, *, ci_prob: float = CI_PROB) -> pd.DataFrame:
     """Origin and destination effects as deviations from their group's mean, with intervals.
 
@@ -110,18 +136,17 @@ def effects(posterior: xr.DataTree, *, ci_prob: float = CI_PROB) -> pd.DataFrame
     """
     if not 0.0 < ci_prob < 1.0:
         raise InputError(f"ci_prob must be above 0 and below 1; it is {ci_prob}")
-    draws, data = (posterior[name].to_dataset() for name in ("posterior", "constant_data"))
+    data = posterior["constant_data"].to_dataset()
     groups = data["group"].to_numpy()
     tail = (1.0 - ci_prob) / 2.0
     frames = []
-    for side, (effect, mean, dim, of) in SIDES.items():
+    for side, (_, _, dim, of) in SIDES.items():
         group = data[of].to_numpy()
         labels = data[dim].to_numpy()
-        quantiles = []
-        for start in range(0, len(labels), EFFECTS_AT_A_TIME):
-            part = slice(start, start + EFFECTS_AT_A_TIME)
-            values = draws[effect][:, :, part].to_numpy() - draws[mean].to_numpy()[..., group[part]]
-            quantiles.append(np.quantile(values, [0.5, tail, 1.0 - tail], axis=(0, 1)))
+        quantiles = [
+            np.quantile(values, [0.5, tail, 1.0 - tail], axis=(0, 1))
+            for _, values in deviations(posterior, side)
+        ]
         names = groups[group]
         frame = pd.DataFrame(
             np.concatenate(quantiles, axis=1).T, columns=["median", "lower", "upper"]

@@ -1,6 +1,4 @@
-"""Posterior predictive check of the counts, in all cells together or in classes of cells."""
-
-from collections.abc import Sequence
+"""Posterior predictive check of the counts, in all cells together and by size of their group."""
 
 import numpy as np
 import pandas as pd
@@ -16,9 +14,9 @@ SIZES = {"fewer than 10": 0, "10 to 99": 10, "100 or more": 100}  # small cells,
 
 
 def compare_counts(
-    table: FlowTable, posterior: xr.DataTree, classes: Sequence[str] | np.ndarray, *, seed: int
-) -> pd.DataFrame:
-    """How many small cells of each class have each count, and how many should.
+    table: FlowTable, posterior: xr.DataTree, *, seed: int
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """How many small cells have each count, and how many should: in all, and by size of group.
 
     Parameters
     ----------
@@ -26,17 +24,14 @@ def compare_counts(
         The table that was fitted.
     posterior : xarray.DataTree
         Its posterior.
-    classes : sequence of str, shape (cell,)
-        Class of each cell, in the order of ``table.cells``.
     seed : int
-        Seed of the replicated tables, which do not depend on the classes.
+        Seed of the replicated tables, which serve both.
 
     Returns
     -------
-    pandas.DataFrame
-        By class, in order of appearance, and count: ``observed``, ``expected``, ``lower``,
-        ``upper`` and ``relative_error`` as :func:`bayes_sdc.diagnostics.predictive_counts` has
-        them.
+    DataFrame, DataFrame
+        As :func:`bayes_sdc.diagnostics.predictive_counts` and :func:`predictive_counts_by_size`
+        describe them.
 
     References
     ----------
@@ -45,11 +40,13 @@ def compare_counts(
     cells = layout(table)
     rates = rates_by_draw(posterior)
     rng = generator(seed, "predictive check")
-    place, names = pd.factorize(np.asarray(classes, dtype=object))
+    size = np.bincount(cells.group)[cells.group]
+    place = np.searchsorted(list(SIZES.values()), size, side="right") - 1
     width = cells.upper + 1
 
     def tally(y: np.ndarray) -> np.ndarray:
-        return np.bincount(place * width + y, minlength=len(names) * width)
+        numbers = np.bincount(place * width + y, minlength=len(SIZES) * width)
+        return numbers.reshape(len(SIZES), width)
 
     replicated = np.stack(
         [
@@ -58,6 +55,17 @@ def compare_counts(
         ]
     )
     observed = tally(cells.y)
+    counts = pd.RangeIndex(table.low, table.high + 1, name="count")
+    there = np.unique(place)
+    by_size = _compared(observed[there].ravel(), replicated[:, there].reshape(len(replicated), -1))
+    names = np.array(list(SIZES))[there]
+    by_size.index = pd.MultiIndex.from_product([names, counts], names=["size", "count"])
+    in_all = _compared(observed.sum(axis=0), replicated.sum(axis=1))
+    return in_all.set_index(counts), by_size
+
+
+def _compared(observed: np.ndarray, replicated: np.ndarray) -> pd.DataFrame:
+    """Numbers of cells beside those of the replicated tables, (replicate, number)."""
     lower, upper = np.quantile(replicated, [0.025, 0.975], axis=0)
     expected = replicated.mean(axis=0)
     return pd.DataFrame(
@@ -67,10 +75,7 @@ def compare_counts(
             "lower": lower,
             "upper": upper,
             "relative_error": (expected - observed) / np.where(observed > 0, observed, np.nan),
-        },
-        index=pd.MultiIndex.from_product(
-            [names, range(table.low, table.high + 1)], names=["class", "count"]
-        ),
+        }
     )
 
 
@@ -92,13 +97,8 @@ def predictive_counts_by_size(
     Returns
     -------
     pandas.DataFrame
-        As of :func:`compare_counts`, indexed by ``size``, the number of small cells in the cell's
-        group ("fewer than 10", "10 to 99", "100 or more"; those that occur), and ``count``.
+        The columns of :func:`bayes_sdc.diagnostics.predictive_counts`, indexed by ``size``, the
+        number of small cells in the cell's group ("fewer than 10", "10 to 99", "100 or more"; those
+        that occur), and ``count``.
     """
-    group = layout(table).group
-    size = np.bincount(group)[group]
-    names = np.array(list(SIZES))
-    classes = names[np.searchsorted(list(SIZES.values()), size, side="right") - 1]
-    frame = compare_counts(table, posterior, classes, seed=seed)
-    frame.index = frame.index.set_names(["size", "count"])
-    return frame.loc[[name for name in SIZES if name in set(classes)]]
+    return compare_counts(table, posterior, seed=seed)[1]

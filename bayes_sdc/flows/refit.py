@@ -25,7 +25,7 @@ from bayes_sdc.flows.batch_terms import ROWS, TERMS
 from bayes_sdc.flows.hyperpriors import CV, Priors, is_pooled, nation, priors
 from bayes_sdc.flows.layout import Layout, subset
 from bayes_sdc.flows.national import draw_nation, move_nation
-from bayes_sdc.flows.newton import Data, State, make_work, refresh_group, sweep
+from bayes_sdc.flows.newton import Data, State, refresh, sweep
 from bayes_sdc.seeds import generator
 
 SMALLEST_PRECISION = 1e-250  # one of the paper's prior may underflow
@@ -134,9 +134,7 @@ class _Start(NamedTuple):
             coefficients=np.zeros((groups, ROWS, data.upper + 1)),
             step_size=step_size.copy(),
         )
-        work = make_work(data)
-        for g in range(groups):
-            refresh_group(g, data, state, work)
+        refresh(data, state)
         return state
 
 

@@ -18,7 +18,7 @@ from bayes_sdc.flows.table import FlowTable
 from bayes_sdc.report import plots
 
 PUBLIC_CELLS = 500  # a share of fewer cells, rounded to a per cent, would still tell single cells
-HIGHEST, WORST_GROUPS = 20, 20  # rows shown
+HIGHEST = 20  # rows shown
 NOT_SHOWN = "not shown"
 MEASURES = {
     "r_all": ("R_all", "{:.1%}"),

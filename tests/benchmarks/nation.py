@@ -15,14 +15,12 @@ import sys
 import time
 
 import numpy as np
-import pymc as pm
 import xarray as xr
 
 from bayes_sdc import FlowTable, fit_flows, read_flows
 from bayes_sdc.convergence import convergence
-from bayes_sdc.flows.layout import Layout, layout, subset
+from bayes_sdc.flows.layout import Layout, layout
 from bayes_sdc.flows.simulate import simulate_flows
-from bayes_sdc.models import migration
 
 SEED = 7
 CELLS_AT_A_TIME = 5000
@@ -57,26 +55,15 @@ def share_converged(posterior: xr.DataTree, cells: Layout) -> dict[str, float]:
     }
 
 
-def plain_loop(cells: Layout, number: int, draws: int, tune: int) -> float:
+def plain_loop(cells: Layout, number: int) -> float:
     """Seconds that a fresh pm.sample for each group would take, from some of them."""
+    # it stands beside this script, where pytest, which collects doctests here, does not look
+    from test_fit_speed import fresh_pm_sample
+
     order = np.argsort(np.bincount(cells.group), kind="stable")
     chosen = order[(np.arange(number) + 0.5).astype(np.int64) * len(order) // number]
     start = time.perf_counter()
-    for group in np.sort(chosen):
-        members = subset(cells, np.array([group]))
-        model = migration.build(
-            members.y,
-            members.origin,
-            members.destination,
-            upper=cells.upper,
-            origins=members.origin_effects,
-            destinations=members.destination_effects,
-        )
-        with model:
-            pm.sample(
-                draws=draws, tune=tune, chains=4, cores=2, random_seed=1, nuts_sampler="nutpie",
-                progressbar=False,
-            )  # fmt: skip
+    fresh_pm_sample(cells, np.sort(chosen))
     return (time.perf_counter() - start) / number * len(cells.groups)
 
 
@@ -107,7 +94,7 @@ def main() -> None:
     for name, value in share_converged(posterior, cells).items():
         write(f"{name}: {value:.4f}\n")
     if asked.against:
-        loop = plain_loop(cells, asked.against, 1000, 1000)
+        loop = plain_loop(cells, asked.against)
         write(f"fresh pm.sample of every group, from {asked.against}: {loop:.0f} s, ")
         write(f"{loop / seconds:.0f} times as long\n")
 

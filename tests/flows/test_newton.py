@@ -118,8 +118,7 @@ def geweke_p_values(
         if state is None:
             state = engine.init(rng, data, "poisson" if "cv_scale" not in prior else "nb")
             state.theta[:], state.b[:], state.g[:] = theta, b, g
-        for group in range(n_groups):
-            newton.refresh_group(group, data, state, newton.make_work(data))
+        newton.refresh(data, state)
         newton.sweep(rng, columns, data, state, given, 0.0, accepted)
         theta, b, g = state.theta.copy(), state.b.copy(), state.g.copy()
     forward = draw_prior(rng, cells, prior)
@@ -242,8 +241,7 @@ def test_carried_terms_never_go_stale() -> None:
     for _ in range(100):
         newton.sweep(rng, columns, data, state, priors(prior, 2), 0.0, accepted)
     carried = state.log_rate.copy(), state.terms.copy()
-    for group in range(6):
-        newton.refresh_group(group, data, state, newton.make_work(data))
+    newton.refresh(data, state)
     np.testing.assert_allclose(carried[0], state.log_rate, rtol=0, atol=1e-10)
     np.testing.assert_allclose(carried[1], state.terms, rtol=1e-8, atol=1e-9)
 
