@@ -9,6 +9,7 @@ and an extra effect touches no count and keeps its standard normal prior.
 """
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from bayes_sdc.flows.walk import Sampling
 from bayes_sdc.seeds import seed_sequence
 
 EMPTY = -1e6  # a rate of 0 in double precision, whatever the effects add
+KEPT = 8  # compiled models, of about 10 MiB each
 COMPILATION = 2_500  # what a compilation costs, in cells that could be sampled meanwhile (measured)
 LOW_RANK_FROM = 30  # cells; below it the estimate of the correlations costs more than it gives
 # The likelihood ties the level to the means of the effects, which a diagonal mass matrix cannot
@@ -97,41 +99,31 @@ def sample_groups(
     skip : set of int
         Groups that are done already.
     announce : callable
-        Called with a line of text before each compilation.
+        Called with a line of text before each bucket.
 
     Yields
     ------
     Part
         One for each group, in bucket order.
     """
-    import nutpie
-
     for bucket in shape_buckets(cells):
         todo = [int(group) for group in bucket.groups if int(group) not in skip]
         if not todo:
             continue
-        announce(f"compiling for groups of up to {bucket.cells} cells")
-        compiled: Any = None
+        announce(f"one compiled model for groups of up to {bucket.cells} cells")
+        compiled = _compiled(
+            bucket.cells,
+            bucket.origins,
+            bucket.destinations,
+            cells.upper,
+            sampling.family,
+            tuple(sorted(sampling.prior.items())),
+            tuple(cells.covariates),
+        )
         for group in todo:
             members = subset(cells, np.array([group]))
-            padded = _pad(members, bucket)
-            if compiled is None:
-                model = migration.build(
-                    padded["y_data"],
-                    padded["origin_index"],
-                    padded["destination_index"],
-                    upper=cells.upper,
-                    origins=[str(i) for i in range(bucket.origins)],
-                    destinations=[str(j) for j in range(bucket.destinations)],
-                    family=sampling.family,
-                    prior=sampling.prior,
-                    covariates=padded.get("x"),
-                    covariate_names=cells.covariates,
-                    offset=padded["offset"],
-                )
-                compiled = nutpie.compile_pymc_model(model, var_names=_variables(model))
             posterior, statistics = _sample(
-                compiled.with_data(**padded),
+                compiled.with_data(**_pad(members, bucket)),
                 sampling,
                 label=cells.groups[group],
                 cells=len(members.y),
@@ -139,6 +131,35 @@ def sample_groups(
             posterior["beta"] = posterior["beta"][..., : len(members.origin_effects)]
             posterior["gamma"] = posterior["gamma"][..., : len(members.destination_effects)]
             yield Part(np.array([group]), posterior, statistics)
+
+
+@lru_cache(maxsize=KEPT)
+def _compiled(
+    cells: int,
+    origins: int,
+    destinations: int,
+    upper: int,
+    family: str,
+    prior: tuple[tuple[str, float], ...],
+    covariates: tuple[str, ...],
+) -> Any:
+    """Compile the model of a shape, for any data: a second fit of a group starts at once."""
+    import nutpie
+
+    nothing = np.zeros(cells, np.int64)
+    model = migration.build(
+        nothing,
+        nothing,
+        nothing,
+        upper=upper,
+        origins=[str(i) for i in range(origins)],
+        destinations=[str(j) for j in range(destinations)],
+        family=family,
+        prior=dict(prior),
+        covariates=np.zeros((cells, len(covariates))),
+        covariate_names=covariates,
+    )
+    return nutpie.compile_pymc_model(model, var_names=_variables(model))
 
 
 def sample_together(cells: Layout, sampling: Sampling, *, announce: Callable[[str], None]) -> Part:
