@@ -10,6 +10,7 @@ from bayes_sdc.flows.choosing import Choice, choose_release
 from bayes_sdc.flows.combining import CombinedTotals, combined_totals
 from bayes_sdc.flows.covariates import gravity_covariates, with_covariates
 from bayes_sdc.flows.fit import fit_flows
+from bayes_sdc.flows.interrupted import posterior_so_far
 from bayes_sdc.flows.intruder import intruder_risk
 from bayes_sdc.flows.irs import IrsFlows, read_irs_flows
 from bayes_sdc.flows.job import Protection, protect_flows
@@ -120,6 +121,7 @@ __all__ = [
     "plot_risk_comparison",
     "plot_ru_map",
     "poisson_gamma",
+    "posterior_so_far",
     "protect_flows",
     "read_flows",
     "read_irs_flows",

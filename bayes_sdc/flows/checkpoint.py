@@ -39,7 +39,7 @@ class Checkpoint:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         stamp = folder / "call.json"
         if stamp.exists():
-            earlier = json.loads(stamp.read_text(encoding="utf-8"))
+            earlier = kept_call(folder)
             changed = sorted(k for k in call if earlier.get(k) != call[k])
             if changed:
                 raise InputError(
@@ -52,12 +52,12 @@ class Checkpoint:
     def finished(self) -> Iterator[Part]:
         """Yield the parts that an earlier call finished."""
         for path in sorted(self._folder.glob("part-*.npz")) if self._folder else ():
-            with np.load(path, allow_pickle=False) as arrays:
-                yield Part(
-                    arrays["groups"],
-                    {k.removeprefix("p."): arrays[k] for k in arrays if k.startswith("p.")},
-                    {k.removeprefix("s."): arrays[k] for k in arrays if k.startswith("s.")},
-                )
+            arrays = self._read(path)
+            yield Part(
+                arrays["groups"],
+                {k.removeprefix("p."): arrays[k] for k in arrays if k.startswith("p.")},
+                {k.removeprefix("s."): arrays[k] for k in arrays if k.startswith("s.")},
+            )
 
     def save(self, part: Part) -> None:
         """Keep a finished part."""
@@ -144,3 +144,12 @@ class Checkpoint:
                 np.savez(file, allow_pickle=False, **arrays)
 
         write_atomically(path, write, private=True)
+
+
+def kept_call(folder: Path) -> dict[str, Any]:
+    """Return the call whose draws a folder keeps."""
+    stamp = folder / "call.json"
+    if not stamp.exists():
+        raise InputError(f"{folder}: holds no fit; name the folder given to it as resume")
+    call: dict[str, Any] = json.loads(stamp.read_text(encoding="utf-8"))
+    return call

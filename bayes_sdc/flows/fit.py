@@ -1,6 +1,5 @@
 """Posterior of the small counts, for one group or for all groups of a table."""
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -15,7 +14,7 @@ from bayes_sdc.flows.checkpoint import Checkpoint, Part
 from bayes_sdc.flows.cluster import cluster_parts
 from bayes_sdc.flows.forecast import forecast
 from bayes_sdc.flows.hyperpriors import is_pooled
-from bayes_sdc.flows.layout import Layout, layout, subset
+from bayes_sdc.flows.layout import Layout, identity, layout, subset
 from bayes_sdc.flows.parts import batches, sample_part
 from bayes_sdc.flows.posterior import assemble
 from bayes_sdc.flows.table import FlowTable
@@ -137,11 +136,8 @@ def fit_flows(
         "draws": draws,
         "tune": tune,
         "chains": chains,
-        "low": table.low,
-        "high": table.high,
         "input": table.source,
-        "input_sha256": table.sha256,
-        **_call(table, cells),
+        **identity(table, cells),
         "versions": json.dumps({p: version(p) for p in VERSIONED}, sort_keys=True),
     }
     cores = cores or os.cpu_count() or 1
@@ -161,17 +157,6 @@ def fit_flows(
             store.save(part)
             parts.append(part)
     return assemble(cells, parts, attributes)
-
-
-def _call(table: FlowTable, cells: Layout) -> dict[str, str]:
-    """What ties a posterior to the columns, groups and cells it was fitted to."""
-    columns = [table.origin, table.destination, table.count, *table.groups]
-    labels = [*cells.cells, *cells.groups, *cells.origin_effects, *cells.destination_effects]
-    labels += cells.covariates
-    digest = hashlib.sha256("\x1f".join(labels).encode())
-    for values in (cells.y, cells.group, cells.origin, cells.destination, cells.x):
-        digest.update(values.tobytes())
-    return {"columns": json.dumps(columns), "cells_sha256": digest.hexdigest()}
 
 
 def _nuts_parts(

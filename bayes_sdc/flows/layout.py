@@ -5,6 +5,8 @@ several groups has several effects, labelled ``group|area``. Every module that c
 these arrays; labels come back at the edges.
 """
 
+import hashlib
+import json
 from typing import NamedTuple
 
 import numpy as np
@@ -107,3 +109,20 @@ def thin(whole: Layout, keep: np.ndarray) -> Layout:
 
 def _kept(labels: list[str], keep: np.ndarray) -> list[str]:
     return [label for label, kept in zip(labels, keep, strict=True) if kept]
+
+
+def identity(table: FlowTable, cells: Layout) -> dict[str, str | int]:
+    """What ties a posterior to the columns, groups and cells that it was fitted to."""
+    columns = [table.origin, table.destination, table.count, *table.groups]
+    labels = [*cells.cells, *cells.groups, *cells.origin_effects, *cells.destination_effects]
+    labels += cells.covariates
+    digest = hashlib.sha256("\x1f".join(labels).encode())
+    for values in (cells.y, cells.group, cells.origin, cells.destination, cells.x):
+        digest.update(values.tobytes())
+    return {
+        "low": table.low,
+        "high": table.high,
+        "input_sha256": table.sha256,
+        "columns": json.dumps(columns),
+        "cells_sha256": digest.hexdigest(),
+    }

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from bayes_sdc.flows.chain import Chain, sample_chain, start_walk
+from bayes_sdc.flows.chain import Chain, place_of, sample_chain, start_walk
 from bayes_sdc.flows.checkpoint import Checkpoint, Part
 from bayes_sdc.flows.hyperpriors import is_pooled
 from bayes_sdc.flows.layout import Layout
@@ -67,9 +67,7 @@ def sample_part(
             nonlocal saved, last
             done = max(walk.done - sampling.tune, 0)
             new = {name: array[saved:done] for name, array in drawn.items()} if done > saved else {}
-            store.save_draws(
-                first, number, saved, new, {**walk.arrays(), "done": np.array(walk.done)}
-            )
+            store.save_draws(first, number, saved, new, place_of(walk))
             saved, last = done, time.monotonic()
 
         def after_draw(drawn: dict[str, np.ndarray]) -> None:

@@ -185,8 +185,13 @@ def spread_draws(rng: np.random.Generator, available: int, wanted: int) -> np.nd
 
 
 def check_posterior(table: FlowTable, posterior: xr.DataTree) -> None:
-    """Refuse a posterior that was fitted to another table."""
+    """Refuse a posterior that was fitted to another table, or is not whole."""
     attributes = posterior.attrs
+    if "interrupted" in attributes:
+        raise InputError(
+            f"the posterior is that of an interrupted fit ({attributes['interrupted']}); "
+            "let the fit come to its end"
+        )
     expected = {"input_sha256": table.sha256, "low": table.low, "high": table.high}
     for name, value in expected.items():
         if attributes.get(name) != value:

@@ -9,7 +9,16 @@ import pytest
 import xarray as xr
 from scipy.stats import norm
 
-from bayes_sdc import FlowTable, InputError, fit_flows, read_flows, with_covariates
+from bayes_sdc import (
+    FlowTable,
+    InputError,
+    diagnostics,
+    fit_flows,
+    posterior_so_far,
+    read_flows,
+    synthesize,
+    with_covariates,
+)
 from bayes_sdc.flows import engine, fit, gibbs, nuts, parts
 from bayes_sdc.flows.layout import layout
 from bayes_sdc.flows.simulate import simulate_flows
@@ -108,7 +117,7 @@ def test_interrupted_fit_resumes_with_the_same_draws(
     request: pytest.FixtureRequest,
 ) -> None:
     """Finished groups are kept, not fitted again, and the result is that of a run in one go."""
-    monkeypatch.setattr(parts, "BATCH", 20)
+    monkeypatch.setattr(parts, "BATCH", 10)
     sampler = which.removeprefix("by_")
     call = {**SHORT, "sampler": sampler, "prior": "weak", "seed": 5, "cores": 2}
     whole = request.getfixturevalue(which) if which == "by_nuts" else fit_flows(table, **call)
@@ -126,6 +135,13 @@ def test_interrupted_fit_resumes_with_the_same_draws(
             fit_flows(table, **call, resume=tmp_path)
     kept = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("part-*.npz")}
     assert len(kept) == 2
+    so_far = posterior_so_far(table, tmp_path)
+    finished = so_far["posterior"].to_dataset()
+    assert 2 <= finished.sizes["group"] < whole["posterior"].sizes["group"]
+    assert finished.equals(
+        whole["posterior"].to_dataset().sel({dim: finished[dim] for dim in finished.coords})
+    )
+    assert set(diagnostics.group_diagnostics(so_far).index) == set(finished["group"].values)
     assert same_draws(whole, fit_flows(table, **call, resume=tmp_path))
     assert all((tmp_path / name).stat().st_mtime_ns == then for name, then in kept.items())
 
@@ -180,6 +196,19 @@ def test_interrupted_pooled_fit_goes_on_where_it_was(
     monkeypatch.setattr(parts, "SAVE_EVERY", 0.0)  # every draw is kept at once
     with pytest.raises(KeyboardInterrupt):
         fit_flows(table, **call, resume=tmp_path)
+    if at == 30:
+        with pytest.raises(InputError, match="holds no draw yet"):
+            posterior_so_far(table, tmp_path)
+    else:
+        so_far = posterior_so_far(table, tmp_path)
+        chains, draws = {75: (1, 14), 250: (2, 40)}[at]
+        assert so_far.attrs["interrupted"].endswith(f"{chains} of 3 chains, {draws} of 40 draws")
+        start = whole["posterior"].to_dataset().isel(chain=slice(chains), draw=slice(draws))
+        assert so_far["posterior"].to_dataset().equals(start)
+        with pytest.raises(InputError, match="an interrupted fit"):
+            synthesize(table, so_far, seed=1)
+        with pytest.raises(InputError, match="another table"):
+            posterior_so_far(small_table(seed=4), tmp_path)
     assert same_draws(whole, fit_flows(table, **call, resume=tmp_path))
     # not a draw is made twice: all calls but the one that was interrupted made one
     assert len(drawn) - 1 == 3 * (SHORT["draws"] + SHORT["tune"])
