@@ -236,37 +236,6 @@ def test_ctrl_c_says_how_to_go_on(file: Path, tmp_path: Path) -> None:
     assert not list((tmp_path / "out" / "release").iterdir())
 
 
-def test_killed_run_resumes_to_the_same_bytes(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Kill -9 after the first finished chain; --resume takes the seed along and ends the same."""
-    rest = ["--draws", "2000", "--tune", "100", "--chains", "5", "--cores", "1", "--releases", "3"]
-    command = [sys.executable, "-m", "bayes_sdc.cli", "flows", str(file), *COLUMNS, *GROUPS, *rest]
-    out = tmp_path / "killed"
-    process = subprocess.Popen(
-        [*command, "--out", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    resume = out / "confidential" / "resume"
-    deadline = time.monotonic() + 240
-    while not list(resume.glob("chain-*.npz")):
-        assert time.monotonic() < deadline
-        assert process.poll() is None
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert not (out / "release" / "moves_synthetic.csv").exists()
-    seed = json.loads((resume / "call.json").read_text())["seed"]
-    resumed = run(monkeypatch, "flows", file, *COLUMNS, *GROUPS, *rest, "--out", out, "--resume")
-    whole = run(
-        monkeypatch,
-        "flows", file, *COLUMNS, *GROUPS, *rest, "--out", tmp_path / "whole", "--seed", seed,
-    )  # fmt: skip
-    assert resumed == whole
-    name = Path("release") / "moves_synthetic.csv"
-    assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-    assert not resume.exists()
-
-
 def test_simulate_writes_a_table_that_can_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

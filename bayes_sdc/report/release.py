@@ -28,16 +28,18 @@ def internal_release(
             for names, what in zip(ends, ("origins", "destinations"), strict=True)
             if len(names) > MATRIX_SHOWN
         ],
-        "maps": [] if shapes is None else _maps(result, margins, shapes),
+        **({"maps": [], "areas": []} if shapes is None else _maps(result, margins, shapes)),
         "unmapped": _unmapped(shapes),
     }
 
 
-def _maps(result: Protection, margins: pd.DataFrame, shapes: Shapes) -> list[dict[str, Any]]:
+def _maps(result: Protection, margins: pd.DataFrame, shapes: Shapes) -> dict[str, Any]:
+    """Two maps, and the table of what they show."""
     totals = margins.groupby("area")[["true", "synthetic"]].sum()
     errors = (totals["synthetic"] - totals["true"]) / totals["true"].where(totals["true"] > 0)
-    found = result.classes["area"]["r_all"]
-    return [
+    risk = result.classes["area"]
+    found = risk["r_all"]
+    maps = [
         {
             "plot": plots.area_map("map-errors", errors, shapes, "relative error", True),
             "caption": "Relative error of an area's total: small counts in and out together, "
@@ -49,6 +51,18 @@ def _maps(result: Protection, margins: pd.DataFrame, shapes: Shapes) -> list[dic
             "intruder finds. An area with few small cells has a share of few.",
         },
     ]
+    areas = [
+        [
+            str(area),
+            f"{risk['cells'][area]:,}",
+            f"{totals['true'][area]:,.0f}",
+            f"{totals['synthetic'][area]:,.0f}",
+            "" if pd.isna(errors[area]) else f"{errors[area]:+.1%}",
+            f"{found[area]:.1%}",
+        ]
+        for area in errors.abs().sort_values(ascending=False, kind="stable").index
+    ]
+    return {"maps": maps, "areas": areas}
 
 
 def _unmapped(shapes: Shapes | None) -> str:

@@ -412,6 +412,7 @@ def test_nuts_and_gibbs_agree() -> None:
     check_agreement(table, 1, ("nuts", "gibbs"), family="poisson", prior="weak")
 
 
+@pytest.mark.slow
 def test_gibbs_and_reference_agree_with_pooling_and_covariates() -> None:
     """Two samplers that share no move but that of the national distribution given the groups."""
     table = with_two_covariates(small_table(seed=11, areas=14))

@@ -140,7 +140,7 @@ def test_maps_show_the_errors_and_risks_of_the_result(
 
     monkeypatch.setattr(plots, "area_map", keep)
     monkeypatch.setattr(plots, "_svg", lambda *_: NO_PICTURE)
-    render_flows(result, audience="internal", call=CALL, shapes=shapes)
+    page = render_flows(result, audience="internal", call=CALL, shapes=shapes)
     before, after = (
         pd.concat([f.groupby("o")["n"].sum(), f.groupby("d")["n"].sum()]).groupby(level=0).sum()
         for f in (result.table.frame, result.release)
@@ -148,6 +148,17 @@ def test_maps_show_the_errors_and_risks_of_the_result(
     expected = (after - before) / before
     pd.testing.assert_series_equal(shown["map-errors"], expected, check_names=False)
     assert shown["map-risk"].to_dict() == result.classes["area"]["r_all"].to_dict()
+    beside = {area: cells for area, *cells in rows(page, "Areas of the maps")}
+    risk = result.classes["area"]
+    assert beside == {
+        area: [
+            str(risk["cells"][area]), f"{before[area]:,.0f}", f"{after[area]:,.0f}",
+            f"{error:+.1%}", f"{risk['r_all'][area]:.1%}",
+        ]
+        for area, error in expected.items()
+    }  # fmt: skip
+    sizes = [abs(expected[area]) for area in beside]
+    assert sizes == sorted(sizes, reverse=True)
 
 
 def test_large_tables_say_what_the_heat_map_leaves_out(
