@@ -460,7 +460,6 @@ table.round(2)
 figure, axes = plt.subplots(figsize=(8, 5))
 plot_risk_comparison(comparison, truth=truth["tau1"], ax=axes)
 axes.set_title("Expected numbers by method")
-axes.set_xticks([100, 200, 300, 500])
 figure.tight_layout()
 
 # %% [markdown]

@@ -324,6 +324,7 @@ axes.set(
     ylabel="per cent below the exact risk",
     title="How far (9) and (10) are too low (p = 0.01)",
     ylim=(0, 100),
+    xticks=range(2, 21, 2),
 )
 axes.legend()
 assert (short["order-2"] > 0).all()

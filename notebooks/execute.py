@@ -1,10 +1,11 @@
-"""Execute the notebooks for real and write them with their outputs.
+"""Execute the notebooks for real, two at a time, and write them with their outputs.
 
 Usage: python notebooks/execute.py [FOLDER]   (default: the folder of the sources)
 
 The files hold no times and no random cell numbers, so that they change with their outputs alone.
 """
 
+import asyncio
 import sys
 from pathlib import Path
 
@@ -12,15 +13,33 @@ import jupytext
 import nbformat
 from nbclient import NotebookClient
 
+AT_A_TIME = 2
+TIMEOUT = 1200  # seconds a cell; a busy machine is no error
+
 here = Path(__file__).parent
-folder = Path(sys.argv[1]) if len(sys.argv) > 1 else here
-folder.mkdir(parents=True, exist_ok=True)
-for source in sorted(here.glob("[0-9]*.py")):
+
+
+async def execute(source: Path, folder: Path, turn: asyncio.Semaphore) -> None:
+    """Run one notebook and write it."""
     notebook = jupytext.read(source)
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number}"
     resources = {"metadata": {"path": str(here)}}
-    NotebookClient(notebook, timeout=600, record_timing=False, resources=resources).execute()
+    client = NotebookClient(notebook, timeout=TIMEOUT, record_timing=False, resources=resources)
+    async with turn:
+        await client.async_execute()
     target = folder / source.with_suffix(".ipynb").name
     nbformat.write(notebook, target)
-    print(f"{target.name}: {target.stat().st_size / 1024:.0f} KiB")
+    print(f"{target.name}: {target.stat().st_size / 1024:.0f} KiB", flush=True)
+
+
+async def main(folder: Path) -> None:
+    """Run all notebooks."""
+    folder.mkdir(parents=True, exist_ok=True)
+    turn = asyncio.Semaphore(AT_A_TIME)
+    async with asyncio.TaskGroup() as tasks:
+        for source in sorted(here.glob("[0-9]*.py")):
+            tasks.create_task(execute(source, folder, turn))
+
+
+asyncio.run(main(Path(sys.argv[1]) if len(sys.argv) > 1 else here))

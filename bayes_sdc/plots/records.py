@@ -2,11 +2,11 @@
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import NullFormatter, StrMethodFormatter
+from matplotlib.ticker import StrMethodFormatter
 
 from bayes_sdc.microdata.comparison import RiskComparison
 from bayes_sdc.microdata.risk import RecordRisk
-from bayes_sdc.plots.style import BLUE, ORANGE, axes_or_new, expect, ink
+from bayes_sdc.plots.style import BLUE, ORANGE, axes_or_new, expect, ink, plain_powers
 
 FLOOR = 0.1  # a logarithmic axis has no 0
 
@@ -104,7 +104,7 @@ def plot_risk_comparison(
         axes.axvline(max(truth, FLOOR), color=ink(), linewidth=0.9, linestyle="--", label="truth")
     axes.set(xscale="log", xlabel="expected number of sample uniques")
     axes.set_yticks(places, list(methods.index))
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    left, right = axes.get_xlim()
+    plain_powers(axes.xaxis, right / left)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize="small")
     return axes

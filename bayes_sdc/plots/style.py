@@ -85,5 +85,5 @@ def whole_numbers(axes: Axes) -> None:
 def plain_powers(axis: Axis, width: float) -> None:
     """Label a logarithmic axis with plain numbers, more of them when it covers little."""
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if width < 1000 else (1.0,)))
-    axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
     axis.set_minor_locator(NullLocator())

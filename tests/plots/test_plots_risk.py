@@ -101,6 +101,11 @@ def test_comparison_has_a_mark_a_method_at_its_number(people):
     assert marks == found.methods["expected"].clip(0.1).to_dict()
     assert {line.get_marker() for line in ax.lines[:-1]} == {"o", "s", "D"}, "colour alone tells"
     assert ax.lines[-1].get_xdata()[0] == 12.0
+    left, right = ax.get_xlim()
+    shown = [tick for tick in ax.get_xticks() if left <= tick <= right]
+    assert len(shown) >= 3, "numbers cannot be read off"
+    labels = [ax.xaxis.get_major_formatter()(tick) for tick in shown]
+    assert [float(label.replace(",", "")) for label in labels] == pytest.approx(shown)
 
 
 @pytest.mark.parametrize(
