@@ -1,7 +1,6 @@
 """Posterior of the small counts, for one group or for all groups of a table."""
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.metadata import version
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import xarray as xr
 
+from bayes_sdc.cores import threads
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.checkpoint import Checkpoint, Part
 from bayes_sdc.flows.cluster import cluster_parts
@@ -140,8 +140,7 @@ def fit_flows(
         **identity(table, cells),
         "versions": json.dumps({p: version(p) for p in VERSIONED}, sort_keys=True),
     }
-    cores = cores or os.cpu_count() or 1
-    sampling = Sampling(family, settings, draws, tune, chains, seed, cores)
+    sampling = Sampling(family, settings, draws, tune, chains, seed, threads(cores))
     with Progress(len(cells.groups), f"fitting {len(cells.groups)} groups ({sampler})") as progress:
         progress.note(str(forecast(cells, sampling, sampler)))
         store = Checkpoint(resume, attributes)

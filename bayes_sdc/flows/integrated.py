@@ -20,7 +20,6 @@ S. Hawala, J. Reiter, Q. Wang, "Synthesizing Truncated Count Data for Confidenti
 """
 
 import math
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -28,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
+from bayes_sdc.cores import threads
 from bayes_sdc.flows.blocks import Draws, Side, Targets, block_of, blocks, neighbours
 from bayes_sdc.flows.hyperpriors import compiled
 from bayes_sdc.flows.layout import Layout
@@ -150,7 +150,7 @@ def release_probabilities(
         result.ess[block] = total**2 / np.maximum(weights.sum(axis=2), TINY)
         advance(len(block))
 
-    cores = cores or os.cpu_count() or 1
+    cores = threads(cores)
     per_target = 8 * width * (n_draws + chains * width)
     room = min(ROOM, n * per_target // (2 * cores))  # so that no thread waits long for another
     parts = blocks(cells, targets, target=per_target, effect=8 * n_draws, room=room)

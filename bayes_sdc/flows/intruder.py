@@ -14,6 +14,7 @@ import pandas as pd
 import xarray as xr
 from scipy.stats import binomtest
 
+from bayes_sdc.cores import threads
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.estimators import ESTIMATORS, estimate
 from bayes_sdc.flows.intruder_prior import prior_of_cells
@@ -115,6 +116,7 @@ def intruder_risk(
         raise InputError(f"{table.source}: no small cells, so there is no risk to measure")
     if refits < 0:
         raise InputError(f"refits must be 0 or more; it is {refits}")
+    threads(cores)  # refuses what is no number of them before the work
     random = knowledge != "all-others" or refits > 0 or estimator == "refit"
     if seed is not None:
         seed_sequence(seed)  # refuses a seed that is none before the work

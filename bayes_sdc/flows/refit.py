@@ -12,7 +12,6 @@ reaches them only through the national distribution.
 """
 
 import json
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -20,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
+from bayes_sdc.cores import threads
 from bayes_sdc.flows import counts, engine
 from bayes_sdc.flows.batch_terms import ROWS, TERMS
 from bayes_sdc.flows.hyperpriors import CV, Priors, is_pooled, nation, priors
@@ -103,7 +103,7 @@ def refit(
                 step_size = state.step_size
         advance(1)
 
-    with ThreadPoolExecutor(cores or os.cpu_count() or 1) as pool:
+    with ThreadPoolExecutor(threads(cores)) as pool:
         list(pool.map(one, range(len(targets))))
     return Refit(
         m=by_start.mean(axis=0),

@@ -257,6 +257,8 @@ def test_resuming_another_call_is_refused(table: FlowTable, tmp_path: Path) -> N
         ({"prior": "flat"}, "prior 'flat' is unknown"),
         ({"draws": 0}, "draws must be at least 1"),
         ({"chains": 0}, "chains must be at least 1"),
+        ({"cores": 0}, "cores must be a whole number, 1 or more; it is 0"),
+        ({"cores": -1}, "it is -1"),
     ],
 )
 def test_bad_arguments_are_named(table: FlowTable, argument: dict[str, object], words: str) -> None:
