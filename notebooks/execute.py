@@ -2,7 +2,8 @@
 
 Usage: python notebooks/execute.py [FOLDER]   (default: the folder of the sources)
 
-The files hold no times and no random cell numbers, so that they change with their outputs alone.
+The files hold no times, no random cell numbers and no progress bars, which are nothing without a
+running kernel, so that they change with their outputs alone.
 """
 
 import asyncio
@@ -15,6 +16,14 @@ from nbclient import NotebookClient
 
 AT_A_TIME = 2
 TIMEOUT = 1200  # seconds a cell; a busy machine is no error
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+def lasts(output: nbformat.NotebookNode) -> bool:
+    """Whether an output is more than a progress bar, or the empty text it leaves behind."""
+    data = output.get("data")
+    return data is None or (WIDGET not in data and data.get("text/plain") != "")
+
 
 here = Path(__file__).parent
 
@@ -25,9 +34,18 @@ async def execute(source: Path, folder: Path, turn: asyncio.Semaphore) -> None:
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number}"
     resources = {"metadata": {"path": str(here)}}
-    client = NotebookClient(notebook, timeout=TIMEOUT, record_timing=False, resources=resources)
+    client = NotebookClient(
+        notebook,
+        timeout=TIMEOUT,
+        record_timing=False,
+        store_widget_state=False,
+        resources=resources,
+    )
     async with turn:
         await client.async_execute()
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if lasts(output)]
     target = folder / source.with_suffix(".ipynb").name
     nbformat.write(notebook, target)
     print(f"{target.name}: {target.stat().st_size / 1024:.0f} KiB", flush=True)
