@@ -12,6 +12,7 @@ from bayes_sdc.flows.synthesis import check_posterior, draw_counts, rates_by_dra
 from bayes_sdc.flows.table import FlowTable
 from bayes_sdc.flows.target import best_guess, likelihood_of_release, measures, posterior_of_counts
 from bayes_sdc.flows.utility import ground_truth
+from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import generator
 
 CLASSES = ("true-count", "group", "area-size", "area")
@@ -141,13 +142,16 @@ def _measure(
     m, weights = risk.release_probability.to_numpy(), risk.prior_probability.to_numpy()
     rng = generator(seed, "repeated releases")
     rows = []
-    for _ in range(releases):
-        likelihood = np.zeros(weights.shape)
-        for number, draw in enumerate(spread_draws(rng, rates.n_draws, most), start=1):
-            released = draw_counts(cells, rates, int(draw), rng)
-            likelihood += likelihood_of_release(m, released[None])
-            rho = posterior_of_counts(likelihood, weights)
-            rows.append({"datasets": number, **measures(rho, cells.y, unique)})
+    label = f"risk of {releases} releases, of up to {most} data sets"
+    with Progress(releases * most, label) as progress:
+        for _ in range(releases):
+            likelihood = np.zeros(weights.shape)
+            for number, draw in enumerate(spread_draws(rng, rates.n_draws, most), start=1):
+                released = draw_counts(cells, rates, int(draw), rng)
+                likelihood += likelihood_of_release(m, released[None])
+                rho = posterior_of_counts(likelihood, weights)
+                rows.append({"datasets": number, **measures(rho, cells.y, unique)})
+                progress.advance(1)
     return pd.DataFrame(rows)
 
 

@@ -27,6 +27,7 @@ from bayes_sdc.flows.synthesis import check_posterior, draw_datasets, rates_by_d
 from bayes_sdc.flows.table import FlowTable
 from bayes_sdc.flows.target import likelihood_of_release, measures, posterior_of_counts
 from bayes_sdc.flows.utility import GroundTruth, ground_truth, measure
+from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import generator
 
 OURS = "model-based synthesis"
@@ -110,15 +111,17 @@ def risk_utility(
     unique = unique_cells(table, risk.unique)
     y = table.cells["y"].to_numpy()
     rows: list[dict[str, Any]] = []
-    for method, m, releases in _releases(table, posterior, risk, numbers, seed):
-        released = m["released"].to_numpy()
-        probability = np.broadcast_to(m.to_numpy(), (len(y), *m.shape[-2:]))
-        for places in releases:
-            likelihood = likelihood_of_release(probability, places)
-            rho = posterior_of_counts(likelihood, _uniform(table))
-            first = {"method": method, "knowledge": "all-others", "datasets": len(places)}
-            seen = _utility(truth, released[places].astype(np.float64))
-            rows.append({**first, **measures(rho, y, unique), **seen})
+    with Progress((1 + len(MECHANISMS)) * len(numbers), "other protections") as progress:
+        for method, m, releases in _releases(table, posterior, risk, numbers, seed):
+            released = m["released"].to_numpy()
+            probability = np.broadcast_to(m.to_numpy(), (len(y), *m.shape[-2:]))
+            for places in releases:
+                likelihood = likelihood_of_release(probability, places)
+                rho = posterior_of_counts(likelihood, _uniform(table))
+                first = {"method": method, "knowledge": "all-others", "datasets": len(places)}
+                seen = _utility(truth, released[places].astype(np.float64))
+                rows.append({**first, **measures(rho, y, unique), **seen})
+                progress.advance(1)
     return pd.DataFrame([*rows, *_suppression(table, truth, unique)])
 
 
