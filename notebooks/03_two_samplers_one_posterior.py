@@ -186,7 +186,7 @@ _ = figure.suptitle("One posterior, three samplers")
 
 # %% [markdown]
 # If samplers agree, the draws of each are level when they are ranked among the draws of all three.
-# The reference sampler's line is the most ragged one: its draws are the most dependent.
+# All three lines stay near 1, in the tails as in the middle.
 
 # %%
 figure, panels = plt.subplots(1, 3, figsize=(9, 3), layout="constrained", sharey=True)
