@@ -11,6 +11,8 @@ from bayes_sdc.flows.layout import Layout
 from bayes_sdc.flows.walk import Sampling, Walk
 from bayes_sdc.seeds import seed_sequence
 
+LARGEST = 1e37  # of an effect; two of them add up to a number of single precision
+
 
 class Chain(NamedTuple):
     """The kept draws of one chain, and the acceptance rates after the warm-up."""
@@ -76,8 +78,13 @@ def _posterior_values(
     """Turn a record into the variables of the posterior.
 
     Effects, of which a nation has hundreds of thousands, are kept in single precision: an error of
-    at most 5e-7 in a log rate of 8.
+    at most 5e-7 in a log rate of 8. Under the paper's prior those of a tiny group may run beyond
+    its range, and are held at :data:`LARGEST`.
     """
+
+    def single(values: np.ndarray) -> np.ndarray:
+        return np.clip(values, -LARGEST, LARGEST).astype(np.float32)
+
     values = {
         "alpha": record["mu_beta"] + record["mu_gamma"],
         "delta": record["mu_beta"] - record["mu_gamma"],
@@ -85,8 +92,8 @@ def _posterior_values(
         "mu_gamma": record["mu_gamma"],
         "phi_beta": np.exp(record["log_phi_beta"]),
         "phi_gamma": np.exp(record["log_phi_gamma"]),
-        "beta": record["beta"].astype(np.float32),
-        "gamma": record["gamma"].astype(np.float32),
+        "beta": single(record["beta"]),
+        "gamma": single(record["gamma"]),
     }
     poisson = sampling.family == "poisson"
     if not poisson:

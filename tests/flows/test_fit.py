@@ -14,12 +14,13 @@ from bayes_sdc import (
     InputError,
     diagnostics,
     fit_flows,
+    intruder_risk,
     posterior_so_far,
     read_flows,
     synthesize,
     with_covariates,
 )
-from bayes_sdc.flows import engine, fit, gibbs, nuts, parts
+from bayes_sdc.flows import chain, engine, fit, gibbs, nuts, parts
 from bayes_sdc.flows.layout import layout
 from bayes_sdc.flows.simulate import simulate_flows
 from bayes_sdc.models import migration
@@ -264,6 +265,22 @@ def test_resuming_another_call_is_refused(table: FlowTable, tmp_path: Path) -> N
 def test_bad_arguments_are_named(table: FlowTable, argument: dict[str, object], words: str) -> None:
     with pytest.raises(InputError, match=words):
         fit_flows(table, **{**SHORT, **argument}, seed=1)
+
+
+@pytest.mark.parametrize("family", ["poisson", "negative-binomial"])
+def test_effects_that_run_away_stay_numbers(family: str) -> None:
+    """Under the paper's prior those of a group of one cell go beyond single precision."""
+    frame = pd.DataFrame(
+        {"origin": list("ab"), "destination": list("xy"), "count": [1, 9], "group": list("12")}
+    )
+    table = read_flows(frame, **COLUMNS, groups="group")
+    posterior = fit_flows(table, family=family, prior="paper", draws=300, tune=100, seed=1)
+    effects = [posterior["posterior"][name].to_numpy() for name in ("beta", "gamma")]
+    assert max(np.abs(effect).max() for effect in effects) == np.float32(chain.LARGEST)
+    assert np.isfinite(effects[0] + effects[1]).all()
+    rho = intruder_risk(table, posterior, synthesize(table, posterior, seed=2)).rho.to_numpy()
+    assert ((rho >= 0.0) & (rho <= 1.0)).all()
+    assert set(diagnostics.group_diagnostics(posterior)["verdict"]) == {"fail"}
 
 
 def test_table_without_small_cells_is_refused() -> None:
