@@ -5,9 +5,16 @@ import threading
 import time
 from importlib.util import find_spec
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
 
 LINE_EVERY = 10.0  # seconds between plain lines
+
+# the bars on the screen: work within other work has a bar below, for two displays that refresh
+# themselves would write over each other
+_shown: "list[RichProgress]" = []
 
 
 class Progress:
@@ -22,30 +29,21 @@ class Progress:
     """
 
     def __init__(self, total: float, label: str) -> None:
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
         self._total, self._label, self._done = total, label, 0.0
         self._lock = threading.Lock()
         self._start = self._last_line = time.monotonic()
-        self._bar = None
-        if has_bar():
-            from rich.console import Console
-
-            self._bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TextColumn("{task.percentage:3.0f} %"),
-                TimeRemainingColumn(),
-                TextColumn("{task.fields[note]}"),
-                console=Console(stderr=True),
-            )
-            self._task = self._bar.add_task(label, total=total, note="")
+        self._bars: RichProgress | None = None
 
     def __enter__(self) -> Self:
-        if self._bar is not None:
-            self._bar.start()
-        else:
+        if not has_bar():
             self._write("start")
+            return self
+        self._outermost = not _shown
+        if self._outermost:
+            _shown.append(_bars())
+            _shown[0].start()
+        self._bars = _shown[0]
+        self._task = self._bars.add_task(self._label, total=self._total, note="")
         return self
 
     def __exit__(
@@ -54,18 +52,21 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-        else:
+        if self._bars is None:
             seconds = time.monotonic() - self._start
             self._write(f"{'done' if kind is None else 'stopped'} after {seconds:.0f} s")
+        elif self._outermost:
+            _shown.clear()
+            self._bars.stop()
+        else:
+            self._bars.remove_task(self._task)
 
     def advance(self, units: float) -> None:
         """Count units of work as done; may be called from any thread."""
         with self._lock:
             self._done += units
-            if self._bar is not None:
-                self._bar.update(self._task, advance=units)
+            if self._bars is not None:
+                self._bars.update(self._task, advance=units)
             elif time.monotonic() - self._last_line >= LINE_EVERY:
                 self._last_line = time.monotonic()
                 share = self._done / self._total
@@ -75,14 +76,28 @@ class Progress:
 
     def note(self, text: str) -> None:
         """Say what is going on beside the bar."""
-        if self._bar is not None:
-            self._bar.update(self._task, note=text)
+        if self._bars is not None:
+            self._bars.update(self._task, note=text)
         else:
             self._write(text)
 
     def _write(self, text: str) -> None:
         sys.stderr.write(f"{self._label}: {text}\n")
         sys.stderr.flush()
+
+
+def _bars() -> "RichProgress":
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:3.0f} %"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+        console=Console(stderr=True),
+    )
 
 
 def has_bar() -> bool:

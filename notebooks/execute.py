@@ -34,15 +34,10 @@ async def execute(source: Path, folder: Path, turn: asyncio.Semaphore) -> None:
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number}"
     resources = {"metadata": {"path": str(here)}}
-    client = NotebookClient(
-        notebook,
-        timeout=TIMEOUT,
-        record_timing=False,
-        store_widget_state=False,
-        resources=resources,
-    )
+    client = NotebookClient(notebook, timeout=TIMEOUT, record_timing=False, resources=resources)
     async with turn:
         await client.async_execute()
+    notebook.metadata.pop("widgets", None)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if lasts(output)]

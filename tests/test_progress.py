@@ -55,3 +55,20 @@ def test_a_log_says_that_work_stopped(surroundings, capsys):
     with pytest.raises(KeyboardInterrupt), Progress(4, "work"):
         raise KeyboardInterrupt
     assert "work: stopped after" in capsys.readouterr().err
+
+
+def test_work_within_work_shares_one_display(surroundings):
+    """Two displays that refresh themselves write over each other, and break a notebook."""
+    surroundings(terminal=True, notebook=False, widgets=False)
+    with Progress(2, "outer") as outer:
+        with Progress(3, "inner") as inner:
+            inner.advance(1)
+            assert outer._bars is inner._bars
+            assert [task.description for task in outer._bars.tasks] == ["outer", "inner"]
+        outer.advance(1)
+        assert [(task.description, task.completed) for task in outer._bars.tasks] == [("outer", 1)]
+    with pytest.raises(ValueError, match="broken"), Progress(2, "broken"):
+        raise ValueError("broken")
+    with Progress(2, "next") as following:
+        assert following._bars is not outer._bars
+        assert len(following._bars.tasks) == 1

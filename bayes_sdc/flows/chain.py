@@ -83,7 +83,8 @@ def _posterior_values(
     """
 
     def single(values: np.ndarray) -> np.ndarray:
-        return np.clip(values, -LARGEST, LARGEST).astype(np.float32)
+        held: np.ndarray = np.clip(values, -LARGEST, LARGEST)
+        return held.astype(np.float32)
 
     values = {
         "alpha": record["mu_beta"] + record["mu_gamma"],
