@@ -65,12 +65,13 @@ def group_diagnostics(posterior: xr.DataTree) -> pd.DataFrame:
         decides their levels relative to each other), ``parameters``
         (alpha, phi_beta, phi_gamma, r, coefficients, and the deviations of beta and gamma from
         their means, which the data inform), ``rhat`` (largest, rank-normalised split R-hat),
-        ``ess`` (smallest of bulk and tail ESS), ``worst`` (the parameter with the largest R-hat),
-        ``rhat_above`` and ``ess_below`` (numbers of parameters beyond 1.01 and 400),
-        ``divergences``, ``at_bound`` (effects all of whose counts are the smallest, or all
-        the largest: how far beyond them the rate lies, the prior decides), ``by_prior`` (fewer than
-        ten cells, one area on a side, or all counts at one bound: the prior decides the rates) and
-        ``verdict``.
+        ``ess`` (smallest of bulk and tail ESS), ``worst`` (the parameter farthest beyond the limits
+        of R-hat and ESS, or nearest to them), ``rhat_above`` and ``ess_below`` (numbers of
+        parameters beyond 1.01 and 400), ``divergences``, ``at_bound`` (effects all of whose counts
+        are the smallest, or all the largest: how far beyond them the rate lies, the prior decides),
+        ``by_prior`` (fewer than ten cells, one area on a side, or all counts at one bound: the
+        prior decides the rates) and ``verdict``. Worst first: groups that fail, then by their worst
+        parameter.
 
     References
     ----------
@@ -79,9 +80,13 @@ def group_diagnostics(posterior: xr.DataTree) -> pd.DataFrame:
     data = posterior["constant_data"].to_dataset()
     groups = data["group"].to_numpy()
     parameters = _parameters(posterior)
+    parameters["excess"] = np.maximum(
+        (parameters["rhat"] - 1.0) / (RHAT_LIMIT - 1.0),
+        ESS_LIMIT / np.maximum(parameters["ess"], 1e-9),
+    )
     pooled = "national_mean" in posterior["posterior"]
     by_group = parameters.groupby("group")
-    worst = parameters.loc[by_group["rhat"].idxmax()].set_index("group")["name"]
+    worst = parameters.loc[by_group["excess"].idxmax()].set_index("group")["name"]
     frame = pd.DataFrame(
         {
             "cells": _sizes(data["group_index"], len(groups), pooled),
@@ -119,7 +124,8 @@ def group_diagnostics(posterior: xr.DataTree) -> pd.DataFrame:
     )
     frame["verdict"] = np.select([fail, look], ["fail", "look"], "pass")
     frame.index = pd.Index([*groups, *([NATION] if pooled else [])], name="group")
-    return frame.sort_values(["rhat", "ess"], ascending=[False, True])
+    order = np.lexsort((-by_group["excess"].max(), ~fail))
+    return frame.iloc[order]
 
 
 def _sizes(index: np.ndarray | xr.DataArray, groups: int, pooled: bool) -> np.ndarray:

@@ -118,6 +118,8 @@ def test_slow_chain_is_found_by_its_effective_sample_size():
     for t in range(1, DRAWS):
         slow[:, t] = 0.9 * slow[:, t - 1] + np.sqrt(1 - 0.9**2) * rng.normal(size=CHAINS)
     groups = group_diagnostics(posterior)
+    assert groups.index[0] == "g1", "the group that has to be seen first is below others"
+    assert groups.loc["g1", "worst"] == "beta - mu_beta[g1|0]"
     assert groups.loc["g1", "ess"] < 400
     assert groups.loc["g1", "ess_below"] >= 1
     assert groups.loc["g1", "verdict"] in {"look", "fail"}
