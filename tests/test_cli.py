@@ -57,11 +57,17 @@ def test_run_writes_both_folders_and_ends_with_a_summary(
         ".gitignore",
         "groups.csv",
         "margins.csv",
+        "other_protections.csv",
         "posterior.nc",
         "predictive_counts.csv",
         "report.html",
+        "risk_by_area.csv",
+        "risk_by_area_size.csv",
         "risk_by_cell.csv",
+        "risk_by_datasets.csv",
+        "risk_by_group.csv",
         "risk_by_release.csv",
+        "risk_by_true_count.csv",
         "run.json",
     }
     assert stat.S_IMODE((out / "confidential").stat().st_mode) == 0o700

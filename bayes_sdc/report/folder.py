@@ -101,7 +101,7 @@ def write_flows(
 
 
 def _tables(result: Protection) -> dict[str, pd.DataFrame]:
-    """The confidential tables: per cell, per group, per area, per release."""
+    """The confidential tables: by cell, group, area and release, and all that is compared."""
     risk, table = result.risk, result.table
     if risk is None or result.groups is None or result.margins is None or result.repeats is None:
         return {}
@@ -121,9 +121,14 @@ def _tables(result: Protection) -> dict[str, pd.DataFrame]:
         "groups": result.groups,
         "margins": result.margins.set_index("side"),
         "risk_by_release": result.repeats,
+        **{f"risk_by_{by.replace('-', '_')}": of for by, of in result.classes.items()},
     }
     if result.predictive is not None:
         tables["predictive_counts"] = result.predictive
+    if result.by_datasets is not None:
+        tables["risk_by_datasets"] = result.by_datasets
+    if result.tradeoff is not None:
+        tables["other_protections"] = result.tradeoff.set_index("method")
     return tables
 
 
