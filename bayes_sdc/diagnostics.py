@@ -311,7 +311,8 @@ def _convergence(groups: pd.DataFrame) -> Check:
         verdict,
         f"R-hat exceeds {RHAT_LIMIT} for {above} and ESS is below {ESS_LIMIT:.0f} for {below} of "
         f"{total} parameters, in {_named(bad)} of {n} groups; R-hat exceeds {RHAT_FAIL} or ESS is "
-        f"below {ESS_FAIL:.0f} in {_named(failed)} groups",
+        f"below {ESS_FAIL:.0f} in {_named(failed)} groups"
+        + ("; more draws may mend it" if bad.any() else ""),
     )
 
 
@@ -393,5 +394,6 @@ def _weights(risk: IntruderRisk) -> Check:
         "importance weights",
         "look" if bad else "pass",
         f"{bad} of {n} cells have a candidate count with Pareto k-hat above "
-        f"{risk.khat_threshold:.2f}: their probabilities are not reliable",
+        f"{risk.khat_threshold:.2f}"
+        + (": their probabilities are not reliable; refits make them so" if bad else ""),
     )

@@ -40,7 +40,9 @@ class Forecast:
 
     def __str__(self) -> str:
         """Return the forecast in words."""
-        time = "" if self.seconds is None else f"about {duration(self.seconds)}, "
+        time = ""
+        if self.seconds is not None:
+            time = f"about {duration(self.seconds)} (and minutes of compiling the first time), "
         return (
             f"{self.cells:,} small cells in {self.groups:,} groups with {self.effects:,} effects: "
             f"the chains take {time}{self.draws / 2**20:,.0f} MiB of draws, about "

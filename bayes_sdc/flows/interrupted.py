@@ -45,6 +45,7 @@ def posterior_so_far(table: FlowTable, folder: Path) -> xr.DataTree:
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> import pandas as pd
     >>> from bayes_sdc import fit_flows, posterior_so_far, read_flows
     >>> frame = pd.DataFrame({"o": ["a", "a", "b"], "d": ["x", "y", "x"], "n": [1, 4, 2]})

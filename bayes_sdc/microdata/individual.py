@@ -221,7 +221,7 @@ def household_risk(risk: npt.ArrayLike, household: Any) -> Floats:
     Returns
     -------
     array of float, shape (record,)
-        One less the product of (1 - risk) over the members, the same for all of them.
+        One minus the product of (1 - risk) over the members, the same for all of them.
 
     Raises
     ------

@@ -40,7 +40,7 @@ MODELS: dict[str, str] = {
     "known": "prior 1/rate for each combination, inclusion probability known",
     "uncertain": "prior 1/rate, inclusion probability from the weights with its uncertainty",
     "gamma": "the rates of all combinations share a Gamma distribution",
-    "extended": "the same with a shape that may be negative: more rare combinations",
+    "extended": "rates share a distribution whose shape may be negative: more rare combinations",
 }
 SIMULATED = 20_000_000  # population frequencies drawn in all; fewer draws of a large table
 FEWEST_DRAWS = 200

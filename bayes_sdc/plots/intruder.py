@@ -114,7 +114,10 @@ def plot_weights(by_distance: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     axes = axes_or_new(ax)
     axes.bar(by_distance.index, by_distance["share"], color=ORANGE, alpha=0.85)
     axes.set(xlabel="distance of the candidate from the true count", ylabel="k-hat too high")
-    axes.set_ylim(0, max(1e-3, float(by_distance["share"].max()) * 1.08))
+    largest = float(by_distance["share"].max())
+    axes.set_ylim(0, largest * 1.08 if largest > 0 else 0.1)
+    if largest == 0:
+        axes.text(0.5, 0.5, "none", transform=axes.transAxes, ha="center")
     whole_numbers(axes)
     axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
     return axes

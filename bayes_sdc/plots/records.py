@@ -101,7 +101,13 @@ def plot_risk_comparison(
         ends = low.to_numpy()[mine].clip(FLOOR), high.to_numpy()[mine].clip(FLOOR)
         axes.hlines(places[mine], *ends, color=colour, linewidth=1.2)
     if truth is not None:
-        axes.axvline(max(truth, FLOOR), color=ink(), linewidth=0.9, linestyle="--", label="truth")
+        axes.axvline(
+            max(truth, FLOOR),
+            color=ink(),
+            linewidth=0.9,
+            linestyle="--",
+            label="truth, for the round marks",
+        )
     axes.set(xscale="log", xlabel="expected number of sample uniques")
     axes.set_yticks(places, list(methods.index))
     left, right = axes.get_xlim()

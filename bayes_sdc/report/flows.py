@@ -28,6 +28,7 @@ from bayes_sdc.report.utility import PUBLIC_AREAS, external_utility, internal_ut
 from bayes_sdc.shapes import Shapes
 
 ROWS_SHOWN = 50
+NO_LIMITS = "how high the risk is was not judged, for no policy with limits was given"
 PUBLIC_OPTIONS = (
     "family",
     "prior",
@@ -63,8 +64,13 @@ SECTIONS = {  # id: title, names of its checks
 # What the public may read of a check: its reason holds exact numbers.
 PUBLIC_REASONS = {
     ("convergence", "pass"): "The chains of every group agree.",
-    ("convergence", "look"): "The chains of some groups do not agree as well as they should.",
-    ("convergence", "fail"): "The chains of some groups disagree: do not rely on the results.",
+    (
+        "convergence",
+        "look",
+    ): "The chains of some groups do not agree as well as they should, or hold "
+    "too few independent draws.",
+    ("convergence", "fail"): "The chains of some groups disagree, or hold far too few independent "
+    "draws: do not rely on the results.",
     ("divergences", "pass"): "No step of the sampler went astray.",
     ("divergences", "look"): "Steps of the sampler went astray in some groups.",
     ("small groups", "pass"): "Every group has enough cells for its rates to be learnt from them.",
@@ -237,7 +243,14 @@ def _contents(
 ) -> list[Entry]:
     measured = ("convergence", "parameters", "fit", "margins", "intruder", "utility")
     empty = (*without, *(measured if result.posterior is None else ()))
-    return contents_of(SECTIONS, told, without=empty)
+    entries = contents_of(SECTIONS, told, without=empty)
+    if any(isinstance(check, LimitCheck) for check in result.checks):
+        return entries
+    # without limits a pass is one of the computation, and must not be read as one of the risk
+    return [
+        entry._replace(reason=f"{entry.reason}; {NO_LIMITS}") if entry.id == "intruder" else entry
+        for entry in entries
+    ]
 
 
 def _row_classes(table: FlowTable, number: Callable[[int], str]) -> list[list[str]]:

@@ -142,7 +142,7 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
         low = data.k_violations(k)
         share = f"{low.records / data.n:.2%}"
         violations.append([f"f < {k}", f"{low.records:,}", share, f"{low.combinations:,}"])
-    above = [(f"risk > {level:g}", risk.above(level)) for level in LEVELS]
+    above = [(f"with risk > {level:g}", risk.above(level)) for level in LEVELS]
     above.append((f"above the bulk (risk > {risk.bulk_limit:.4g})", risk.above_bulk()))
     measures = [
         ["expected re-identifications", f"{risk.expected:,.2f}"],
@@ -150,7 +150,7 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
         ["tau1", f"{risk.tau1:,.2f}"],
         ["tau2", f"{risk.tau2:,.2f}"],
         *(
-            [f"records, combinations with {what}", f"{t.records:,}, {t.combinations:,}"]
+            [f"records, combinations {what}", f"{t.records:,}, {t.combinations:,}"]
             for what, t in above
         ),
     ]

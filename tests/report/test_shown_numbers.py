@@ -604,7 +604,7 @@ def microdata_tables(result: Measurement) -> dict[str, list[list[Cell]]]:
                 for level in (0.05, 0.1, 0.2, 0.5)
             ),
             [
-                f"records, combinations with above the bulk (risk > {risk.bulk_limit:.4g})",
+                f"records, combinations above the bulk (risk > {risk.bulk_limit:.4g})",
                 above(risk.bulk_limit),
             ],
         ],
