@@ -71,7 +71,7 @@
 
   // a stop for the keyboard, and a name, only where there is something to scroll
   const markScrollers = () => {
-    for (const box of document.querySelectorAll(".scroll")) {
+    for (const box of document.querySelectorAll(".scroll, .picture")) {
       if (box.scrollWidth > box.clientWidth) {
         box.tabIndex = 0;
         box.setAttribute("role", "group");
