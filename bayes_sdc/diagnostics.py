@@ -80,6 +80,7 @@ def group_diagnostics(posterior: xr.DataTree) -> pd.DataFrame:
     data = posterior["constant_data"].to_dataset()
     groups = data["group"].to_numpy()
     parameters = _parameters(posterior)
+    # 1 for a parameter at the limit of R-hat or of ESS, whichever it is farther beyond
     parameters["excess"] = np.maximum(
         (parameters["rhat"] - 1.0) / (RHAT_LIMIT - 1.0),
         ESS_LIMIT / np.maximum(parameters["ess"], 1e-9),

@@ -40,7 +40,7 @@ class Progress:
             return self
         self._outermost = not _shown
         if self._outermost:
-            _shown.append(_bars())
+            _shown.append(_display())
             _shown[0].start()
         self._bars = _shown[0]
         self._task = self._bars.add_task(self._label, total=self._total, note="")
@@ -86,7 +86,7 @@ class Progress:
         sys.stderr.flush()
 
 
-def _bars() -> "RichProgress":
+def _display() -> "RichProgress":
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 

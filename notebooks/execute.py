@@ -18,14 +18,13 @@ AT_A_TIME = 2
 TIMEOUT = 1200  # seconds a cell; a busy machine is no error
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
+here = Path(__file__).parent
+
 
 def lasts(output: nbformat.NotebookNode) -> bool:
     """Whether an output is more than a progress bar, or the empty text it leaves behind."""
     data = output.get("data")
     return data is None or (WIDGET not in data and data.get("text/plain") != "")
-
-
-here = Path(__file__).parent
 
 
 async def execute(source: Path, folder: Path, turn: asyncio.Semaphore) -> None:

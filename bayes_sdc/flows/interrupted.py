@@ -1,6 +1,7 @@
 """A look at a fit that was interrupted, from the draws that it kept on disk."""
 
 import json
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -72,7 +73,7 @@ def posterior_so_far(table: FlowTable, folder: Path) -> xr.DataTree:
     parts = list(store.finished())
     if not parts and call["sampler"] != "nuts":
         at_work = (_at_work(store, groups, sampling) for groups in batches(cells, sampling))
-        parts = [part for part in at_work if part is not None][:1]
+        parts = list(islice((part for part in at_work if part is not None), 1))
     if not parts:
         raise InputError(f"{folder}: holds no draw yet; let the fit go on for a while")
     groups = np.sort(np.concatenate([part.groups for part in parts]))

@@ -137,9 +137,7 @@ def study(data: Path, name: str, wanted: int) -> pd.DataFrame:
                 f"m_{estimator}": float(of_m.max()),
                 f"m_beyond_{estimator}": float((of_m - 2.0 * exact.error).max()),
                 f"rho_{estimator}": float(of_rho.max()),
-                f"rho_beyond_{estimator}": float(
-                    (np.abs(mine - exact.rho) - 2.0 * exact.spread).max()
-                ),
+                f"rho_beyond_{estimator}": float((of_rho - 2.0 * exact.spread).max()),
                 f"right_{estimator}": bool(best_guess(mine[None])[0] == cells.y[t]),
                 f"khat_{estimator}": float(estimate.khat[t].max()),
                 f"flagged_{estimator}": bool(estimate.khat[t].max() > estimate.threshold),
