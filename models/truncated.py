@@ -27,7 +27,7 @@ from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_default_op_cache_key
 
-CACHE_VERSION = 3  # to be raised with each change of the code below: PyTensor keeps it compiled
+CACHE_VERSION = 4  # to be raised with each change of the code below: PyTensor keeps it compiled
 UPPER_LIMIT = 150  # beyond it K! leaves double precision when the ladder is climbed down
 
 
@@ -35,6 +35,14 @@ UPPER_LIMIT = 150  # beyond it K! leaves double precision when the ladder is cli
 # called, and log1p then loses the digits that it is there for
 # the file can also be imported by its path (doctests do): what is compiled under that name must not
 # be left for the package, which would look for a module that is not there
+@numba.njit(cache=__name__.startswith("bayes_sdc."), fastmath=False)
+def _log1p(x: float) -> float:
+    """Log of 1 + x for x >= 0, in less than half the time of the library's."""
+    whole = 1.0 + x
+    logarithm: float = np.log(whole) + (x - (whole - 1.0)) / whole  # what the sum rounded away
+    return logarithm
+
+
 @numba.njit(cache=__name__.startswith("bayes_sdc."), fastmath=False)
 def _log_probability(
     value: np.ndarray, log_rate: np.ndarray, kappas: np.ndarray, upper: np.ndarray
@@ -44,9 +52,11 @@ def _log_probability(
     factor, inverse = np.empty(highest), np.empty(highest)
     log_product, slopes = np.zeros(highest + 1), np.zeros(highest + 1)
     logp, by_log_rate, by_kappa = np.empty(n), np.zeros(n), np.zeros(n)
+    log_kappa = 0.0
     for cell in range(n):
         last, kappa = upper[cell], kappas[cell]
         if cell == 0 or kappa != kappas[cell - 1]:  # cells of a group share their ladder
+            log_kappa = np.log(kappa) if kappa > 0.0 else 0.0
             for y in range(highest):
                 factor[y] = (1.0 + kappa * y) / (y + 1.0)
                 inverse[y] = 1.0 / factor[y]
@@ -59,18 +69,30 @@ def _log_probability(
             logp[cell] = -np.inf
             continue
         y = int(value[cell])
-        # log s, its derivative by log rate, and minus its derivative by kappa
-        step, by_rate, shrink = log_rate[cell], 1.0, np.exp(min(log_rate[cell], 700.0))
-        if kappa > 0.0:
-            excess = log_rate[cell] + np.log(kappa)
-            small = np.exp(-abs(excess))
-            if excess < 0.0:
-                step = log_rate[cell] - np.log1p(small)
-                by_rate, shrink = 1.0 / (1.0 + small), small / (1.0 + small) / kappa
-            else:
-                step = -np.log(kappa) - np.log1p(small)
-                by_rate, shrink = small / (1.0 + small), 1.0 / (1.0 + small) / kappa
-        ratio, term, rest = np.exp(-abs(step)), 1.0, 0.0
+        # log s, its derivative by log rate, and minus its derivative by kappa, which is s itself
+        if abs(log_rate[cell]) < 700.0:
+            rate = np.exp(log_rate[cell])
+            growth = kappa * rate
+            by_rate = 1.0 / (1.0 + growth)
+            shrink = rate * by_rate
+            ratio = shrink if shrink < 1.0 else (1.0 + growth) / rate
+            if growth < 1.0:
+                step = log_rate[cell] - _log1p(growth)
+            else:  # log rate and log(1 + growth) nearly cancel
+                step = -log_kappa - _log1p(1.0 / growth)
+        else:  # the rate leaves double precision, its product with kappa need not
+            step, by_rate, shrink = log_rate[cell], 1.0, np.exp(min(log_rate[cell], 700.0))
+            if kappa > 0.0:
+                excess = log_rate[cell] + log_kappa
+                small = np.exp(-abs(excess))
+                if excess < 0.0:
+                    step = log_rate[cell] - _log1p(small)
+                    by_rate, shrink = 1.0 / (1.0 + small), small / (1.0 + small) / kappa
+                else:
+                    step = -log_kappa - _log1p(small)
+                    by_rate, shrink = small / (1.0 + small), 1.0 / (1.0 + small) / kappa
+            ratio = np.exp(-abs(step))
+        term, rest = 1.0, 0.0
         if step < 0.0:
             deviation, slope_deviation = y * 1.0, slopes[y]
             for k in range(1, last + 1):
@@ -78,7 +100,7 @@ def _log_probability(
                 rest += term
                 deviation += (y - k) * term
                 slope_deviation += (slopes[y] - slopes[k]) * term
-            logp[cell] = y * step + log_product[y] - np.log1p(rest)
+            logp[cell] = y * step + log_product[y] - _log1p(rest)
         else:
             deviation, slope_deviation = (y - last) * 1.0, slopes[y] - slopes[last]
             for k in range(last - 1, -1, -1):
@@ -86,7 +108,7 @@ def _log_probability(
                 rest += term
                 deviation += (y - k) * term
                 slope_deviation += (slopes[y] - slopes[k]) * term
-            logp[cell] = (y - last) * step + log_product[y] - log_product[last] - np.log1p(rest)
+            logp[cell] = (y - last) * step + log_product[y] - log_product[last] - _log1p(rest)
         deviation /= 1.0 + rest
         by_log_rate[cell] = deviation * by_rate
         by_kappa[cell] = slope_deviation / (1.0 + rest) - deviation * shrink
