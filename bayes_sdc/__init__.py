@@ -25,21 +25,29 @@ from bayes_sdc.microdata.comparison import RiskComparison, compare_risks
 from bayes_sdc.microdata.dis import Dis, dis
 from bayes_sdc.microdata.dis_special import DisSimulation, dis_special
 from bayes_sdc.microdata.dis_suda import DisSuda, dis_suda
-from bayes_sdc.microdata.individual import household_risk, individual_risk
+from bayes_sdc.microdata.individual import household_risk, individual_risk, terms_for_error
 from bayes_sdc.microdata.job import Measurement, measure_microdata
 from bayes_sdc.microdata.keys import Microdata, read_microdata
+from bayes_sdc.microdata.learned_uniques import LearnedUniques, learn_uniques
 from bayes_sdc.microdata.poisson_gamma import poisson_gamma, zayatz
 from bayes_sdc.microdata.risk import RecordRisk, compare_key_sets, record_risk
 from bayes_sdc.microdata.size_indices import ewens, pitman
 from bayes_sdc.microdata.size_table import SizeModel
+from bayes_sdc.microdata.structural_zeros import allowed_cells
 from bayes_sdc.microdata.suda import Suda, suda, suda_forecast
-from bayes_sdc.microdata.superpopulation import SuperpopulationRisk, superpopulation_risk
+from bayes_sdc.microdata.superpopulation import (
+    SuperpopulationRisk,
+    superpopulation_risk,
+    weight_spread,
+)
 from bayes_sdc.microdata.uniques import (
     expected_uniques,
     largest_sample,
+    mixture_of_priors,
     smallest_sample,
     unique_probability,
     unique_test,
+    uniques_deviation,
 )
 from bayes_sdc.policy import FlowLimits, MicrodataLimits, Policy, read_policy
 from bayes_sdc.shapes import Shapes, read_shapes
@@ -75,6 +83,7 @@ __all__ = [
     "IntruderRisk",
     "IrsFlows",
     "Lancaster",
+    "LearnedUniques",
     "Measurement",
     "Microdata",
     "MicrodataLimits",
@@ -87,6 +96,7 @@ __all__ = [
     "Suda",
     "SuperpopulationRisk",
     "Utility",
+    "allowed_cells",
     "choose_release",
     "combined_totals",
     "compare_key_sets",
@@ -103,7 +113,9 @@ __all__ = [
     "intruder_risk",
     "lancaster",
     "largest_sample",
+    "learn_uniques",
     "measure_microdata",
+    "mixture_of_priors",
     "pitman",
     "plot_chains",
     "plot_convergence",
@@ -138,9 +150,12 @@ __all__ = [
     "suda_forecast",
     "superpopulation_risk",
     "synthesize",
+    "terms_for_error",
     "unique_probability",
     "unique_test",
+    "uniques_deviation",
     "utility",
+    "weight_spread",
     "with_covariates",
     "zayatz",
 ]

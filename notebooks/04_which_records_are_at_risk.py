@@ -43,6 +43,7 @@ from bayes_sdc import (
     lancaster,
     largest_sample,
     measure_microdata,
+    mixture_of_priors,
     pitman,
     plot_record_risk,
     plot_risk_comparison,
@@ -53,6 +54,8 @@ from bayes_sdc import (
     superpopulation_risk,
     unique_probability,
     unique_test,
+    uniques_deviation,
+    weight_spread,
     zayatz,
 )
 from bayes_sdc.microdata.simulate import (
@@ -62,8 +65,6 @@ from bayes_sdc.microdata.simulate import (
     example_persons_path,
     simulate_persons,
 )
-from bayes_sdc.microdata.superpopulation import weight_spread
-from bayes_sdc.microdata.uniques import mixture, uniques_deviation
 
 # %% [markdown]
 # ## Read
@@ -263,7 +264,9 @@ for name, K in (
     ("without structural zeros", allowed),
     ("occupied in the population (unknown)", len(occupied.combinations)),
 ):
-    learned = mixture(data.size_indices, PERSONS, K, concentrations=np.geomspace(0.01, 10, 25))
+    learned = mixture_of_priors(
+        data.size_indices, PERSONS, K, concentrations=np.geomspace(0.01, 10, 25)
+    )
     rows[name] = {
         "K": K,
         "uniform (c = 1)": expected_uniques(data.sample_uniques, *settings, K),

@@ -47,9 +47,9 @@ from bayes_sdc import (
     pitman,
     read_microdata,
     suda,
+    terms_for_error,
     unique_probability,
 )
-from bayes_sdc.microdata.individual import terms_for_error
 from bayes_sdc.models.truncated import TruncatedPoisson
 
 pd.set_option("display.max_colwidth", 70)

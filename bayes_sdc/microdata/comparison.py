@@ -20,6 +20,7 @@ from bayes_sdc.microdata.keys import Microdata
 from bayes_sdc.microdata.poisson_gamma import poisson_gamma, zayatz
 from bayes_sdc.microdata.size_indices import ewens, pitman
 from bayes_sdc.microdata.size_table import SizeModel
+from bayes_sdc.microdata.structural_zeros import allowed_cells
 from bayes_sdc.microdata.uniques import expected_uniques
 
 UNIQUES = "sample uniques that are population uniques"
@@ -111,7 +112,7 @@ def compare_risks(
     max_size : int
         Largest minimal sample unique of DIS-SUDA.
     structural_zeros : data frame or sequence of mappings, optional
-        Impossible cells for Lancaster's model, as in `lancaster`.
+        Impossible cells, as in `lancaster`; models that count cells leave them out.
     most_disagreements : int
         Records to list.
     seed : int
@@ -151,12 +152,13 @@ def compare_risks(
     special = dis_suda(microdata, microdata.n / population, max_size=max_size)
     lines = [*_additive_lines(additive, validated), _special_line(special)]
     notes = [*additive.notes, *_without_size_model(microdata)]
-    for model in _size_models(microdata, population, additive.cells):
+    cells = allowed_cells(microdata, structural_zeros)
+    for model in _size_models(microdata, population, cells):
         if model.expected is None:
             notes.append(str(model))
         else:
             lines.append(_size_line(model))
-    lines.append(_cells_line(microdata, population, additive.cells))
+    lines.append(_cells_line(microdata, population, cells))
     records = pd.DataFrame(
         {
             "independence": additive.risk[0.0],

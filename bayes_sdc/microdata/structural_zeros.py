@@ -6,6 +6,7 @@ allowed add up to the observed proportions. Only keys that some rule names need 
 others stay independent of everything.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -107,6 +108,66 @@ def level_codes(microdata: Microdata) -> np.ndarray:
     return microdata.codes + (microdata.codes < 0).any(axis=0).astype(microdata.codes.dtype)
 
 
+def allowed_cells(microdata: Microdata, structural_zeros: Any = None) -> int:
+    """Count the combinations of levels that are possible.
+
+    The number of cells for `expected_uniques`, `learn_uniques` and `poisson_gamma`, in which
+    impossible ones must not be counted: with too many cells every sample unique looks rare.
+
+    Parameters
+    ----------
+    microdata : Microdata
+        From `read_microdata`; levels are those that occur, and the missing value where it does.
+    structural_zeros : data frame or sequence of mappings, optional
+        Impossible cells: each rule maps keys to a value or several, and in a data frame an empty
+        cell stands for any value.
+
+    Returns
+    -------
+    int
+        Product of the numbers of levels, less the cells for which a rule holds.
+
+    Raises
+    ------
+    InputError
+        If a rule is not valid or makes a record impossible, or the keys that the rules name have
+        too many cells together.
+
+    Examples
+    --------
+    >>> from bayes_sdc.microdata.keys import read_microdata
+    >>> people = pd.DataFrame({"age": ["child", "adult", "old"], "wed": ["no", "yes", "no"]})
+    >>> data = read_microdata(people, keys=["age", "wed"])
+    >>> allowed_cells(data), allowed_cells(data, [{"age": "child", "wed": "yes"}])
+    (6, 5)
+    """
+    sizes = [len(labels) for labels in labels_of(microdata)]
+    if structural_zeros is None:
+        return math.prod(sizes)
+    rules, _ = read_rules(structural_zeros, microdata)
+    involved, allowed = _allowed(sizes, rules)
+    others = (size for k, size in enumerate(sizes) if k not in involved)
+    return int(allowed.sum()) * math.prod(others)
+
+
+def _allowed(sizes: Sequence[int], rules: np.ndarray) -> tuple[list[int], np.ndarray]:
+    """Keys that the rules name, and which of the cells of these are allowed."""
+    starts = np.cumsum([0, *sizes])
+    involved = [k for k in range(len(sizes)) if not rules[:, starts[k] : starts[k + 1]].all()]
+    shape = tuple(sizes[k] for k in involved)
+    if np.prod(shape, dtype=float) > LARGEST_TABLE:
+        raise InputError(
+            f"the keys that the structural zeros name have {np.prod(shape, dtype=float):,.0f} "
+            f"cells together, and at most {LARGEST_TABLE:,} can be fitted; remedy: rules about "
+            "fewer keys"
+        )
+    allowed = np.ones(shape, bool)
+    for rule in rules:
+        parts = np.ix_(*(np.flatnonzero(rule[starts[k] : starts[k + 1]]) for k in involved))
+        allowed[parts] = False
+    return involved, allowed
+
+
 def fit_allowed(
     margins: list[np.ndarray], pairs: dict[tuple[int, int], np.ndarray], rules: np.ndarray
 ) -> Additive:
@@ -132,31 +193,19 @@ def fit_allowed(
     InputError
         If the keys that the rules name have too many cells together, or no weights fit.
     """
-    starts = np.cumsum([0, *map(len, margins)])
-    involved = [k for k in range(len(margins)) if not rules[:, starts[k] : starts[k + 1]].all()]
-    shape = tuple(len(margins[k]) for k in involved)
-    if np.prod(shape, dtype=float) > LARGEST_TABLE:
-        raise InputError(
-            f"the keys that the structural zeros name have {np.prod(shape, dtype=float):,.0f} "
-            f"cells together, and at most {LARGEST_TABLE:,} can be fitted; remedy: rules about "
-            "fewer keys"
-        )
-    allowed = np.ones(shape, bool)
-    for rule in rules:
-        parts = np.ix_(*(np.flatnonzero(rule[starts[k] : starts[k + 1]]) for k in involved))
-        allowed[parts] = False
+    involved, allowed = _allowed([len(margin) for margin in margins], rules)
     weights = list(margins)
     fitted = _scale(allowed, [margins[k] for k in involved])
     for k, weight in zip(involved, fitted, strict=True):
         weights[k] = weight
     table = allowed.astype(float)
     for axis, weight in enumerate(fitted):
-        table *= weight.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+        table *= weight.reshape([-1 if i == axis else 1 for i in range(table.ndim)])
     terms = {}
     for (a, b), observed in pairs.items():
         if a in involved and b in involved:
             kept = (involved.index(a), involved.index(b))
-            others = tuple(i for i in range(len(shape)) if i not in kept)
+            others = tuple(i for i in range(table.ndim) if i not in kept)
             expected = table.sum(axis=others)
         else:
             expected = np.outer(margins[a], margins[b])

@@ -190,7 +190,7 @@ def uniques_deviation(s: int, n: int, N: int, K: int, *, concentration: float = 
     return math.sqrt(max(0.0, s * one + s * (s - 1) * both - (s * one) ** 2))
 
 
-def mixture(
+def mixture_of_priors(
     size_indices: pd.Series,
     N: int,
     K: int,
@@ -225,7 +225,7 @@ def mixture(
     --------
     >>> import math
     >>> sizes = pd.Series({1: 7, 2: 5, 10: 6, 23: 1})
-    >>> result = mixture(sizes, 1000, 50, concentrations=[0.1, 0.2, math.inf])
+    >>> result = mixture_of_priors(sizes, 1000, 50, concentrations=[0.1, 0.2, math.inf])
     >>> result.weights.round(3).tolist(), round(result.probability, 4)
     ([0.144, 0.856, 0.0], 0.0711)
     """

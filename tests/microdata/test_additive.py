@@ -316,6 +316,15 @@ def test_weights_on_allowed_cells_have_the_observed_proportions(monkeypatch):
     assert (abs(drawn.total - sums.total) <= 4 * drawn.total_error).all()
 
 
+def test_allowed_cells_are_those_for_which_no_rule_holds():
+    data = read(with_zeros(500, 8))
+    every = list(product(*(range(size) for size in (6, 4, 9, 3))))
+    assert structural_zeros.allowed_cells(data) == len(every)
+    left = sum(not impossible(cell) for cell in every)
+    assert structural_zeros.allowed_cells(data, RULES) == left < len(every)
+    assert structural_zeros.allowed_cells(data, []) == len(every)
+
+
 def test_structural_zeros_leave_more_probability_to_the_rest():
     data = read(with_zeros(500, 9))
     plain = lancaster(data, 5000, shrinkage=0.0)

@@ -1,5 +1,7 @@
 """The comparison shows what each method gives alone, and ranks as scipy does."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from bayes_sdc.microdata.comparison import DRAWN, MATCHES, UNIQUES, RiskComparis
 from bayes_sdc.microdata.dis_suda import dis_suda
 from bayes_sdc.microdata.keys import Microdata, read_microdata
 from bayes_sdc.microdata.size_indices import ewens, pitman
+from bayes_sdc.microdata.uniques import expected_uniques
 
 
 def data(weights: bool = True, missing: bool = False) -> Microdata:
@@ -53,6 +56,19 @@ def test_numbers_are_those_of_the_methods_alone(found):
     assert (expected <= found.uniques).all()
     risks = found.records.drop(columns="SUDA score").to_numpy()
     assert ((risks >= 0) & (risks <= 1)).all()
+
+
+def test_impossible_cells_are_not_counted(found):
+    # a cell of the file's table that no record has
+    file = data()
+    taken = set(file.combinations.index)
+    labels = [file.labels[k] for k in range(4)]
+    zero = next(cell for cell in product(*labels) if cell not in taken)
+    without = compare_risks(file, 6000, structural_zeros=[dict(zip(file.keys, zero, strict=True))])
+    cells = 9 * 6 * 5 * 4 - 1
+    expected = expected_uniques(file.sample_uniques, 600, 6000, cells)
+    assert without.methods["expected"]["Cohen-Sackrowitz"] == expected
+    assert expected < found.methods["expected"]["Cohen-Sackrowitz"]
 
 
 def test_ranks_agree_with_scipy(found):

@@ -16,7 +16,7 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.uniques import (
     expected_uniques,
     largest_sample,
-    mixture,
+    mixture_of_priors,
     smallest_sample,
     unique_probability,
     unique_test,
@@ -125,7 +125,9 @@ def test_mixture_weights_by_enumeration():
 
     expected = np.array([w * marginal(c) for w, c in zip(weights, concentrations, strict=True)])
     expected /= expected.sum()
-    result = mixture(pd.Series({1: 2, 3: 1}), N, K, concentrations=concentrations, weights=weights)
+    result = mixture_of_priors(
+        pd.Series({1: 2, 3: 1}), N, K, concentrations=concentrations, weights=weights
+    )
     np.testing.assert_allclose(result.weights, expected, rtol=1e-12)
     q = [unique_probability(5, N, K, concentration=c) for c in concentrations]
     assert result.probability == pytest.approx(float(expected @ q), rel=1e-12)
@@ -177,11 +179,11 @@ def test_sample_sizes_are_the_first_and_last_by_trial(N, K, q, c):
         lambda: unique_test(0.2, loss_accept=1, loss_reject=float("inf")),
         lambda: largest_sample(5, 3, -0.1),
         lambda: smallest_sample(5, 3, float("nan")),
-        lambda: mixture(pd.Series({1: 3}), 9, 2, concentrations=[1]),
-        lambda: mixture(pd.Series({0: 3}), 9, 5, concentrations=[1]),
-        lambda: mixture(pd.Series({1: 3}), 9, 5, concentrations=[]),
-        lambda: mixture(pd.Series({1: 3}), 9, 5, concentrations=[1], weights=[1, 2]),
-        lambda: mixture(pd.Series({1: 3}), 9, 5, concentrations=[1, 2], weights=[0, 0]),
+        lambda: mixture_of_priors(pd.Series({1: 3}), 9, 2, concentrations=[1]),
+        lambda: mixture_of_priors(pd.Series({0: 3}), 9, 5, concentrations=[1]),
+        lambda: mixture_of_priors(pd.Series({1: 3}), 9, 5, concentrations=[]),
+        lambda: mixture_of_priors(pd.Series({1: 3}), 9, 5, concentrations=[1], weights=[1, 2]),
+        lambda: mixture_of_priors(pd.Series({1: 3}), 9, 5, concentrations=[1, 2], weights=[0, 0]),
     ],
 )
 def test_arguments_out_of_range_are_refused(call):
