@@ -5,8 +5,9 @@
 DATA is a folder with ``flows/`` (public files, not part of the repository). Cells are drawn evenly
 over classes of true count and group size. For each the release probabilities M and the intruder's
 rho at one released value are computed by "integrated", "paper" and by refitting with every
-candidate count. Rows are appended to ``intruder_study.csv`` as they come; ``intruder_study.md`` is
-written at the end. Everything random follows from SEED.
+candidate count. Rows are appended to ``intruder_study.csv`` as they come, and cells that have one
+are not done again; ``intruder_study.md`` is written at the end. Everything random follows from
+SEED.
 
 An error is beyond the refit's Monte Carlo error by what is left of it after two standard errors of
 the same entry; standard errors are from independent starts, those of rho by the jackknife. Where
@@ -37,9 +38,9 @@ TABLES = {
     "gb": ("gb_lad_migration_2011", 300),
     "norway": ("norway_municipality_commuting_2017", 500),
 }
-REPEATS = 20  # refits of a cell at most
+REPEATS = 8  # refits of a cell at most
 SIZES = (10, 50, 200, 1000)  # classes of group size end here
-HERE = Path(__file__).parent
+CSV = Path(__file__).with_suffix(".csv")
 
 
 def chosen_cells(cells: Layout, wanted: int) -> np.ndarray:
@@ -92,8 +93,8 @@ def refit_cell(posterior: xr.DataTree, cells: Layout, target: int, released: np.
     )
 
 
-def study(data: Path, name: str, wanted: int) -> pd.DataFrame:
-    """Errors of the chosen cells of one table."""
+def study(data: Path, name: str, wanted: int) -> None:
+    """Append the errors of the chosen cells of one table to the CSV."""
     file, draws = TABLES[name]
     frame = pd.read_csv(data / "flows" / f"{file}.csv.gz", dtype=str, keep_default_na=False)
     table = read_flows(
@@ -110,9 +111,9 @@ def study(data: Path, name: str, wanted: int) -> pd.DataFrame:
     estimates["paper"] = importance.release_probabilities(
         rates_by_draw(posterior), cells, 4, released
     )
-    targets = chosen_cells(cells, wanted)
-    start, rows = time.monotonic(), []
-    for t in targets:
+    done = pd.read_csv(CSV).query("table == @name")["cell"] if CSV.exists() else []
+    start = time.monotonic()
+    for t in np.setdiff1d(chosen_cells(cells, wanted), done):
         k = released[0, t : t + 1]
         exact = refit_cell(posterior, cells, t, k)
         row = {
@@ -142,14 +143,9 @@ def study(data: Path, name: str, wanted: int) -> pd.DataFrame:
                 f"khat_{estimator}": float(estimate.khat[t].max()),
                 f"flagged_{estimator}": bool(estimate.khat[t].max() > estimate.threshold),
             }
-        rows.append(row)
         sys.stdout.write(f"{row}\n")
         sys.stdout.flush()
-        pd.DataFrame([row]).to_csv(
-            HERE / "intruder_study.csv",
-            mode="a", index=False, header=not (HERE / "intruder_study.csv").exists(),
-        )  # fmt: skip
-    return pd.DataFrame(rows)
+        pd.DataFrame([row]).to_csv(CSV, mode="a", index=False, header=not CSV.exists())
 
 
 def markdown(results: pd.DataFrame) -> str:
@@ -198,8 +194,7 @@ def main() -> None:
     arguments = parser.parse_args()
     for name in arguments.tables:
         study(arguments.data, name, arguments.cells)
-    results = pd.read_csv(HERE / "intruder_study.csv")
-    (HERE / "intruder_study.md").write_text(markdown(results), encoding="utf-8")
+    CSV.with_suffix(".md").write_text(markdown(pd.read_csv(CSV)), encoding="utf-8")
 
 
 if __name__ == "__main__":
