@@ -198,6 +198,26 @@ def table() -> FlowTable:
     return read_flows(frame, **NAMES)
 
 
+@pytest.mark.parametrize("family", ["poisson", "negative-binomial"])
+@pytest.mark.parametrize("prior", ["paper", "weak", "pooled"])
+@pytest.mark.parametrize("count", [1, 9])
+def test_effects_that_run_away_are_no_place_in_memory(family, prior, count):
+    # all counts at a bound: under the paper's prior the two sides go to infinity and cancel, and
+    # the grid of one of them began where no index reaches, and wrote there
+    rows = [(f"o{i}", f"d{j}", count) for i in range(4) for j in range(4)]
+    table = read_flows(
+        pd.DataFrame(rows, columns=list("odn")), origin="o", destination="d", count="n"
+    )
+    call = {"family": family, "prior": prior, "draws": 150, "tune": 150, "chains": 2, "seed": 1}
+    posterior = fit_flows(table, **call)
+    cells = layout(table)
+    released = released_counts(table, synthesize(table, posterior, seed=1))
+    m = integrated.release_probabilities(posterior, cells, released).m
+    assert np.isfinite(m).all()
+    assert ((m >= 0) & (m <= 1)).all()
+    np.testing.assert_allclose(m.sum(axis=-1), 1.0, atol=1e-9)
+
+
 def test_order_of_cells_and_threads_do_not_matter(table):
     """Else an index is applied to the wrong cell, or a sum depends on the schedule."""
     posterior = fit_flows(table, draws=40, tune=40, chains=2, seed=1)
