@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +33,13 @@ def open_run(out: Path) -> RunFolder:
         If the folder cannot be written, or holds files that no run wrote.
     """
     run = RunFolder(out, out / "release", out / "confidential")
+    try:
+        for folder in (run.release, run.confidential):
+            _remove_leftovers(folder)
+    except OSError as error:
+        raise InputError(
+            f"{out}: cannot write there ({error.strerror}); choose another folder with --out"
+        ) from None
     results_of_earlier_run(run)
     try:
         run.release.mkdir(parents=True, exist_ok=True)
@@ -58,7 +66,13 @@ def results_of_earlier_run(run: RunFolder) -> list[Path]:
     record = run.confidential / "run.json"
     written: list[str] = []
     if record.exists():
-        written = json.loads(record.read_text(encoding="utf-8")).get("written", [])
+        try:
+            written = json.loads(record.read_text(encoding="utf-8")).get("written", [])
+        except ValueError:
+            raise InputError(
+                f"{record}: is not the record that a run wrote, so what it wrote is not known; "
+                "choose another folder with --out"
+            ) from None
     ours = {run.root / name for name in written} | {run.confidential / ".gitignore"}
     folders = [folder for folder in (run.release, run.confidential) if folder.is_dir()]
     there = [p for folder in folders for p in folder.iterdir()]
@@ -74,7 +88,19 @@ def results_of_earlier_run(run: RunFolder) -> list[Path]:
 def discard_resume(folder: Path) -> None:
     """Delete the finished groups of a run that has ended or is not wanted."""
     if folder.exists():
-        shutil.rmtree(folder)
+        # under a name that nobody resumes: half deleted it would be draws without their call
+        leftover = folder.with_name(f".{folder.name}.{os.getpid()}.part")
+        folder.rename(leftover)
+        shutil.rmtree(leftover)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what a killed run was about to write, or to delete."""
+    for path in folder.glob(".*.part"):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def write_atomically(path: Path, write: Callable[[Path], None], *, private: bool = False) -> None:
@@ -94,11 +120,14 @@ def write_atomically(path: Path, write: Callable[[Path], None], *, private: bool
         temporary.unlink(missing_ok=True)  # a crash may have left one, with another mode
         temporary.touch(mode=0o600 if private else 0o644)
         write(temporary)
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())  # or the name could be there after a power cut, and no content
         os.replace(temporary, path)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror or error})") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # the folder may be none, which has been said
+            temporary.unlink(missing_ok=True)
 
 
 def write_bytes(path: Path, content: bytes, *, private: bool = False) -> None:

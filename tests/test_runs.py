@@ -147,3 +147,49 @@ def test_files_of_somebody_else_are_neither_deleted_nor_released(tmp_path, folde
     with pytest.raises(InputError, match=r"thesis\.tex: was not written by an earlier run"):
         runs.open_run(tmp_path)
     assert (tmp_path / folder / "thesis.tex").exists()
+
+
+# ---- after a kill ----------------------------------------------------------------------------
+
+
+def test_what_a_killed_run_was_writing_does_not_stand_in_the_way(tmp_path):
+    # else --resume refuses for ever, and a half-written file stays among what may leave
+    run = runs.open_run(tmp_path / "out")
+    half = [run.release / ".table.csv.77.part", run.confidential / ".posterior.nc.77.part"]
+    for path in half:
+        path.write_text("half", encoding="utf-8")
+    (run.confidential / ".resume.77.part").mkdir()
+    (run.confidential / ".resume.77.part" / "part-000000.npz").write_text("x", encoding="utf-8")
+    runs.open_run(tmp_path / "out")
+    assert list(run.release.iterdir()) == []
+    assert [p.name for p in run.confidential.iterdir()] == [".gitignore"]
+
+
+def test_draws_are_never_left_without_their_call(tmp_path, monkeypatch):
+    # else the next run takes them for its own
+    folder = tmp_path / "resume"
+    folder.mkdir()
+    (folder / "call.json").write_text("{}", encoding="utf-8")
+    (folder / "part-000000.npz").write_text("x", encoding="utf-8")
+
+    def killed(path):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runs.shutil, "rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        runs.discard_resume(folder)
+    assert not folder.exists()
+
+
+def test_damaged_record_is_one_clear_error(tmp_path):
+    run = runs.open_run(tmp_path / "out")
+    (run.confidential / "run.json").write_text('{"writ', encoding="utf-8")
+    with pytest.raises(InputError, match=r"run\.json: is not the record that a run wrote"):
+        runs.open_run(tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["file/x.csv", "n" * 260 + ".csv"])
+def test_impossible_names_are_one_clear_error(tmp_path, name):
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    with pytest.raises(InputError, match="cannot be written"):
+        runs.write_text(tmp_path / name, "x")

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -36,7 +37,13 @@ class Checkpoint:
         self._folder = folder
         if folder is None:
             return
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"{folder}: cannot keep the draws of an interrupted run there "
+                f"({error.strerror}); choose another folder"
+            ) from None
         stamp = folder / "call.json"
         if stamp.exists():
             earlier = kept_call(folder)
@@ -46,6 +53,11 @@ class Checkpoint:
                     f"{folder}: holds another run, which differs in {', '.join(changed)}; "
                     "repeat that call, or start afresh without resuming"
                 )
+        elif any(folder.glob("*.npz")):
+            raise InputError(
+                f"{folder}: holds draws, but not of which call (call.json is missing); delete the "
+                "folder to start afresh"
+            )
         else:
             write_json(stamp, call, private=True)
 
@@ -134,8 +146,13 @@ class Checkpoint:
 
     @staticmethod
     def _read(path: Path) -> dict[str, np.ndarray]:
-        with np.load(path, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays}
+        try:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+                return {name: arrays[name] for name in arrays}
+        except (OSError, ValueError, EOFError, BadZipFile) as error:
+            raise InputError(
+                f"{path}: is not what was saved ({error}); delete its folder to start afresh"
+            ) from None
 
     @staticmethod
     def _write(path: Path, arrays: Arrays) -> None:

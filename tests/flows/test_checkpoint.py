@@ -102,3 +102,27 @@ def test_without_a_folder_nothing_is_kept(tmp_path, monkeypatch):
     store.save(part(0))
     assert list(store.finished()) == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_draws_without_their_call_are_refused(tmp_path):
+    # else the draws of another seed or table are taken for those of this call
+    Checkpoint(tmp_path, CALL).save(part(0))
+    (tmp_path / "call.json").unlink()
+    with pytest.raises(InputError, match="holds draws, but not of which call"):
+        Checkpoint(tmp_path, CALL | {"seed": 2})
+
+
+def test_a_folder_that_cannot_be_is_one_clear_error(tmp_path):
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    with pytest.raises(InputError, match="file/resume: cannot keep the draws"):
+        Checkpoint(tmp_path / "file" / "resume", CALL)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.9])
+def test_a_damaged_part_is_one_clear_error(tmp_path, share):
+    Checkpoint(tmp_path, CALL).save(part(0))
+    path = tmp_path / "part-000000.npz"
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(InputError, match=r"part-000000\.npz: is not what was saved"):
+        list(Checkpoint(tmp_path, CALL).finished())
