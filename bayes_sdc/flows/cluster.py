@@ -5,7 +5,9 @@ and its seed: the draws are the same wherever they are made. A task whose worker
 again by another one.
 """
 
+import warnings
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from importlib.metadata import version
 from typing import Any
 
@@ -83,19 +85,35 @@ def cluster_parts(
             members = subset(cells, groups)._replace(
                 cells=[], origin_effects=[], destination_effects=[]
             )
-            there = client.scatter(members)
             for number in missing:
-                task = client.submit(run_chain, there, sampling, sampler, number, pure=False)
+                with warnings.catch_warnings():
+                    # counts that were sent to one worker ahead would be lost with it
+                    warnings.filterwarnings("ignore", message="Sending large graph")
+                    task = client.submit(run_chain, members, sampling, sampler, number, pure=False)
                 tasks[task] = first, number
         progress.note(f"{len(tasks)} chains on {len(client.scheduler_info()['workers'])} workers")
         for task in distributed.as_completed(list(tasks)):
             first, number = tasks.pop(task)
-            values, place = task.result()
+            values, place = _result(task, scheduler)
             store.save_draws(first, number, 0, values, place)
             chains[first][number] = chain_at(values, place)
             task.release()
             if len(chains[first]) == sampling.chains:
                 yield _finish(groups_of[first], chains.pop(first), progress)
+
+
+def _result(task: Any, scheduler: str) -> Any:
+    """Result of a task, or one clear error when the cluster lost it for good."""
+    from distributed import KilledWorker
+    from distributed.comm import CommClosedError
+
+    try:
+        return task.result()
+    except (KilledWorker, CommClosedError, CancelledError) as error:
+        raise InputError(
+            f"scheduler {scheduler}: lost a chain that no worker could end ({error}); the chains "
+            "that ended are kept: look after the workers and resume"
+        ) from None
 
 
 def run_chain(

@@ -88,6 +88,24 @@ def test_loss_of_a_worker_changes_nothing(
     assert same(there, fit_flows(table, **call))
 
 
+def test_loss_of_the_only_worker_at_the_start_changes_nothing(table: FlowTable) -> None:
+    # it alone would have had the counts, had they been sent ahead
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as here:
+
+        def kill() -> None:
+            while not any(w.processing for w in here.scheduler.workers.values()):
+                time.sleep(0.01)
+            os.kill(here.workers[0].process.pid, signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        there = fit_flows(table, **CALL, scheduler=here.scheduler_address)
+        killer.join()
+    assert same(there, fit_flows(table, **CALL))
+
+
 def test_nobody_there_is_one_clear_error(table: FlowTable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "PATIENCE", 1)
     with pytest.raises(InputError, match=r"tcp://127.0.0.1:9: cannot be reached"):
