@@ -29,7 +29,7 @@ class Progress:
     """
 
     def __init__(self, total: float, label: str) -> None:
-        self._total, self._label, self._done = total, label, 0.0
+        self._total, self._label, self._done, self._earlier = total, label, 0.0, 0.0
         self._lock = threading.Lock()
         self._start = self._last_line = time.monotonic()
         self._bars: RichProgress | None = None
@@ -43,7 +43,7 @@ class Progress:
             _shown.append(_display())
             _shown[0].start()
         self._bars = _shown[0]
-        self._task = self._bars.add_task(self._label, total=self._total, note="")
+        self._task = self._bars.add_task(self._label, total=self._total)
         return self
 
     def __exit__(
@@ -61,23 +61,32 @@ class Progress:
         else:
             self._bars.remove_task(self._task)
 
-    def advance(self, units: float) -> None:
-        """Count units of work as done; may be called from any thread."""
+    def advance(self, units: float, *, earlier: bool = False) -> None:
+        """Count units of work as done; may be called from any thread.
+
+        Work of an ``earlier`` run took no time now and says nothing about what is left.
+        """
         with self._lock:
             self._done += units
-            if self._bars is not None:
+            if earlier:
+                self._earlier += units
+                if self._bars is not None:
+                    self._bars.reset(self._task, completed=self._done)  # type: ignore[arg-type]
+            elif self._bars is not None:
                 self._bars.update(self._task, advance=units)
             elif time.monotonic() - self._last_line >= LINE_EVERY:
                 self._last_line = time.monotonic()
-                share = self._done / self._total
-                left = (self._last_line - self._start) * (1.0 / max(share, 1e-9) - 1.0)
+                now = self._done - self._earlier
+                left = (self._last_line - self._start) * (self._total - self._done) / now
                 # the first units also pay for compilation: no forecast from them
-                self._write(f"{share:.0%}" + (f", about {left:.0f} s left" if share > 0.02 else ""))
+                known = now > 0.02 * self._total
+                line = f"{self._done / self._total:.0%}"
+                self._write(line + (f", about {left:.0f} s left" if known else ""))
 
     def note(self, text: str) -> None:
-        """Say what is going on beside the bar."""
+        """Say what is going on, on a line of its own."""
         if self._bars is not None:
-            self._bars.update(self._task, note=text)
+            self._bars.print(f"{self._label}: {text}", markup=False, highlight=False)
         else:
             self._write(text)
 
@@ -95,7 +104,6 @@ def _display() -> "RichProgress":
         BarColumn(),
         TextColumn("{task.percentage:3.0f} %"),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
         console=Console(stderr=True),
     )
 

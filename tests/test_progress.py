@@ -1,6 +1,7 @@
 """Progress: a bar where somebody can see it move, lines where it would be a mess."""
 
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -72,3 +73,27 @@ def test_work_within_work_shares_one_display(surroundings):
     with Progress(2, "next") as following:
         assert following._bars is not outer._bars
         assert len(following._bars.tasks) == 1
+
+
+def test_work_of_an_earlier_run_says_nothing_about_the_time_left(surroundings, capsys, monkeypatch):
+    # 80 of 100 were done before; one more took a second: 19 s are left, not none
+    surroundings(terminal=False, notebook=False, widgets=False)
+    monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
+    clock = iter([0.0, 1.0, 1.0, 5.0, 5.0, 6.0])
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    with Progress(100, "fit") as shown:
+        shown.advance(80, earlier=True)
+        shown.advance(1)
+        shown.advance(4)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[1] == "fit: 81%"
+    assert lines[2] == "fit: 85%, about 15 s left"
+
+
+def test_a_long_note_leaves_the_bar_its_place(surroundings, capsys):
+    # as a column of the bar a sentence would push out bar, per cent and time left
+    surroundings(terminal=True, notebook=False, widgets=False)
+    with Progress(4, "work") as shown:
+        shown.note("a long word " * 20)
+        assert list(shown._bars.tasks[0].fields) == []
+    assert "work: a long word" in capsys.readouterr().err

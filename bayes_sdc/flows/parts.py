@@ -60,7 +60,7 @@ def sample_part(
         if (kept := store.load_draws(first, number, sampling.tune, sampling.draws)) is not None:
             values, place = kept
             walk.restore(place)
-            progress.advance(share * walk.done)
+            progress.advance(share * walk.done, earlier=True)
         saved, last = max(walk.done - sampling.tune, 0), time.monotonic()
 
         def save(drawn: dict[str, np.ndarray]) -> None:
