@@ -151,7 +151,7 @@ def fit_flows(
             make = partial(_gibbs_parts, sampler=sampler)
         parts = list(store.finished())
         done = {int(group) for part in parts for group in part.groups}
-        progress.advance(len(done))
+        progress.advance(len(done), earlier=True)
         for part in make(cells, sampling, store, skip=done, progress=progress):
             store.save(part)
             parts.append(part)
@@ -161,10 +161,10 @@ def fit_flows(
 def _nuts_parts(
     cells: Layout, sampling: Sampling, store: Checkpoint, *, skip: set[int], progress: Progress
 ) -> Iterator[Part]:
-    """Fit group by group, or all together where the prior pools them."""
+    """Fit group by group, or all together where there are several and the prior pools them."""
     from bayes_sdc.flows.nuts import sample_groups, sample_together
 
-    if is_pooled(sampling.prior):
+    if is_pooled(sampling.prior) and len(cells.groups) > 1:
         if not skip:
             yield sample_together(cells, sampling, announce=progress.note)
         return

@@ -1,6 +1,6 @@
 """NUTS for many groups: the model is compiled once per shape, not once per group.
 
-With the pooled prior the groups are one model, sampled as a whole.
+With the pooled prior several groups are one model, sampled as a whole.
 
 Compiling takes seconds and sampling a small group a fraction of one, so groups are sorted into
 buckets of similar size and padded to the bucket's shape. Padding is exact: an extra cell has the
