@@ -68,7 +68,8 @@ def fit_flows(
         Threads; by default as many as the machine has.
     resume : Path, optional
         Folder that keeps the draws of an interrupted run; a later call with the same arguments goes
-        on from there, and at most the last twenty seconds are lost. It holds confidential draws.
+        on from there. The Gibbs samplers lose at most the last twenty seconds, on a cluster the
+        chains that have not ended; NUTS the group in hand. It holds confidential draws.
     scheduler : str, optional
         Address of a dask.distributed scheduler (``tcp://host:8786``; extra ``cluster``), on whose
         workers the chains are run; not with NUTS. The draws are those of one machine. The counts

@@ -45,7 +45,9 @@ def effective_draws(posterior: xr.DataTree, cells: Layout) -> float:
     return float(sum(np.median(ess[cells.group == g]) for g in range(len(cells.groups))))
 
 
-def fresh_pm_sample(cells: Layout, groups: Iterable[int]) -> list[xr.DataTree]:
+def fresh_pm_sample(
+    cells: Layout, groups: Iterable[int], *, family: str = "default", prior: str = "default"
+) -> list[xr.DataTree]:
     """What a user would write: a model and a pm.sample for each group."""
     trees = []
     for group in groups:
@@ -57,6 +59,8 @@ def fresh_pm_sample(cells: Layout, groups: Iterable[int]) -> list[xr.DataTree]:
             upper=cells.upper,
             origins=members.origin_effects,
             destinations=members.destination_effects,
+            family=family,
+            prior=prior,
         )
         with model:
             tree = pm.sample(
