@@ -186,7 +186,9 @@ def microdata(
     ] = "wildcard",
     missing_code: Annotated[
         list[str] | None,
-        typer.Option(help="KEY=CODE: code that means missing in a key; may be repeated."),
+        typer.Option(
+            help="COLUMN=CODE: code that means missing, of a key or household; repeatable."
+        ),
     ] = None,
     key_set: Annotated[
         list[str] | None,

@@ -64,7 +64,7 @@ def read_levels(column: pd.Series, name: str, missing: Collection[str]) -> Level
                 (name,),
                 rows,
                 tuple(values[places[row]] for row in rows[:5]),
-                "write the levels of a key variable as text or whole numbers",
+                "write codes as text or whole numbers",
             )
         )
     known = [t if t and t.strip() and not {t, t.strip()} & set(missing) else "" for t in texts]
@@ -190,18 +190,19 @@ def _weight(value: Any) -> float | str:
     return number or "weight 0"
 
 
-def read_households(column: pd.Series, name: str) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:
-    """Number the households from 0; a person without an id is a household of one."""
-    levels = read_levels(column, name, ())
+def read_households(
+    column: pd.Series, name: str, missing: Collection[str]
+) -> tuple[npt.NDArray[np.int64], tuple[Problem, ...], tuple[str, ...]]:
+    """Number the households from 0, with problems and notes; a person without an id lives alone."""
+    levels = read_levels(column, name, missing)
     numbers = levels.places.astype(np.int64)
     alone = np.flatnonzero(numbers < 0)
     numbers[alone] = len(levels.labels) + np.arange(len(alone))
     if not len(alone):
-        return numbers, ()
+        return numbers, levels.problems, levels.notes
     persons = "1 person" if len(alone) == 1 else f"{len(alone):,} persons"
-    return numbers, (
-        f"column {name!r}: {persons} without a household id; each counts as a household",
-    )
+    said = f"column {name!r}: {persons} without a household id; each counts as a household"
+    return numbers, levels.problems, (said, *levels.notes[1:])  # the first counts the missing ones
 
 
 def _plain(value: object) -> object:

@@ -271,7 +271,8 @@ def read_microdata(
         What a missing value matches; see the head of this module.
     missing_codes : mapping from column to code or codes, or sequence of codes for all keys
         Values that stand for a missing one. Empty and blank cells always do; ``-999`` does only
-        when it is declared.
+        when it is declared. The mapping may name the household column too: a person with such a
+        code belongs to no other's household.
 
     Returns
     -------
@@ -305,7 +306,7 @@ def read_microdata(
         if name is not None and (not isinstance(name, str) or name in names):
             raise InputError(f"{role} must be the name of a column that is no key; it is {name!r}")
     others = [name for name in (weight, household) if name is not None]
-    declared = _missing_codes(missing_codes, names)
+    declared = _missing_codes(missing_codes, names, household)
     loaded = load_columns(source, list(dict.fromkeys([*names, *others])))
     frame = loaded.frame
     if frame.empty:
@@ -321,7 +322,8 @@ def read_microdata(
         weights, wrong = read_weights(frame[weight], weight)
         problems += wrong
     if household is not None:
-        numbers, seen = read_households(frame[household], household)
+        numbers, wrong, seen = read_households(frame[household], household, declared[household])
+        problems += wrong
         notes += seen
     if problems:
         texts = [problem.text(None) for problem in problems]
@@ -366,16 +368,21 @@ def _check_keys(keys: Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def _missing_codes(declared: Any, keys: tuple[str, ...]) -> dict[str, frozenset[str]]:
-    """Return the declared codes of each key, as text."""
-    if isinstance(declared, Mapping):
-        unknown = [name for name in declared if name not in keys]
-        if unknown:
-            raise InputError(
-                f"missing_codes names {unknown[0]!r}, which is no key; the keys are {list(keys)}"
-            )
-        return {name: _texts(declared.get(name)) for name in keys}
-    return dict.fromkeys(keys, _texts(declared))
+def _missing_codes(
+    declared: Any, keys: tuple[str, ...], household: str | None
+) -> dict[str, frozenset[str]]:
+    """Return the declared codes of each key and of the household column, as text."""
+    columns = keys if household is None else (*keys, household)
+    if not isinstance(declared, Mapping):
+        # 9 may be a missing age and yet the id of a household
+        return dict.fromkeys(columns, frozenset()) | dict.fromkeys(keys, _texts(declared))
+    unknown = [name for name in declared if name not in columns]
+    if unknown:
+        raise InputError(
+            f"missing_codes names {unknown[0]!r}, which is no key and not the household column; "
+            f"these are {list(columns)}"
+        )
+    return {name: _texts(declared.get(name)) for name in columns}
 
 
 def _texts(codes: Any) -> frozenset[str]:

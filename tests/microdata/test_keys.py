@@ -218,6 +218,29 @@ def test_persons_without_household_id_are_households_of_one():
     assert any("2 persons without a household id" in note for note in data.notes)
 
 
+def test_persons_with_a_missing_code_do_not_become_one_household():
+    ids = ["1", "1", "NA", "NA", ".", "."]
+    frame = pd.DataFrame({"a": list("abcdef"), "b": "1", "c": "1", "h": ids})
+    suspected = read(frame, household="h")
+    assert any("'h': '.', 'NA' counted as a value" in note for note in suspected.notes)
+    data = read(frame, household="h", missing_codes={"h": ["NA", "."], "a": "f"})
+    assert data.household.tolist() == [0, 0, 1, 2, 3, 4]
+    assert data.labels[0] == tuple("abcde")
+    assert sum("'h'" in note for note in data.notes) == 1
+    assert any("4 persons without a household id" in note for note in data.notes)
+    # a list of codes is for the keys: 1 may be a missing sex and a household
+    assert read(frame, household="h", missing_codes=["1"]).household.tolist() == [1, 1, 2, 2, 0, 0]
+
+
+def test_what_is_wrong_or_odd_with_household_ids_is_said():
+    frame = pd.DataFrame({"a": list("xyz"), "b": "1", "c": "1"})
+    message = refused(frame.assign(h=[1, np.inf, 2]), household="h")
+    assert "column 'h': a value that is no code in 1 row: row 2 inf" in message
+    data = read(frame.assign(h=["01", "1", " 1"]), household="h")
+    assert data.household.tolist() == [1, 2, 0]
+    assert any("'h': codes that differ only in padding" in note for note in data.notes)
+
+
 # ---- files and codes -------------------------------------------------------------------------
 
 
