@@ -8,6 +8,7 @@ import csv
 import difflib
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,16 +43,26 @@ def unpack(data: bytes, name: str) -> tuple[bytes, bool]:
     return data, gzipped
 
 
-def decode(data: bytes) -> tuple[str, str]:
+def decode(data: bytes, name: str) -> tuple[str, str]:
     """Return the text of a CSV file and its encoding."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        encoding = "utf-16"
+        first = "utf-16"
     else:
-        encoding = "utf-8-sig" if data.startswith(b"\xef\xbb\xbf") else "utf-8"
-    try:
-        return data.decode(encoding), encoding
-    except UnicodeDecodeError:
-        return data.decode("latin-1"), "latin-1"  # which decodes every byte; it is noted
+        first = "utf-8-sig" if data.startswith(b"\xef\xbb\xbf") else "utf-8"
+    # Windows has signs such as the euro where latin-1, which decodes every byte, has control codes
+    windows = ("cp1252",) if re.search(rb"[\x80-\x9f]", data) else ()
+    for encoding in (first, *windows, "latin-1"):
+        try:
+            text = data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        break
+    if "\0" in text:
+        raise InputError(
+            f"{name}: the bytes are no text, or text in UTF-16 without a byte-order mark or in "
+            "UTF-32; save it as UTF-8"
+        )
+    return text, encoding
 
 
 def find_separator(text: str, wanted: Sequence[str]) -> str:
@@ -67,14 +78,16 @@ def find_separator(text: str, wanted: Sequence[str]) -> str:
     return max(SEPARATORS, key=yield_of)
 
 
-def csv_notes(encoding: str, separator: str, blank: int) -> tuple[str, ...]:
-    """Say what is unusual about a CSV file."""
+def csv_notes(encoding: str, separator: str, blank: int, *, usual: bool = False) -> tuple[str, ...]:
+    """Say what is unusual about a CSV file; encoding and separator also where they are usual."""
     notes = []
     if encoding == "utf-8-sig":
         notes.append("encoding: UTF-8 with a byte-order mark")
     elif encoding != "utf-8":
         notes.append(f"encoding: read as {encoding}, because the bytes are not UTF-8")
-    if separator != ",":
+    elif usual:
+        notes.append("encoding: UTF-8")
+    if usual or separator != ",":
         notes.append(f"separator: {separator!r}")
     if blank:
         notes.append(f"{blank:,} blank lines skipped")

@@ -99,7 +99,7 @@ def _read_parquet(data: bytes, name: str) -> pd.DataFrame:
 def _read_csv(
     data: bytes, name: str, gzipped: bool, wanted: Sequence[str]
 ) -> tuple[pd.DataFrame, npt.NDArray[np.int64], Dialect, tuple[str, ...]]:
-    text, encoding = decode(data)
+    text, encoding = decode(data, name)
     if not text.strip():
         raise InputError(f"{name}: the file is empty")
     separator = find_separator(text, wanted)

@@ -190,7 +190,7 @@ def _printed(
 
 
 def _read_text(data: bytes, name: str) -> Printed:
-    text, encoding = decode(data)
+    text, encoding = decode(data, name)
     if not text.strip():
         raise InputError(f"{name}: the file is empty")
     head = [line for line in _lines(text[:4000]) if line]

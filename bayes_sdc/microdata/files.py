@@ -53,7 +53,7 @@ class Columns:
     labels
         Value labels that a Stata, SPSS or SAS file gives its codes, by column.
     notes
-        Encoding, separator and the like, where they are not the usual ones.
+        Encoding, separator and the like.
     """
 
     frame: pd.DataFrame
@@ -112,7 +112,7 @@ def _read_parquet(data: bytes, name: str, wanted: Sequence[str]) -> pd.DataFrame
 def _read_csv(
     data: bytes, name: str, wanted: Sequence[str]
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    text, encoding = decode(data)
+    text, encoding = decode(data, name)
     if not text.strip():
         raise InputError(f"{name}: the file is empty")
     separator = find_separator(text, wanted)
@@ -162,7 +162,7 @@ def _read_csv(
             f"(the first has {ragged[0]}). Put text that contains the separator {separator!r} in "
             "quotation marks, and remove footers"
         )
-    notes = csv_notes(encoding, separator, blank if table.num_rows else 0)
+    notes = csv_notes(encoding, separator, blank if table.num_rows else 0, usual=True)
     return from_arrow(table.rename_columns(list(wanted))), notes
 
 

@@ -258,7 +258,8 @@ def test_codes_stay_text_and_odd_names_and_values_survive(tmp_path):
             data = read(path, keys=names)
             texts = [[data.labels[k][c] for k, c in enumerate(row)] for row in data.codes]
             assert texts == cells
-    assert any("separator: '|'" in note for note in data.notes)
+            assert f"separator: {separator!r}" in data.notes
+            assert any(note.startswith("encoding: ") for note in data.notes)
     path = tmp_path / "people.csv.gz"
     path.write_bytes(gzip.compress(frame.to_csv(index=False).encode("latin-1")))
     data = read(path, keys=names)
@@ -268,6 +269,32 @@ def test_codes_stay_text_and_odd_names_and_values_survive(tmp_path):
     data = read(mixed)
     assert data.sample_uniques == 3
     assert any("only in padding" in note for note in data.notes)
+
+
+def test_the_euro_sign_and_curly_quotes_of_windows_are_no_control_characters(tmp_path):
+    names, cells = ["a€", "b", "c"], ["€", "“x”", "Größe"]
+    text = ",".join(names) + "\n" + ",".join(cells) + "\n"
+    data = read(csv_of(tmp_path, text, "cp1252"), keys=names)
+    assert data.labels == tuple((cell,) for cell in cells)
+    assert "encoding: read as cp1252, because the bytes are not UTF-8" in data.notes
+    # a byte that Windows does not use: nothing is lost
+    (tmp_path / "odd.csv").write_bytes(b"a,b,c\n\x81,\x80,1\n")
+    odd = read(tmp_path / "odd.csv")
+    assert odd.labels == (("\x81",), ("\x80",), ("1",))
+    assert any("latin-1" in note for note in odd.notes)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
+def test_text_full_of_nuls_is_refused_for_that(encoding, tmp_path):
+    message = refused(csv_of(tmp_path, "a,b,c\n1,2,3\n", encoding))
+    assert "people.csv" in message
+    assert "UTF-32" in message
+    assert "save it as UTF-8" in message
+
+
+def test_a_plain_file_is_said_to_be_one(tmp_path):
+    notes = read(csv_of(tmp_path, "a,b,c\n1,2,3\n")).notes
+    assert notes[:2] == ("encoding: UTF-8", "separator: ','")
 
 
 def test_frames_of_every_kind_give_the_same_combinations(tmp_path):
