@@ -5,6 +5,7 @@ rules are plain exact Python and a million records are still read in a fraction 
 """
 
 import math
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +13,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 
-from bayes_sdc.flows.checking import INFINITE, NUMBER, Problem, padding_variants
+from bayes_sdc.flows.checking import (
+    INFINITE,
+    LARGEST_COUNT,
+    NUMBER,
+    Problem,
+    padding_variants,
+)
 
 LOOKS_MISSING = frozenset(
     ["na", "n/a", "nan", "null", "none", ".", "?", "*", "-9", "-99", "-999", "-9999", "99999"]
 )
+
+WHOLE = re.compile(r"([+-]?[0-9]+)\.0+")
 
 Floats = npt.NDArray[np.float64]
 
@@ -45,7 +55,8 @@ def read_levels(column: pd.Series, name: str, missing: Collection[str]) -> Level
     name : str
         For messages.
     missing : collection of str
-        Declared missing codes, compared with the text of a value and with its stripped text.
+        Declared missing codes, compared with the text of a value, without outer spaces and the
+        ``.0`` of a whole number too.
 
     Returns
     -------
@@ -67,12 +78,13 @@ def read_levels(column: pd.Series, name: str, missing: Collection[str]) -> Level
                 "write codes as text or whole numbers",
             )
         )
-    known = [t if t and t.strip() and not {t, t.strip()} & set(missing) else "" for t in texts]
+    declared = {*missing, *map(_bare, missing)}
+    known = [t if t and t.strip() and not {t, _bare(t)} & declared else "" for t in texts]
     labels = sorted(set(known) - {""})
     rank = {label: i for i, label in enumerate(labels)} | {"": -1}
     moved = np.array([rank[text] for text in known] or [-1], dtype=np.int32)
     codes = moved[places]
-    seen = {t.strip() for t in texts if t is not None}
+    seen = {_bare(t) for t in texts if t is not None}
     numbers = any(isinstance(v, float | np.floating) and v == v for v in values)
     notes = tuple(_notes(name, labels, codes, missing, seen, numbers))
     return Levels(tuple(labels), codes, tuple(problems), notes)
@@ -89,10 +101,10 @@ def _notes(
     absent = int(np.sum(codes < 0))
     if absent:
         yield f"column {name!r}: {absent:,} values are missing"
-    unused = sorted(code for code in missing if code.strip() and code.strip() not in seen)
+    unused = sorted(code for code in missing if code.strip() and _bare(code) not in seen)
     if unused:
         yield f"column {name!r}: declared missing codes that do not occur: {_first(unused)}"
-    suspects = [label for label in labels if label.strip().casefold() in LOOKS_MISSING]
+    suspects = [label for label in labels if _bare(label).casefold() in LOOKS_MISSING]
     if suspects:
         yield (
             f"column {name!r}: {_first(suspects)} counted as a value; if it stands for a missing "
@@ -114,6 +126,16 @@ def _notes(
 def _first(items: list[str]) -> str:
     more = f" and {len(items) - 5:,} more" if len(items) > 5 else ""
     return ", ".join(map(repr, items[:5])) + more
+
+
+def _bare(text: str) -> str:
+    """Return the text without outer spaces and without the decimals of a whole number.
+
+    >>> _bare(" -999.0 "), _bare("01"), _bare("1.50")
+    ('-999', '01', '1.50')
+    """
+    match = WHOLE.fullmatch(text.strip())
+    return match[1] if match else text.strip()
 
 
 def text_of(value: Any) -> str | None:
@@ -139,17 +161,18 @@ def text_of(value: Any) -> str | None:
 
 
 def read_weights(column: pd.Series, name: str) -> tuple[Floats, tuple[Problem, ...]]:
-    """Turn a column into positive finite weights; records with a problem get 1."""
+    """Turn a column into positive weights with a sum up to 2^53; records with a problem get 1."""
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
         weights = column.to_numpy(dtype=np.float64, na_value=np.nan)
         if bool(np.all((weights > 0) & np.isfinite(weights))):
-            return np.array(weights), ()
+            return np.array(weights), tuple(_too_heavy(weights, name))
     places, values = _distinct(column)
     numbers = [_weight(value) for value in values]
     problems = []
     for what, remedy in {
         "missing weight": "give every record a weight, or remove the record",
-        "weight that is not a number": "write plain digits, without thousands separators",
+        "weight that is not a number": "write plain digits, with a point before decimals (76.5) "
+        "and without thousands separators",
         "infinite weight": "correct the weight",
         "negative weight": "weights are above 0",
         "weight 0": "a weight is the inverse of the probability to be in the sample, so it is "
@@ -161,7 +184,23 @@ def read_weights(column: pd.Series, name: str) -> tuple[Floats, tuple[Problem, .
             shown = tuple(_plain(values[places[row]]) for row in rows[:5])
             problems.append(Problem(what, (name,), rows, shown, remedy))
     usable = [number if isinstance(number, float) else 1.0 for number in numbers]
-    return np.array(usable or [1.0])[places], tuple(problems)
+    weights = np.array(usable or [1.0])[places]
+    return weights, (*problems, *_too_heavy(weights, name))
+
+
+def _too_heavy(weights: Floats, name: str) -> Iterator[Problem]:
+    """Refuse weights whose sum is no number of people, and would overflow where it is squared."""
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    if total > LARGEST_COUNT:
+        rows = np.flatnonzero(weights > LARGEST_COUNT / len(weights))  # at least one of them is
+        yield Problem(
+            f"weight that brings the sum to {total:.3g}, beyond 2^53,",
+            (name,),
+            rows,
+            tuple(weights[rows[:5]].tolist()),
+            "a weight is the number of people a record stands for; correct it or name another one",
+        )
 
 
 def _weight(value: Any) -> float | str:
@@ -212,6 +251,9 @@ def _plain(value: object) -> object:
 
 def _distinct(column: pd.Series) -> tuple[npt.NDArray[np.intp], list[Any]]:
     """Return the distinct values and, for each record, the place of its value among them."""
+    arrow = column.dtype.pyarrow_dtype if isinstance(column.dtype, pd.ArrowDtype) else None
+    if arrow is not None and pa.types.is_nested(arrow):  # lists, refused later, cannot be compared
+        return np.arange(len(column)), list(column)
     if column.dtype == object:
         kind = pd.api.types.infer_dtype(column, skipna=True)
         if kind.startswith("mixed") or kind == "unknown-array":

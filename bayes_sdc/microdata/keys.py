@@ -13,7 +13,7 @@ weights, kept as a real number. What a missing value matches is one named rule f
     complete records, which are then as rare as they look.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -271,8 +271,8 @@ def read_microdata(
         What a missing value matches; see the head of this module.
     missing_codes : mapping from column to code or codes, or sequence of codes for all keys
         Values that stand for a missing one. Empty and blank cells always do; ``-999`` does only
-        when it is declared. The mapping may name the household column too: a person with such a
-        code belongs to no other's household.
+        when it is declared, and then as ``-999.0`` too. The mapping may also name the household
+        column: a person with such a code shares no household.
 
     Returns
     -------
@@ -355,8 +355,8 @@ def read_microdata(
 
 
 def _check_keys(keys: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(keys, str):
-        raise InputError(f"keys must be a sequence of column names, not the text {keys!r}")
+    if isinstance(keys, str) or not isinstance(keys, Iterable):
+        raise InputError(f"keys must be a sequence of column names; it is {keys!r}")
     names = tuple(keys)
     if not names:
         raise InputError("keys must name at least one column")

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,6 +80,17 @@ def test_a_code_that_looks_missing_is_a_value_unless_declared():
     # a gap turns the column of a pandas frame into floats, and -999 into -999.0
     gap = pd.DataFrame({"a": ["m"] * 3, "b": [1.0, None, -999.0], "c": ["e"] * 3})
     assert read(gap, missing_codes=[-999]).labels[1] == ("1",)
+
+
+def test_a_whole_missing_code_is_matched_with_its_decimals(tmp_path):
+    path = csv_of(tmp_path, "a,b,c\n1,-999.0,1\n1,01,1\n1,1.0,1\n1,-99.00,1\n")
+    data = read(path, missing_codes={"b": -999})
+    assert data.codes[:, 1].tolist() == [-1, 1, 2, 0]
+    assert data.labels[1] == ("-99.00", "01", "1.0")
+    assert not any("do not occur" in note for note in data.notes)
+    assert any("'-99.00' counted as a value" in note for note in data.notes)
+    assert read(path, missing_codes={"b": "-999.0"}).codes[0, 1] == -1
+    assert read(path, missing_codes={"b": "1"}).codes[:, 1].tolist() == [1, 2, -1, 0]
 
 
 def brute_force(rows: list[tuple], rule: str) -> list[list[int]]:
@@ -184,6 +196,7 @@ def test_a_weight_sum_below_f_raises_population_frequency_and_is_said():
     ("text", "said"),
     [
         ("1,076.5", "not a number"),
+        ("76,5", "a point before decimals"),
         ("", "missing weight"),
         ("0", "weight 0"),
         ("-3", "negative weight"),
@@ -202,8 +215,20 @@ def test_weights_that_cannot_be_used_are_refused_with_row_and_value(text, said, 
     number = pd.DataFrame(
         {"a": ["1"], "b": "1", "c": "1", "w": [float(text.replace(",", "") or "nan")]}
     )
-    if said != "not a number":
+    if "," not in text and text != "nan":
         assert said in refused(number, weight="w")
+
+
+def test_weights_whose_sum_overflows_are_refused():
+    frame = pd.DataFrame({"a": list("aab"), "b": "1", "c": "1", "w": [1e308] * 3})
+    message = refused(frame, weight="w")
+    assert "column 'w': weight that brings the sum to inf" in message
+    assert "in 3 rows: row 1 1e+308" in message
+    # none is too large alone, and one small weight is not to blame
+    many = refused(frame.assign(w=[2.0**52, 2.0**52, 2.0]), weight="w")
+    assert "in 2 rows: row 1" in many
+    largest = read(frame.assign(w=[2.0**52, 2.0**51, 2.0**51]), weight="w")
+    assert largest.combinations["F"].sum() == 2.0**53
 
 
 def test_weights_with_spaces_are_numbers(tmp_path):
@@ -379,6 +404,7 @@ def test_a_line_break_in_quotes_is_part_of_the_value(tmp_path):
     ("changed", "said"),
     [
         ({"keys": "a"}, "must be a sequence"),
+        ({"keys": None}, "must be a sequence"),
         ({"keys": []}, "at least one"),
         ({"keys": ["a", "a"]}, "named twice"),
         ({"keys": ["a", 1]}, "must be text"),
@@ -402,6 +428,14 @@ def test_values_that_are_no_codes_are_listed_with_their_rows():
     assert "row 2" in message
     assert "row 3" in message
     assert "weight 0 in 1 row: row 2 0" in message
+
+
+@pytest.mark.parametrize("name", ["a", "w", "h"])
+def test_lists_in_a_column_of_arrow_are_values_that_cannot_be_used(name):
+    columns = {c: ["1", "2"] for c in "abch"} | {"w": [1, 2], name: [[1], None]}
+    message = refused(pa.table(columns), weight="w", household="h")
+    assert f"column {name!r}: " in message
+    assert "row 1 " in message
 
 
 @pytest.mark.parametrize("k", [0, 1, 2.5, True, "3"])
