@@ -78,8 +78,10 @@ class Microdata:
         File name, or ``"DataFrame"``.
     sha256 : str or None
         Of the bytes of the file; None for a data frame.
-    notes : tuple of str
-        What the reader saw and the user should know.
+    file_notes : tuple of str
+        What the reader saw of the file, its weights and households.
+    key_notes : dict
+        What it saw of each key variable, by its name.
     """
 
     keys: tuple[str, ...]
@@ -95,7 +97,18 @@ class Microdata:
     value_labels: dict[str, dict[Any, str]] = field(repr=False)
     source: str
     sha256: str | None
-    notes: tuple[str, ...]
+    file_notes: tuple[str, ...] = field(repr=False)
+    key_notes: dict[str, tuple[str, ...]] = field(repr=False)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was seen, and the user should know, of the file and of these key variables."""
+        notes = [*self.file_notes, *(note for key in self.keys for note in self.key_notes[key])]
+        if self.raised:
+            notes.append(
+                f"{self.raised:,} combinations have a weight sum below f; F is raised to f there"
+            )
+        return tuple(notes)
 
     @property
     def n(self) -> int:
@@ -178,7 +191,7 @@ class Microdata:
         Returns
         -------
         Microdata
-            With the notes of this one.
+            With the notes on these keys.
 
         Raises
         ------
@@ -314,7 +327,7 @@ def read_microdata(
 
     levels = [read_levels(frame[name], name, declared[name]) for name in names]
     problems = [problem for level in levels for problem in level.problems]
-    notes = [*loaded.notes, *(note for level in levels for note in level.notes)]
+    notes = [*loaded.notes]
     weights = numbers = None
     if weight is None:
         notes.append("no weights: every record stands for itself, so F = f")
@@ -332,7 +345,7 @@ def read_microdata(
     labels = tuple(level.labels for level in levels)
     codes = np.column_stack([level.places for level in levels])
     combination, combinations = _tabulate(names, labels, codes, weights, missing)
-    data = Microdata(
+    return Microdata(
         keys=names,
         labels=labels,
         codes=codes,
@@ -346,12 +359,9 @@ def read_microdata(
         value_labels=loaded.labels,
         source=loaded.source,
         sha256=loaded.sha256,
-        notes=tuple(notes),
+        file_notes=tuple(notes),
+        key_notes={name: level.notes for name, level in zip(names, levels, strict=True)},
     )
-    if data.raised:
-        low = f"{data.raised:,} combinations have a weight sum below f; F is raised to f there"
-        data = replace(data, notes=(*data.notes, low))
-    return data
 
 
 def _check_keys(keys: Sequence[str]) -> tuple[str, ...]:

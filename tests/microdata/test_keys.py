@@ -455,6 +455,19 @@ def test_fewer_keys_give_what_reading_them_gives():
         data.select(["sex"])
 
 
+def test_notes_of_fewer_keys_speak_of_these_alone():
+    columns = {"a": list("xxyy"), "b": ["1", "NA", "3", ""], "c": "1", "w": [0.4, 3, 5, 6]}
+    data = read(pd.DataFrame(columns), weight="w", missing="own")
+    assert data.raised == 1
+    assert any("weight sum below f" in note for note in data.notes)
+    assert sum("'b'" in note for note in data.notes) == 2
+    fewer = data.select(["a"])
+    assert (fewer.raised, fewer.notes) == (0, ())
+    light = pd.DataFrame(columns).assign(w=[0.4, 0.3, 5, 6])
+    low = read(light, weight="w", missing="own").select(["a"])
+    assert low.notes == ("1 combinations have a weight sum below f; F is raised to f there",)
+
+
 def test_summary_says_rule_records_and_combinations():
     text = read(TEN, keys=["area", "sex", "status", "work"], weight="w").summary()
     assert "a missing value matches every value" in text
