@@ -29,13 +29,16 @@ from bayes_sdc.files import (
     read_bytes,
     unpack,
 )
+from bayes_sdc.microdata.columns import text_of
 
 STATISTICAL = {
     ".dta": "read_dta",
     ".sav": "read_sav",
+    ".zsav": "read_sav",
     ".por": "read_por",
     ".sas7bdat": "read_sas7bdat",
 }
+UNREAD = (".xpt", ".xport", ".sas7bcat")
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,16 +54,19 @@ class Columns:
     sha256
         Of the bytes of the file; a frame has none.
     labels
-        Value labels that a Stata, SPSS or SAS file gives its codes, by column.
+        Value labels that a Stata, SPSS or SAS file gives its codes, by column and text of the code.
     notes
         Encoding, separator and the like.
+    column_notes
+        Values that a Stata or SPSS file itself declares missing, by column.
     """
 
     frame: pd.DataFrame
     source: str
     sha256: str | None = None
-    labels: dict[str, dict[Any, str]] = field(default_factory=dict)
+    labels: dict[str, dict[str, str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    column_notes: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def load_columns(source: Any, wanted: Sequence[str]) -> Columns:
@@ -91,6 +97,7 @@ def load_columns(source: Any, wanted: Sequence[str]) -> Columns:
 def _load_file(path: Path, wanted: Sequence[str]) -> Columns:
     if path.suffix.lower() in STATISTICAL:
         return _read_statistical(path, wanted)
+    _refuse_format(path)
     data = read_bytes(path)
     sha256 = hashlib.sha256(data).hexdigest()
     data, _ = unpack(data, path.name)
@@ -98,6 +105,21 @@ def _load_file(path: Path, wanted: Sequence[str]) -> Columns:
         return Columns(_read_parquet(data, path.name, wanted), path.name, sha256)
     frame, notes = _read_csv(data, path.name, wanted)
     return Columns(frame, path.name, sha256, notes=notes)
+
+
+def _refuse_format(path: Path) -> None:
+    """Refuse by name what would pass for a damaged CSV file."""
+    kinds = [suffix.lower() for suffix in path.suffixes[-2:]]
+    if kinds[-1:] and kinds[-1] in UNREAD:
+        raise InputError(
+            f"{path.name}: {kinds[-1]} files are not read; save the data as .sas7bdat, CSV or "
+            "Parquet"
+        )
+    if len(kinds) == 2 and kinds[0] in STATISTICAL and kinds[1] in (".gz", ".zip", ".bz2", ".xz"):
+        raise InputError(
+            f"{path.name}: a compressed {kinds[0]} file; unpack it first (only CSV and Parquet are "
+            "read from .gz)"
+        )
 
 
 def _read_parquet(data: bytes, name: str, wanted: Sequence[str]) -> pd.DataFrame:
@@ -176,11 +198,38 @@ def _read_statistical(path: Path, wanted: Sequence[str]) -> Columns:
         ) from error
     sha256 = hashlib.sha256(read_bytes(path)).hexdigest()
     read: Callable[..., Any] = getattr(pyreadstat, STATISTICAL[path.suffix.lower()])
+    columns = list(wanted)
+    # format .por has no such reading
+    both = {} if path.suffix.lower() == ".por" else {"user_missing": True}
     try:
         _, described = read(str(path), metadataonly=True)
-        find_columns(path.name, described.column_names, wanted)
-        frame, meta = read(str(path), usecols=list(wanted))
+        find_columns(path.name, described.column_names, columns)
+        marked, meta = read(str(path), usecols=columns, **both)
+        declared = {*meta.missing_ranges, *meta.missing_user_values} & set(columns)
+        frame = read(str(path), usecols=columns)[0] if declared else marked
     except pyreadstat.ReadstatError as error:
         raise InputError(f"{path.name}: damaged file ({error})") from error
-    labels = {c: v for c, v in meta.variable_value_labels.items() if c in wanted}
-    return Columns(frame.loc[:, list(wanted)], path.name, sha256, labels)
+    labels = {
+        column: {text_of(code) or "": label for code, label in given.items()}
+        for column, given in meta.variable_value_labels.items()
+        if column in columns
+    }
+    notes: dict[str, tuple[str, ...]] = {}
+    for name in declared:
+        codes = marked[name][frame[name].isna() & marked[name].notna()]
+        if len(codes):
+            notes[name] = (_two_kinds(name, frame[name], codes),)
+    return Columns(frame.loc[:, columns], path.name, sha256, labels=labels, column_notes=notes)
+
+
+def _two_kinds(name: str, column: pd.Series, codes: pd.Series) -> str:
+    """Say how many missing values have a code that the file declares missing; others are empty."""
+    missing = sum(not (text_of(value) or "").strip() for value in column)
+    listed = ", ".join(
+        f"{code!r} {times:,} times"
+        for code, times in codes.map(text_of).value_counts().sort_index().items()
+    )
+    return (
+        f"column {name!r}: {len(codes):,} of the missing values have codes that the file itself "
+        f"declares missing ({listed}), {missing - len(codes):,} are empty"
+    )

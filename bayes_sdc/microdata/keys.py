@@ -73,7 +73,7 @@ class Microdata:
     weight_name, household_name : str or None
         Columns they came from.
     value_labels : dict
-        Labels that a Stata, SPSS or SAS file gives its codes, by column.
+        Labels that a Stata, SPSS or SAS file gives its codes, by column and text of the code.
     source : str
         File name, or ``"DataFrame"``.
     sha256 : str or None
@@ -94,7 +94,7 @@ class Microdata:
     missing: MissingRule
     weight_name: str | None
     household_name: str | None
-    value_labels: dict[str, dict[Any, str]] = field(repr=False)
+    value_labels: dict[str, dict[str, str]] = field(repr=False)
     source: str
     sha256: str | None
     file_notes: tuple[str, ...] = field(repr=False)
@@ -109,6 +109,11 @@ class Microdata:
                 f"{self.raised:,} combinations have a weight sum below f; F is raised to f there"
             )
         return tuple(notes)
+
+    def shown(self, key: str, code: str) -> str:
+        """Return a code with the label that its file gives it, to be read: ``1 (man)``."""
+        label = self.value_labels.get(key, {}).get(code)
+        return code if label is None else f"{code} ({label})"
 
     @property
     def n(self) -> int:
@@ -272,8 +277,9 @@ def read_microdata(
     Parameters
     ----------
     source : path or data frame
-        CSV (also gzipped), Parquet, Stata (.dta), SPSS (.sav, .por), SAS (.sas7bdat), or a data
-        frame of any kind that narwhals knows. Only the named columns are read. Codes stay text.
+        CSV (also gzipped), Parquet, Stata (.dta), SPSS (.sav, .zsav, .por), SAS (.sas7bdat), or a
+        data frame of any kind that narwhals knows. Only the named columns are read. Codes stay
+        text.
     keys : sequence of str
         Key variables: what somebody could know of a person in the file.
     weight : str, optional
@@ -327,7 +333,8 @@ def read_microdata(
 
     levels = [read_levels(frame[name], name, declared[name]) for name in names]
     problems = [problem for level in levels for problem in level.problems]
-    notes = [*loaded.notes]
+    of_column = loaded.column_notes
+    notes = [*loaded.notes, *(note for name in others for note in of_column.get(name, ()))]
     weights = numbers = None
     if weight is None:
         notes.append("no weights: every record stands for itself, so F = f")
@@ -360,7 +367,10 @@ def read_microdata(
         source=loaded.source,
         sha256=loaded.sha256,
         file_notes=tuple(notes),
-        key_notes={name: level.notes for name, level in zip(names, levels, strict=True)},
+        key_notes={
+            name: (*level.notes, *of_column.get(name, ()))
+            for name, level in zip(names, levels, strict=True)
+        },
     )
 
 

@@ -15,7 +15,7 @@ from bayes_sdc.diagnostics import Check
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.comparison import RiskComparison
 from bayes_sdc.microdata.job import Measurement
-from bayes_sdc.microdata.keys import RULES
+from bayes_sdc.microdata.keys import RULES, Microdata
 from bayes_sdc.microdata.posterior import Estimate
 from bayes_sdc.microdata.risk import BULK, VIOLATIONS
 from bayes_sdc.microdata.superpopulation import MODELS
@@ -170,7 +170,7 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
         "risk_plot": plots.record_risk(risk),
         "bulk": f"{risk.bulk_limit:.4g}",
         "risky_columns": [*data.keys, "records", "f", "F", "risk"],
-        "risky": _riskiest(frame),
+        "risky": _riskiest(data, frame),
         "key_count": len(data.keys),
         "model_columns": ["model", "expected re-identifications", "share", "tau1", "tau2"],
         "models": [
@@ -193,13 +193,16 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _riskiest(frame: pd.DataFrame) -> list[list[str]]:
+def _riskiest(data: Microdata, frame: pd.DataFrame) -> list[list[str]]:
     order = np.argsort(-frame["risk"].to_numpy(), kind="stable")[:RISKIEST]
     top = frame.iloc[order]
     labels = top.index.to_frame().to_numpy(dtype=object)
     return [
         [
-            *("(missing)" if pd.isna(value) else str(value) for value in values),
+            *(
+                "(missing)" if pd.isna(value) else data.shown(key, str(value))
+                for key, value in zip(data.keys, values, strict=True)
+            ),
             f"{row.records:,}",
             f"{row.f:,}",
             f"{row.F:,.1f}",

@@ -340,19 +340,55 @@ def test_frames_of_every_kind_give_the_same_combinations(tmp_path):
         pd.testing.assert_frame_equal(combinations, expected)
 
 
-@pytest.mark.parametrize("suffix", ["dta", "sav"])
+@pytest.mark.parametrize("suffix", ["dta", "sav", "zsav"])
 def test_statistical_files_keep_their_value_labels(suffix, tmp_path):
     pyreadstat = pytest.importorskip("pyreadstat")
     frame = pd.DataFrame({"sex": [1.0, 2.0, 1.0], "area": ["01", "02", "01"], "other": [1, 2, 3]})
     path = tmp_path / f"people.{suffix}"
-    write = getattr(pyreadstat, f"write_{suffix}")
-    write(frame, str(path), variable_value_labels={"sex": {1: "man", 2: "woman"}})
+    write = getattr(pyreadstat, f"write_{suffix.strip('z')}")
+    compressed = {"compress": True} if suffix == "zsav" else {}
+    write(frame, str(path), **compressed, variable_value_labels={"sex": {1: "man", 2: "woman"}})
     data = read(path, keys=["sex", "area"])
     assert data.labels == (("1", "2"), ("01", "02"))
-    assert data.value_labels == {"sex": {1: "man", 2: "woman"}}
+    # by the text of a code, or they would not join the levels
+    assert data.value_labels == {"sex": {"1": "man", "2": "woman"}}
+    assert [data.shown("sex", code) for code in ("1", "3")] == ["1 (man)", "3"]
+    assert data.shown("area", "01") == "01"
     assert data.f.tolist() == [2, 1, 2]
     assert data.sha256 is not None
     assert "no column 'hid'" in refused(path, keys=["hid"])
+
+
+@pytest.mark.parametrize("rule", ["wildcard", "own"])
+def test_codes_that_a_file_declares_missing_are_told_from_empty_values(rule, tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat")
+    values = [1.0, 99.0, 98.0, 99.0, np.nan, 1.0]
+    frame = pd.DataFrame({"a": values, "b": ["x", "NA", "", "x", "x", "x"], "c": 1.0, "h": values})
+    ranges = {"a": [{"lo": 98, "hi": 99}], "b": ["NA"], "h": [99]}
+    pyreadstat.write_sav(frame, str(tmp_path / "p.sav"), missing_ranges=ranges)
+    data = read(tmp_path / "p.sav", household="h", missing=rule)
+    assert data.codes[:, 0].tolist() == [0, -1, -1, -1, -1, 0]
+    assert "column 'a': 4 values are missing" in data.notes
+    kinds = [note for note in data.notes if "declares" in note]
+    assert [note.split(":")[0] for note in kinds] == ["column 'h'", "column 'a'", "column 'b'"]
+    assert "('98' 1 times, '99' 2 times), 1 are empty" in kinds[1]
+    assert "('NA' 1 times), 1 are empty" in kinds[2]
+    assert not any("'b'" in note for note in data.select(["a"]).notes)
+    letters = pd.DataFrame({"a": pd.Series([1.0, "b", np.nan, "b"], dtype=object), "b": 1, "c": 1})
+    pyreadstat.write_dta(letters, str(tmp_path / "p.dta"), missing_user_values={"a": ["b"]})
+    data = read(tmp_path / "p.dta", missing=rule)
+    assert data.codes[:, 0].tolist() == [0, -1, -1, -1]
+    assert any("('b' 2 times), 1 are empty" in note for note in data.notes)
+    pyreadstat.write_por(frame.fillna({"a": 1}), str(tmp_path / "p.por"))
+    assert read(tmp_path / "p.por", keys=["A"]).n == 6
+
+
+@pytest.mark.parametrize("name", ["p.xpt", "P.XPT", "p.sav.gz", "p.dta.zip", "p.v2.zsav.gz"])
+def test_formats_that_are_not_read_are_refused_by_name(name, tmp_path):
+    (tmp_path / name).write_bytes(gzip.compress(b"HEADER RECORD\0"))
+    message = refused(tmp_path / name)
+    assert message.startswith(f"{name}: ")
+    assert "unpack it first" in message or "save the data as" in message
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import json
 import re
 import stat
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -187,6 +188,19 @@ def test_both_reports_show_the_policy_and_only_the_internal_one_its_values(
     assert share[2].strip() == "✓ pass"
     for check in result.checks:
         assert check.reason not in external
+
+
+def test_the_riskiest_combinations_are_read_with_the_labels_of_their_codes() -> None:
+    people = pd.DataFrame({"sex": [1, 1, 2, 3, None], "age": list("22345"), "w": 10.0})
+    data = read_microdata(people, keys=["sex", "age"], weight="w", missing="own")
+    data = replace(data, value_labels={"sex": {"1": "man", "2": "<b>woman</b>"}})
+    text = render_microdata(measure_microdata(data, seed=1), audience="internal", call=CALL)
+    (risky,) = [
+        rows for caption, rows in Page(text).tables.items() if "riskiest" in caption.lower()
+    ]
+    first = {row[0] for row in risky[1:]}
+    assert first == {"1 (man)", "2 (<b>woman</b>)", "3", "(missing)"}
+    assert "<b>" not in text
 
 
 def test_without_a_policy_there_is_no_section_on_it(people: pd.DataFrame) -> None:
