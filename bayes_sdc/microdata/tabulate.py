@@ -3,14 +3,16 @@
 Records are first collapsed to the distinct patterns of codes among them. Without missing values
 that is the whole answer. A pattern with missing values also matches others: for these, a bit set
 per key and level says which patterns have that level or lack a value, and the patterns that match
-a given one are the intersection over its keys, 64 patterns at a step.
+a given one are the intersection over its keys, 64 patterns at a step. Patterns are taken in blocks
+that are smaller where there are many levels, so that the bit sets stay within 32 MB.
 """
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
-BLOCK = 1 << 16  # patterns whose bit sets are held at a time: 8 kB a level
+BLOCK = 1 << 10  # at most so many words of 64 patterns a level are held at a time
+HELD = 1 << 22  # at most so many words of all levels: 32 MB
 LARGEST = 1 << 62  # codes of several keys are packed into one integer below this
 
 Codes = npt.NDArray[np.int32]
@@ -161,7 +163,10 @@ def match(
     if len(incomplete):
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         spill = np.zeros(len(found))
-        _match(found, incomplete, records, weights, offsets, mutual, f, weighted, spill)
+        levels = max(1, int(offsets[-1]))  # none where every value is missing
+        words = min(BLOCK, max(1, HELD // levels), -(-len(found) // 64))
+        bits = np.zeros((levels, words), dtype=np.uint64)
+        _match(found, incomplete, records, weights, offsets, mutual, f, weighted, spill, bits)
         weighted += spill
     return f, weighted
 
@@ -177,15 +182,17 @@ def _match(
     f: np.ndarray,
     weighted: np.ndarray,
     spill: np.ndarray,
+    bits: np.ndarray,
 ) -> None:
     n, keys = found.shape
     is_complete = np.ones(n, dtype=np.bool_)
     is_complete[incomplete] = False
     low_bit, one = np.uint64(0), np.uint64(1)
-    for start in range(0, n, BLOCK):
-        stop = min(n, start + BLOCK)
+    block = 64 * bits.shape[1]
+    for start in range(0, n, block):
+        stop = min(n, start + block)
         words = (stop - start + 63) // 64
-        bits = np.zeros((offsets[-1], words), dtype=np.uint64)
+        bits[:] = 0
         anything = np.zeros((keys, words), dtype=np.uint64)
         for j in range(start, stop):
             word, bit = (j - start) // 64, one << np.uint64((j - start) % 64)

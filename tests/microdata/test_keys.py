@@ -172,6 +172,24 @@ def test_sparse_keys_stay_small_in_memory():
     assert peak < 200e6
 
 
+def test_many_levels_with_a_missing_value_stay_small_in_memory():
+    """Bit sets of all 40,000 patterns at once would take 200 MB."""
+    n = 40_000
+    frame = pd.DataFrame({"a": np.arange(n), "b": np.arange(n) % 7, "c": "1"}).astype(str)
+    frame.loc[[5, 30_001], "a"] = None
+    read(frame.head(100))  # compiled
+    tracemalloc.start()
+    data = read(frame)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 100e6
+    # a block has 6,656 patterns here, so the matches lie in several
+    group = np.arange(n) % 7
+    expected = np.where(np.isin(group, [5, 6]), 2, 1)
+    expected[[5, 30_001]] = [(group == 5).sum(), (group == 6).sum()]
+    assert data.f.tolist() == expected.tolist()
+
+
 # ---- weights and households ------------------------------------------------------------------
 
 
