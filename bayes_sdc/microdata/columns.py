@@ -6,7 +6,7 @@ rules are plain exact Python and a million records are still read in a fraction 
 
 import math
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from bayes_sdc.errors import InputError
 from bayes_sdc.flows.checking import (
     INFINITE,
     LARGEST_COUNT,
@@ -158,6 +159,33 @@ def text_of(value: Any) -> str | None:
             return None
         return str(int(number)) if number.is_integer() else repr(number)
     return str(value)
+
+
+def declared_missing(
+    declared: Any, keys: tuple[str, ...], household: str | None
+) -> dict[str, frozenset[str]]:
+    """Return the declared codes of each key and of the household column, as text."""
+    columns = keys if household is None else (*keys, household)
+    if not isinstance(declared, Mapping):
+        # 9 may be a missing age and yet the id of a household
+        return dict.fromkeys(columns, frozenset()) | dict.fromkeys(keys, _texts(declared))
+    unknown = [name for name in declared if name not in columns]
+    if unknown:
+        raise InputError(
+            f"missing_codes names {unknown[0]!r}, which is no key and not the household column; "
+            f"these are {list(columns)}"
+        )
+    return {name: _texts(declared.get(name)) for name in columns}
+
+
+def _texts(codes: Any) -> frozenset[str]:
+    several = [] if codes is None else [codes]
+    if isinstance(codes, Sequence | set | frozenset | np.ndarray) and not isinstance(codes, str):
+        several = list(codes)
+    texts = [text_of(code) for code in several]
+    if None in texts:
+        raise InputError(f"missing codes must be text or numbers; they are {codes!r}")
+    return frozenset(text for text in texts if text)
 
 
 def read_weights(column: pd.Series, name: str) -> tuple[Floats, tuple[Problem, ...]]:

@@ -23,7 +23,12 @@ import pandas as pd
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.html import facts_table
-from bayes_sdc.microdata.columns import read_households, read_levels, read_weights, text_of
+from bayes_sdc.microdata.columns import (
+    declared_missing,
+    read_households,
+    read_levels,
+    read_weights,
+)
 from bayes_sdc.microdata.files import load_columns
 from bayes_sdc.microdata.tabulate import match, patterns, sums
 
@@ -325,7 +330,7 @@ def read_microdata(
         if name is not None and (not isinstance(name, str) or name in names):
             raise InputError(f"{role} must be the name of a column that is no key; it is {name!r}")
     others = [name for name in (weight, household) if name is not None]
-    declared = _missing_codes(missing_codes, names, household)
+    declared = declared_missing(missing_codes, names, household)
     loaded = load_columns(source, list(dict.fromkeys([*names, *others])))
     frame = loaded.frame
     if frame.empty:
@@ -386,33 +391,6 @@ def _check_keys(keys: Sequence[str]) -> tuple[str, ...]:
         if names.count(name) > 1:
             raise InputError(f"key {name!r} is named twice")
     return names
-
-
-def _missing_codes(
-    declared: Any, keys: tuple[str, ...], household: str | None
-) -> dict[str, frozenset[str]]:
-    """Return the declared codes of each key and of the household column, as text."""
-    columns = keys if household is None else (*keys, household)
-    if not isinstance(declared, Mapping):
-        # 9 may be a missing age and yet the id of a household
-        return dict.fromkeys(columns, frozenset()) | dict.fromkeys(keys, _texts(declared))
-    unknown = [name for name in declared if name not in columns]
-    if unknown:
-        raise InputError(
-            f"missing_codes names {unknown[0]!r}, which is no key and not the household column; "
-            f"these are {list(columns)}"
-        )
-    return {name: _texts(declared.get(name)) for name in columns}
-
-
-def _texts(codes: Any) -> frozenset[str]:
-    several = [] if codes is None else [codes]
-    if isinstance(codes, Sequence | set | frozenset | np.ndarray) and not isinstance(codes, str):
-        several = list(codes)
-    texts = [text_of(code) for code in several]
-    if None in texts:
-        raise InputError(f"missing codes must be text or numbers; they are {codes!r}")
-    return frozenset(text for text in texts if text)
 
 
 def _tabulate(

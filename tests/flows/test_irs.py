@@ -288,7 +288,8 @@ def test_rows_that_contradict_each_other_are_refused_with_their_lines(save):
         (b"PK\x03\x04" + bytes(50), "zip archive"),
         (b"\xd0\xcf\x11\xe0" + bytes(600), "damaged workbook"),
         (b"\x1f\x8b" + bytes(20), "damaged gzip"),
-        (bytes(range(256)) * 4, "not a county-to-county migration file"),
+        (bytes(range(256)) * 4, "the bytes are no text"),
+        (bytes(range(1, 256)) * 4, "not a county-to-county migration file"),
     ],
 )
 def test_what_is_not_such_a_file_gets_one_clear_error(save, content, said):
