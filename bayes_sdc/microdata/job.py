@@ -7,10 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from bayes_sdc.diagnostics import Check
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.comparison import RiskComparison, compare_risks
+from bayes_sdc.microdata.individual import household_risk
 from bayes_sdc.microdata.keys import Microdata
 from bayes_sdc.microdata.learned_uniques import LearnedUniques, learn_uniques
 from bayes_sdc.microdata.limits import check_limits
@@ -60,6 +62,9 @@ class Measurement:
         The individual risk, by the exact closed form.
     models : dict of SuperpopulationRisk
         Totals with intervals, by the name of the model.
+    households : DataFrame or None
+        A row a household, as `RecordRisk.households` gives it, with a column ``risk_MODEL`` for
+        each model; None for a file without households.
     unstructured : Unstructured or None
         Where the number of cells was given.
     comparison : RiskComparison or None
@@ -78,6 +83,7 @@ class Measurement:
     data: Microdata
     risk: RecordRisk
     models: dict[str, SuperpopulationRisk] = field(repr=False)
+    households: pd.DataFrame | None = field(repr=False)
     unstructured: Unstructured | None
     comparison: RiskComparison | None = field(repr=False)
     population_size: int
@@ -89,6 +95,13 @@ class Measurement:
     def worst(self) -> SuperpopulationRisk:
         """The model with the most expected re-identifications."""
         return max(self.models.values(), key=lambda model: model.expected.value)
+
+    @property
+    def expected_households(self) -> dict[str, float]:
+        """Expected households with a re-identified member, by model; empty without households."""
+        if self.households is None:
+            return {}
+        return {name: float(np.sort(self.households[f"risk_{name}"]).sum()) for name in self.models}
 
 
 def measure_microdata(
@@ -179,6 +192,10 @@ def measure_microdata(
             seed=seed,
         )
         seconds[f"model {model}"] = monotonic() - clock
+    clock = monotonic()
+    households = _households(risk, models)
+    if households is not None:
+        seconds["households"] = monotonic() - clock
     unstructured = None
     if cells is not None:
         clock = monotonic()
@@ -193,6 +210,7 @@ def measure_microdata(
         data=data,
         risk=risk,
         models=models,
+        households=households,
         unstructured=unstructured,
         comparison=comparison,
         population_size=N,
@@ -232,6 +250,17 @@ def _truth(data: Microdata, population_counts: npt.ArrayLike) -> Truth:
         tau1=int(np.sum(unique & (counts == 1))),
         tau2=float(np.sort(1.0 / counts[unique]).sum()),
     )
+
+
+def _households(risk: RecordRisk, models: Mapping[str, SuperpopulationRisk]) -> pd.DataFrame | None:
+    """Risk of each household by the closed form and by every model."""
+    frame, data = risk.households(), risk.data
+    if frame is None:
+        return None
+    first = frame["first_record"].to_numpy() - 1
+    for name, model in models.items():
+        frame[f"risk_{name}"] = household_risk(model.risk[data.combination], data.household)[first]
+    return frame
 
 
 def _unstructured(data: Microdata, N: int, cells: int, draws: int, seed: int) -> Unstructured:

@@ -69,6 +69,12 @@ class RecordRisk:
         return None if self.household is None else float(np.sort(self.household).sum())
 
     @property
+    def expected_households(self) -> float | None:
+        """Expected households with a re-identified member; None without households."""
+        frame = self.households()
+        return None if frame is None else float(np.sort(frame["risk"]).sum())
+
+    @property
     def bulk_limit(self) -> float:
         """Limit of the bulk of the risks; see :data:`BULK`."""
         return bulk_limit(self.risk)
@@ -89,7 +95,7 @@ class RecordRisk:
         -------
         DataFrame
             ``record`` (position from 1), ``combination`` (position from 1), ``f``, ``F``, ``p``,
-            ``risk`` and, with households, ``household_risk``.
+            ``risk`` and, with households, ``household`` (number from 1) and ``household_risk``.
         """
         place = self.data.combination
         frame = self.combinations
@@ -98,9 +104,45 @@ class RecordRisk:
             "combination": place + 1,
             **{name: frame[name].to_numpy()[place] for name in ("f", "F", "p", "risk")},
         }
-        if self.household is not None:
+        if self.data.household is not None and self.household is not None:
+            columns["household"] = self.data.household + 1
             columns["household_risk"] = self.household
         return pd.DataFrame(columns)
+
+    def households(self) -> pd.DataFrame | None:
+        """Return a row a household, in the order of their ids; confidential.
+
+        Returns
+        -------
+        DataFrame or None
+            ``household`` (number from 1, as in `records`), ``first_record`` (position of its first
+            member in the file, from 1), ``persons``, and ``risk``, that at least one of them is
+            re-identified, in [0, 1]. None for a file without households.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from bayes_sdc.microdata.keys import read_microdata
+        >>> people = pd.DataFrame({"sex": list("mmf"), "w": [10, 30, 5], "id": ["B2", "B2", "A1"]})
+        >>> data = read_microdata(people, keys=["sex"], weight="w", household="id")
+        >>> record_risk(data).households().round(4)
+           household  first_record  persons    risk
+        0          1             3        1  0.4024
+        1          2             1        2  0.0867
+        """
+        if self.data.household is None or self.household is None:
+            return None
+        number, first, persons = np.unique(
+            self.data.household, return_index=True, return_counts=True
+        )
+        return pd.DataFrame(
+            {
+                "household": number + 1,
+                "first_record": first + 1,
+                "persons": persons,
+                "risk": self.household[first],
+            }
+        )
 
 
 def bulk_limit(risk: npt.ArrayLike) -> float:

@@ -296,11 +296,20 @@ def _range(low: float, high: float) -> str:
 
 def _households(result: Measurement) -> list[list[str]]:
     household = result.risk.household
-    if household is None or result.data.household is None:
+    if household is None or result.households is None:
         return []
-    numbers = np.unique(result.data.household)
+    number = len(result.households)
     return [
-        ["households", f"{len(numbers):,}"],
+        ["households", f"{number:,}"],
+        ["expected re-identified households", f"{result.risk.expected_households:,.2f}"],
+        *(
+            [f"expected re-identified households, model {name}", f"{value:,.2f}"]
+            for name, value in result.expected_households.items()
+        ),
+        *(
+            [f"households with risk > {level:g}", f"{(result.households['risk'] > level).sum():,}"]
+            for level in LEVELS
+        ),
         ["expected persons in re-identified households", f"{np.sort(household).sum():,.2f}"],
         ["mean household risk of a person", f"{np.sort(household).sum() / result.data.n:.3%}"],
         *(

@@ -153,6 +153,8 @@ def write_microdata(
         internal = render_microdata(result, audience="internal", call=call)
         external = render_microdata(result, audience="external", call=call)
     tables = {"risk_by_record": result.risk.records(), "risk_by_combination": _combinations(result)}
+    if result.households is not None:
+        tables["risk_by_household"] = result.households
     if key_sets is not None:
         tables["key_sets"] = key_sets.reset_index()
     if result.comparison is not None:
@@ -232,9 +234,14 @@ def _record(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
             "tau1": risk.tau1,
             "tau2": risk.tau2,
             "expected_by_household": risk.expected_by_household,
+            "expected_households": risk.expected_households,
         },
+        "households": None if result.households is None else len(result.households),
         "models": {
-            name: {q: numbers(getattr(model, q)) for q in ("expected", "tau1", "tau2")}
+            name: {
+                **{q: numbers(getattr(model, q)) for q in ("expected", "tau1", "tau2")},
+                "expected_households": result.expected_households.get(name),
+            }
             for name, model in result.models.items()
         },
         "truth": None if result.truth is None else result.truth._asdict(),
@@ -253,6 +260,12 @@ def summary(result: Measurement) -> list[str]:
         lines.append(
             f"expected re-identifications, model {name}: {value:,.1f} ({low:,.1f} to {high:,.1f}), "
             f"{value / n:.2%} of the records; tau1 {model.tau1.value:,.1f}"
+        )
+    if result.households is not None:
+        by_model = (f"{name} {value:,.1f}" for name, value in result.expected_households.items())
+        lines.append(
+            f"expected re-identified households: {result.risk.expected_households:,.1f} of "
+            f"{len(result.households):,} by the closed form; by model {', '.join(by_model)}"
         )
     if result.truth is not None:
         lines.append(

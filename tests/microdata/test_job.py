@@ -88,6 +88,20 @@ def test_weights_that_miss_the_population_are_remarked_on():
     assert verdicts(measure(population_size=3000))["population"] == "pass"
 
 
+def test_every_model_says_how_many_households_are_found(plain):
+    """By the closed form alone, which is too low, the table of households would look safe."""
+    frame = PEOPLE.assign(h=[f"{i // 3:03}" for i in range(300)])
+    data = read_microdata(frame, keys=["a", "b"], weight="w", household="h")
+    result = measure_microdata(data, draws=200, seed=1)
+    assert len(result.households) == 100
+    for name, model in result.models.items():
+        by_hand = 1 - np.prod(1 - model.risk[data.combination].reshape(100, 3), axis=1)
+        np.testing.assert_allclose(result.households[f"risk_{name}"], by_hand, rtol=1e-9)
+        assert result.expected_households[name] == pytest.approx(by_hand.sum())
+    assert plain.households is None
+    assert plain.expected_households == {}
+
+
 def test_truth_is_counted_over_records():
     frame = pd.DataFrame({"a": list("xxyz"), "b": "1", "w": 4.0})
     result = measure(frame=frame, population_counts=[4, 4, 1, 5])

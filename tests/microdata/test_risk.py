@@ -39,9 +39,35 @@ def test_risk_by_hand():
     home = [1 - (1 - pair) ** 2] * 2 + [1 - (1 - single) * 0.5] * 2 + [0.5, 1.0]
     np.testing.assert_allclose(result.household, home, rtol=1e-12)
     assert result.expected_by_household == pytest.approx(sum(home))
+    # the person without an id is the last household
+    table = result.households()
+    assert table["household"].tolist() == [1, 2, 3, 4]
+    assert table["first_record"].tolist() == [1, 3, 6, 5]
+    assert table["persons"].tolist() == [2, 2, 1, 1]
+    np.testing.assert_allclose(table["risk"], [home[0], home[2], 1.0, 0.5], rtol=1e-12)
+    assert result.expected_households == pytest.approx(home[0] + home[2] + 1 + 0.5)
     assert result.above(0.5) == (1, 1)
     assert result.above(0.4) == (4, 3)
-    assert result.records()["household_risk"].tolist() == result.household.tolist()
+    records = result.records()
+    assert records["household_risk"].tolist() == result.household.tolist()
+    # by its number a record finds its household in the table
+    assert records["household"].tolist() == [1, 1, 2, 2, 4, 3]
+
+
+def test_a_file_without_households_has_no_household_risk():
+    """A table of households of one would look as if nobody lived together."""
+    result = record_risk(read())
+    assert result.households() is None
+    assert result.expected_households is None
+    assert "household" not in result.records()
+
+
+def test_expected_households_count_each_household_once():
+    """Summed over records, a household of four would count four times."""
+    frame = pd.DataFrame({"a": list("wxyz"), "b": "1", "w": 1.0, "h": "7"})
+    result = record_risk(read(frame, household="h"))
+    assert result.expected_households == 1.0
+    assert result.expected_by_household == 4.0
 
 
 def test_sampling_fraction_stands_for_weights():

@@ -246,7 +246,11 @@ def file(people: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 def test_command_writes_the_folders(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, people: pd.DataFrame
+    file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    people: pd.DataFrame,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     out = tmp_path / "out"
     more = ["--household", "h", "--truth", "truth", "--key-set", "short=f"]
@@ -258,6 +262,7 @@ def test_command_writes_the_folders(
         "key_sets.csv",
         "report.html",
         "risk_by_combination.csv",
+        "risk_by_household.csv",
         "risk_by_record.csv",
         "run.json",
     }
@@ -274,6 +279,21 @@ def test_command_writes_the_folders(
     record: dict[str, Any] = json.loads((out / "confidential" / "run.json").read_text())
     assert record["risk"]["expected"] == pytest.approx(records["risk"].sum())
     assert record["arguments"]["missing_codes"] == {"f": ["a;b"]}
+    # the table of households, its key in that of the records, and their sum in the record
+    homes = pd.read_csv(out / "confidential" / "risk_by_household.csv")
+    assert records.groupby("household").size().tolist() == homes["persons"].tolist()
+    assert people["h"].iloc[records[records["household"] == 9].index].nunique() == 1
+    one = homes.set_index("household").loc[9]
+    members = records[records["household"] == 9]
+    assert one["risk"] == pytest.approx(1 - (1 - members["risk"]).prod())
+    assert one["first_record"] == members["record"].min()
+    assert record["households"] == people["h"].nunique()
+    assert record["risk"]["expected_households"] == pytest.approx(homes["risk"].sum())
+    extended = record["models"]["extended"]["expected_households"]
+    assert extended == pytest.approx(homes["risk_extended"].sum())
+    said = capsys.readouterr().out
+    assert f"households: {homes['risk'].sum():,.1f} of {len(homes):,} by the closed form" in said
+    assert f"extended {extended:,.1f}" in said
     sets = pd.read_csv(out / "confidential" / "key_sets.csv", index_col=0)
     assert sets.index.tolist() == ["keys of this run", "short"]
     # once more into the same folder: nothing stale is left

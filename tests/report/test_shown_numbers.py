@@ -559,6 +559,12 @@ def microdata_tables(result: Measurement) -> dict[str, list[list[Cell]]]:
     assert data.household is not None
     assert data.weights is not None
     r, household = risk.risk, risk.household
+    homes = pd.Series(data.household)
+
+    def found_homes(risk_by_record: Any) -> Any:
+        """One minus the product over the members, by pandas."""
+        return 1 - pd.Series(1 - risk_by_record).groupby(homes).prod()
+
     frame = risk.combinations
     violations: list[list[Cell]] = []
     for k in (2, 3, 5):
@@ -661,6 +667,18 @@ def microdata_tables(result: Measurement) -> dict[str, list[list[Cell]]]:
         ],
         "Household risk": [
             ["households", len(set(data.household))],
+            ["expected re-identified households", found_homes(r).sum()],
+            *(
+                [
+                    f"expected re-identified households, model {name}",
+                    found_homes(model.risk[data.combination]).sum(),
+                ]
+                for name, model in result.models.items()
+            ),
+            *(
+                [f"households with risk > {level:g}", int((found_homes(r) > level).sum())]
+                for level in (0.05, 0.1, 0.2, 0.5)
+            ),
             ["expected persons in re-identified households", household.sum()],
             ["mean household risk of a person", household.mean()],
             *(
