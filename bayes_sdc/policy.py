@@ -68,7 +68,8 @@ class MicrodataLimits:
     k : int or None
         2 or more. Exceeded when a record has f < k.
     record_risk : float or None
-        From 0 to below 1. Exceeded when the individual risk of a record is above it.
+        From 0 to below 1. Exceeded when the individual risk of a record, by the closed form or any
+        model, is above it.
     file_risk : float or None
         From 0 to below 1. Exceeded when the expected share of re-identified records, by the model
         with the highest, is above it.

@@ -1,5 +1,6 @@
 """The whole measurement: what goes into it, and when a verdict fails."""
 
+import dataclasses
 import datetime
 
 import numpy as np
@@ -10,6 +11,7 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.individual import individual_risk
 from bayes_sdc.microdata.job import Measurement, measure_microdata
 from bayes_sdc.microdata.keys import read_microdata
+from bayes_sdc.microdata.limits import check_limits
 from bayes_sdc.policy import FlowLimits, MicrodataLimits, Policy
 
 RNG = np.random.default_rng(3)
@@ -48,7 +50,9 @@ def test_without_limits_nothing_fails(plain):
 
 def test_limits_fail_just_beyond_and_pass_at_the_value(plain):
     """f < k and risk > limit, both exclusive; the file by its worst model."""
-    lowest, highest = plain.data.f.min(), plain.risk.risk.max()
+    lowest = plain.data.f.min()
+    worst = max(plain.models, key=lambda name: plain.models[name].risk.max())
+    highest = plain.models[worst].risk.max()
     share = plain.worst.expected.value / plain.data.n
     at = policy(record_risk=float(highest), file_risk=share)
     beyond = policy(k=int(lowest) + 1, record_risk=float(highest) * 0.999, file_risk=share * 0.999)
@@ -57,9 +61,43 @@ def test_limits_fail_just_beyond_and_pass_at_the_value(plain):
     assert [verdicts(passed).get(name) for name in names] == [None, "pass", "pass"]
     assert [verdicts(failed).get(name) for name in names] == ["fail", "fail", "fail"]
     reasons = {check.name: check.reason for check in failed.checks}
-    low, high = plain.data.k_violations(int(lowest) + 1), plain.risk.above(highest * 0.999)
+    low = plain.data.k_violations(int(lowest) + 1)
+    above = plain.models[worst].risk > highest * 0.999
+    high = plain.risk.combinations["records"][above].sum()
     assert f"{low.records} records in {low.combinations} combinations" in reasons["limit k"]
-    assert f"{high.records} records in {high.combinations} comb" in reasons["limit record_risk"]
+    assert f"{high} records in {above.sum()} comb" in reasons["limit record_risk"]
+
+
+def test_a_record_is_judged_by_the_model_in_which_it_is_riskiest(plain):
+    """The closed form is too low for rare combinations: by it alone a bad file would pass."""
+    closed = plain.risk.combinations["risk"].to_numpy()
+    assert closed.max() < 0.6
+    models = {
+        "known": plain.models["known"],
+        "extended": dataclasses.replace(plain.models["extended"], risk=closed * 1.5),
+    }
+    limit = float(closed.max()) * 1.2
+    (check,) = check_limits(policy(record_risk=limit), plain.risk, models)
+    assert (check.verdict, check.value) == ("fail", closed.max() * 1.5)
+    assert f"by the model 'extended', where it is highest: {check.value:.6g} >" in check.reason
+    above = plain.risk.combinations["records"][closed * 1.5 > limit].sum()
+    assert f"{above} records in" in check.reason
+
+
+def test_the_closed_form_is_among_what_a_record_is_judged_by(plain):
+    """Given only a model that is lower, a limit would pass that the closed form exceeds."""
+    known = plain.models["known"]
+    lower = {"known": dataclasses.replace(known, risk=known.risk / 2)}
+    highest = float(plain.risk.risk.max())
+    (check,) = check_limits(policy(record_risk=highest * 0.9), plain.risk, lower)
+    assert (check.verdict, check.value) == ("fail", highest)
+    assert "by the closed form, where it is highest" in check.reason
+
+
+def test_the_model_behind_the_risk_of_the_file_is_named(plain):
+    check = next(c for c in measure(policy=policy(file_risk=0.5)).checks if "file" in c.name)
+    name = next(name for name, model in plain.models.items() if model is plain.worst)
+    assert f"by the model {name!r}, where it is highest: " in check.reason
 
 
 @pytest.mark.parametrize(("k", "verdict"), [(2, "pass"), (3, "pass"), (4, "fail")])
