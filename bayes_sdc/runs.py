@@ -24,8 +24,8 @@ class RunFolder(NamedTuple):
         return self.confidential / "resume"
 
 
-def open_run(out: Path) -> RunFolder:
-    """Create the folders of a run, or open them if they exist.
+def check_out(out: Path) -> RunFolder:
+    """Name the folders of a run without making them, for a check before the work.
 
     Raises
     ------
@@ -41,6 +41,22 @@ def open_run(out: Path) -> RunFolder:
             f"{out}: cannot write there ({error.strerror}); choose another folder with --out"
         ) from None
     results_of_earlier_run(run)
+    for folder in (run.release, run.confidential):
+        there = next(path for path in (folder, *folder.parents) if path.exists())
+        if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+            raise InputError(f"{out}: cannot write there; choose another folder with --out")
+    return run
+
+
+def open_run(out: Path) -> RunFolder:
+    """Create the folders of a run, or open them if they exist.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be written, or holds files that no run wrote.
+    """
+    run = check_out(out)
     try:
         run.release.mkdir(parents=True, exist_ok=True)
         run.confidential.mkdir(mode=0o700, exist_ok=True)

@@ -121,6 +121,21 @@ def test_folder_that_cannot_be_made_is_an_input_error(tmp_path):
         runs.open_run(blocked)
 
 
+def test_a_folder_is_checked_without_being_made(tmp_path):
+    # else a job that is refused leaves folders, or one that cannot be written fails after the work
+    runs.check_out(tmp_path / "deep" / "out")
+    assert not list(tmp_path.iterdir())
+    blocked = tmp_path / "file"
+    blocked.write_text("x", encoding="utf-8")
+    for out in (blocked, blocked / "below"):
+        with pytest.raises(InputError, match="choose another folder with --out"):
+            runs.check_out(out)
+    (tmp_path / "release").mkdir()
+    (tmp_path / "release" / "thesis.tex").write_text("x", encoding="utf-8")
+    with pytest.raises(InputError, match=r"thesis\.tex: was not written by an earlier run"):
+        runs.check_out(tmp_path)
+
+
 def test_files_of_an_earlier_run_are_found_by_its_record(tmp_path):
     # else files of two runs lie side by side, or finished groups are lost
     run = runs.open_run(tmp_path)
