@@ -15,6 +15,7 @@ from scipy.stats import rankdata
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.additive import Lancaster, lancaster
 from bayes_sdc.microdata.dis_suda import DisSuda, dis_suda
+from bayes_sdc.microdata.forecast import check_size
 from bayes_sdc.microdata.individual import individual_risk
 from bayes_sdc.microdata.keys import Microdata
 from bayes_sdc.microdata.poisson_gamma import poisson_gamma, zayatz
@@ -139,6 +140,7 @@ def compare_risks(
     """
     if most_disagreements < 0:
         raise InputError(f"most_disagreements must be 0 or more; it is {most_disagreements}")
+    check_size(max_size, len(microdata.keys))  # before the work of the other methods
     additive = lancaster(
         microdata,
         population,

@@ -11,7 +11,9 @@ import pandas as pd
 
 from bayes_sdc.diagnostics import Check
 from bayes_sdc.errors import InputError
+from bayes_sdc.flows.checking import LARGEST_COUNT
 from bayes_sdc.microdata.comparison import RiskComparison, compare_risks
+from bayes_sdc.microdata.dis import check_fraction
 from bayes_sdc.microdata.individual import household_risk
 from bayes_sdc.microdata.keys import Microdata
 from bayes_sdc.microdata.learned_uniques import LearnedUniques, learn_uniques
@@ -68,14 +70,16 @@ class Measurement:
     unstructured : Unstructured or None
         Where the number of cells was given.
     comparison : RiskComparison or None
-        All measures of the sample uniques side by side; None for a single key or where there is no
-        sample unique.
+        All measures of the sample uniques side by side; None for a single key, where there is no
+        sample unique, or where a method cannot work on the file, which ``notes`` tells.
     population_size : int
         As given, or the sum of the weights.
     truth : Truth or None
         Where the population is known.
     checks : list of Check
         Verdicts.
+    notes : tuple of str
+        What was left out, and why.
     seconds : dict
         Wall time of each stage.
     """
@@ -89,6 +93,7 @@ class Measurement:
     population_size: int
     truth: Truth | None
     checks: list[Check]
+    notes: tuple[str, ...]
     seconds: dict[str, float]
 
     @property
@@ -125,7 +130,7 @@ def measure_microdata(
         N. Without weights and fraction it gives the sampling fraction n / N. With weights it only
         is compared with their sum.
     sampling_fraction : float, optional
-        n / N, for a file without weights.
+        n / N, for a file without weights and instead of the population size.
     cells : int, optional
         Combinations that can occur, without structural zeros: adds the estimates of population
         uniques that need this number.
@@ -147,7 +152,8 @@ def measure_microdata(
     Raises
     ------
     InputError
-        If an argument cannot be used, or the policy has no section for microdata.
+        If an argument cannot be used, two contradict each other, the population is beyond 2^53, or
+        the policy has no section for microdata.
 
     Examples
     --------
@@ -201,10 +207,14 @@ def measure_microdata(
         clock = monotonic()
         unstructured = _unstructured(data, N, cells, draws, seed)
         seconds["uniques without structure"] = monotonic() - clock
-    comparison = None
+    comparison, notes = None, []
     if len(data.keys) > 1 and data.sample_uniques:
         clock = monotonic()
-        comparison = compare_risks(data, N, seed=seed)
+        try:
+            comparison = compare_risks(data, N, seed=seed)
+        except InputError as error:
+            # the risks stand without it: more keys or sets than SUDA can search, say
+            notes.append(f"all measures were not set side by side: {error}")
         seconds["comparison"] = monotonic() - clock
     return Measurement(
         data=data,
@@ -219,6 +229,7 @@ def measure_microdata(
             *_checks(data, risk, models, unstructured, N, population_size),
             *check_limits(policy, risk, models),
         ],
+        notes=tuple(notes),
         seconds=seconds,
     )
 
@@ -227,9 +238,26 @@ def _fraction(data: Microdata, size: int | None, fraction: float | None) -> floa
     """Return the sampling fraction, where that and not the weights gives F."""
     if size is not None and size < data.n:
         raise InputError(f"the population, {size:,}, is smaller than the file, {data.n:,} records")
-    if fraction is not None or data.weights is not None:
-        return fraction  # beside weights it is refused later
-    return None if size is None else data.n / size
+    if size is not None and size > LARGEST_COUNT:
+        raise InputError("the population size is beyond 2^53, which is no number of people")
+    if fraction is not None:
+        check_fraction(fraction)
+        if size is not None and data.weights is None:
+            raise InputError(
+                "population size and sampling fraction are two ways to say the same: leave one "
+                f"out. {data.n:,} records of {size:,} people are a fraction of "
+                f"{data.n / size:.6g}; given is {fraction!r}"
+            )
+    elif data.weights is None and size is not None:
+        fraction = data.n / size
+    people = _population(data, fraction)
+    if not people <= LARGEST_COUNT:
+        source = "sampling fraction" if data.weights is None else "sum of the weights"
+        raise InputError(
+            f"the {source} makes a population of {people:.3g}, beyond 2^53, which is no number of "
+            "people"
+        )
+    return fraction  # beside weights it is refused later
 
 
 def _population(data: Microdata, fraction: float | None) -> float:

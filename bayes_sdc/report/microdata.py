@@ -52,7 +52,11 @@ PUBLIC_REASONS = {
 
 
 def render_microdata(
-    result: Measurement, *, audience: Literal["internal", "external"], call: Mapping[str, Any]
+    result: Measurement,
+    *,
+    audience: Literal["internal", "external"],
+    call: Mapping[str, Any],
+    key_sets: pd.DataFrame | None = None,
 ) -> str:
     """Return the report of a file as one HTML document that needs no other file.
 
@@ -64,7 +68,9 @@ def render_microdata(
         The internal report holds values of rare combinations and is confidential.
     call : mapping
         What was run: ``command`` (text), ``created`` (ISO date), ``seed`` (int), ``arguments``
-        (mapping) and ``versions`` (mapping).
+        (mapping) and ``versions`` (mapping); ``bytes`` (int), the size of the file, if it is one.
+    key_sets : DataFrame, optional
+        From :func:`bayes_sdc.microdata.risk.compare_key_sets`, for the internal report.
 
     Returns
     -------
@@ -88,7 +94,7 @@ def render_microdata(
     True
     """
     if audience == "internal":
-        context = _internal(result, call)
+        context = {**_internal(result, call), "key_sets": _key_sets(key_sets)}
     elif audience == "external":
         context = _external(result, call)
     else:
@@ -129,7 +135,9 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
     columns = {
         "file": data.source,
         "SHA-256": data.sha256 or "none (a data frame)",
+        "size": f"{call['bytes']:,} bytes" if "bytes" in call else "none (a data frame)",
         "records": f"{data.n:,}",
+        "number of key variables": f"{len(data.keys)}",
         "key variables": ", ".join(data.keys),
         "weight": data.weight_name or "none",
         "household": data.household_name or "none",
@@ -163,6 +171,7 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
         "created": call["created"],
         "input": columns,
         "notes": data.notes,
+        "left_out": result.notes,
         "violation_columns": ["violation", "records", "share of records", "combinations"],
         "violations": violations,
         "sizes": [[f"{size:,}", f"{n:,}"] for size, n in data.size_indices.items()],
@@ -191,6 +200,23 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
         "call": call,
         "stages": [[stage, f"{s:,.1f}"] for stage, s in result.seconds.items()],
     }
+
+
+def _key_sets(table: pd.DataFrame | None) -> list[list[str]]:
+    if table is None:
+        return []
+    counts = [f"records_below_{k}" for k in VIOLATIONS]
+    return [
+        [
+            str(name),
+            *(f"{row[column]:,.0f}" for column in ("keys", "combinations", *counts)),
+            f"{row['expected']:,.2f}",
+            f"{row['global_risk']:.3%}",
+            f"{row['tau1']:,.2f}",
+            f"{row['tau2']:,.2f}",
+        ]
+        for name, row in table.iterrows()
+    ]
 
 
 def _riskiest(data: Microdata, frame: pd.DataFrame) -> list[list[str]]:

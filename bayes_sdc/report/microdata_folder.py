@@ -3,6 +3,7 @@
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +25,7 @@ from bayes_sdc.report.microdata import render_microdata
 from bayes_sdc.report.page import all_or_nothing
 from bayes_sdc.runs import (
     RunFolder,
+    check_out,
     open_run,
     results_of_earlier_run,
     write_bytes,
@@ -80,15 +82,16 @@ def run_microdata(
     Raises
     ------
     InputError
-        If something cannot be used or written.
+        If something cannot be used or written. What is refused before the measurement has ended
+        leaves no folder behind.
     """
+    check_out(out)
     every = list(
         dict.fromkeys([*reading["keys"], *(k for keys in key_sets.values() for k in keys)])
     )
     whole = read_microdata(file, **{**reading, "keys": every})
     data = whole if every == list(reading["keys"]) else whole.select(reading["keys"])
     counts = None if truth is None else _read_truth(file, truth)
-    run = open_run(out)
     result = measure_microdata(data, policy=policy, population_counts=counts, **arguments)
     sets = None
     if key_sets:
@@ -99,14 +102,17 @@ def run_microdata(
         "command": shlex.join(["bayes-sdc", *sys.argv[1:]]),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "seed": arguments["seed"],
+        "bytes": file.stat().st_size,
         "arguments": {
             **reading,
             **arguments,
             "truth": truth,
+            "key_sets": {name: list(keys) for name, keys in key_sets.items()},
             "policy": None if policy is None else str(policy),
         },
         "versions": {name: version(name) for name in SOFTWARE},
     }
+    run = open_run(out)
     report = write_microdata(run, result, call, key_sets=sets)
     return Written(result, report, run.confidential, tuple(summary(result)))
 
@@ -115,7 +121,14 @@ def _read_truth(file: Path, column: str) -> Any:
     loaded = load_columns(file, [column])
     counts, problems = read_weights(loaded.frame[column], column)
     if problems:
-        raise InputError(f"{loaded.source}: {problems[0].text(None)}")
+        wrong = problems[0]
+        told = replace(
+            wrong,
+            what=wrong.what.replace("weight", "population frequency"),
+            remedy="the column of --truth tells how many people of the population have the "
+            "record's key values, itself included: 1 or more",
+        )
+        raise InputError(f"{loaded.source}: {told.text(None)}")
     return counts
 
 
@@ -135,7 +148,7 @@ def write_microdata(
     result : Measurement
         What was measured.
     call : mapping
-        Command, arguments, seed, date and versions, for the record.
+        Command, arguments, seed, date, versions and size of the file, for the record.
     key_sets : DataFrame, optional
         From :func:`bayes_sdc.microdata.risk.compare_key_sets`.
 
@@ -150,7 +163,7 @@ def write_microdata(
         If a file cannot be written; no file is left half-written.
     """
     with all_or_nothing():
-        internal = render_microdata(result, audience="internal", call=call)
+        internal = render_microdata(result, audience="internal", call=call, key_sets=key_sets)
         external = render_microdata(result, audience="external", call=call)
     tables = {"risk_by_record": result.risk.records(), "risk_by_combination": _combinations(result)}
     if result.households is not None:
@@ -174,7 +187,7 @@ def write_microdata(
         content = frame.to_csv(index=False, lineterminator="\n").encode()
         write_bytes(run.confidential / f"{name}.csv", content, private=True)
     write_text(run.confidential / "report.html", internal, private=True)
-    record = {**_record(result, call), "written": ours}
+    record = {**_record(result, call, key_sets), "written": ours}
     write_json(run.confidential / "run.json", record, private=True)
     write_text(report, external)
     return report
@@ -210,7 +223,9 @@ def _combinations(result: Measurement) -> pd.DataFrame:
     return pd.concat([place, keys, numbers], axis=1)
 
 
-def _record(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
+def _record(
+    result: Measurement, call: Mapping[str, Any], key_sets: pd.DataFrame | None
+) -> dict[str, Any]:
     """What repeats the run, and its main numbers."""
     data, risk = result.data, result.risk
 
@@ -218,15 +233,20 @@ def _record(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
         return estimate._asdict()
 
     return {
-        **call,
+        **{name: value for name, value in call.items() if name != "bytes"},
         "input": {
             "source": data.source,
             "sha256": data.sha256,
+            "bytes": call.get("bytes"),
             "records": data.n,
+            "population_size": result.population_size,
+            "combinations": len(data.combinations),
             "keys": list(data.keys),
             "missing": data.missing,
             "notes": list(data.notes),
         },
+        "notes": list(result.notes),
+        "key_sets": None if key_sets is None else key_sets.to_dict("index"),
         "violations": {f"f < {k}": data.k_violations(k)._asdict() for k in (2, 3, 5)},
         "risk": {
             "expected": risk.expected,
@@ -273,5 +293,6 @@ def summary(result: Measurement) -> list[str]:
         )
     if result.comparison is not None:
         lines += str(result.comparison).splitlines()
+    lines += [f"note: {note}" for note in result.notes]
     lines.append("time: " + ", ".join(f"{stage} {s:.1f} s" for stage, s in result.seconds.items()))
     return lines

@@ -13,6 +13,7 @@ from bayes_sdc.microdata.job import Measurement, measure_microdata
 from bayes_sdc.microdata.keys import read_microdata
 from bayes_sdc.microdata.limits import check_limits
 from bayes_sdc.policy import FlowLimits, MicrodataLimits, Policy
+from bayes_sdc.report.microdata import render_microdata
 
 RNG = np.random.default_rng(3)
 PEOPLE = pd.DataFrame(
@@ -98,6 +99,63 @@ def test_the_model_behind_the_risk_of_the_file_is_named(plain):
     check = next(c for c in measure(policy=policy(file_risk=0.5)).checks if "file" in c.name)
     name = next(name for name, model in plain.models.items() if model is plain.worst)
     assert f"by the model {name!r}, where it is highest: " in check.reason
+
+
+@pytest.mark.parametrize("fraction", [0.5, 0.1])
+def test_population_and_fraction_of_one_file_are_not_both_taken(fraction):
+    """Else the risk would be that of one population, and the comparison that of another."""
+    with pytest.raises(InputError, match=r"300 records of 3,000 people are a fraction of 0\.1;"):
+        measure(weight=None, population_size=3000, sampling_fraction=fraction)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"sampling_fraction": 1e-300}, r"sampling fraction makes a population of 3e\+302"),
+        ({"sampling_fraction": 5e-324}, "sampling fraction makes a population of inf"),
+        ({"population_size": 10**400}, "population size is beyond"),
+        ({"population_size": float("inf")}, "population size is beyond"),
+    ],
+)
+def test_a_population_that_no_country_has_is_refused_before_it_overflows(given, words):
+    """A raw OverflowError from deep inside would not say which argument is wrong."""
+    with pytest.raises(InputError, match=words):
+        measure(weight=None, **given)
+
+
+def test_weights_that_overflow_are_refused():
+    with pytest.raises(InputError, match=r"beyond 2\^53"):
+        measure(frame=PEOPLE.assign(w=1e200))
+
+
+def test_the_largest_population_is_measured():
+    """What the limit lets through must not overflow further down."""
+    result = measure(weight=None, population_size=2**53)
+    assert 0 <= result.risk.expected < 1e-9
+    assert result.comparison is not None
+    assert result.comparison.methods["expected"].notna().all()
+
+
+def test_more_keys_than_suda_can_search_leave_the_risks():
+    """Else 65 keys would end the whole measurement, whose other parts work."""
+    frame = pd.DataFrame(RNG.integers(0, 2, (40, 65)).astype(str)).add_prefix("k").assign(w=4.0)
+    data = read_microdata(frame, keys=list(frame.columns[:65]), weight="w")
+    result = measure_microdata(data, draws=200, seed=1)
+    assert result.comparison is None
+    (note,) = result.notes
+    assert "65 keys are too many for SUDA" in note
+    assert result.risk.expected > 0
+    text = render_microdata(
+        result,
+        audience="internal",
+        call={"command": "", "created": "", "seed": 1, "arguments": {}, "versions": {}},
+    )
+    assert "65 keys are too many for SUDA" in text
+
+
+def test_nothing_is_noted_where_nothing_is_left_out(plain):
+    assert plain.comparison is not None
+    assert plain.notes == ()
 
 
 @pytest.mark.parametrize(("k", "verdict"), [(2, "pass"), (3, "pass"), (4, "fail")])

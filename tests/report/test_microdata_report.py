@@ -296,6 +296,21 @@ def test_command_writes_the_folders(
     assert f"extended {extended:,.1f}" in said
     sets = pd.read_csv(out / "confidential" / "key_sets.csv", index_col=0)
     assert sets.index.tolist() == ["keys of this run", "short"]
+    # a board that has only the report or only the record still reads file and sets
+    size = file.stat().st_size
+    assert record["input"]["bytes"] == size
+    assert record["input"]["population_size"] == round(people["w"].sum())
+    assert record["arguments"]["key_sets"] == {"short": ["f"]}
+    assert record["key_sets"]["short"]["expected"] == pytest.approx(sets.loc["short", "expected"])
+    page = Page((out / "confidential" / "report.html").read_text())
+    read = dict(page.tables["What was read"][1:])
+    assert read["size"] == f"{size:,} bytes"
+    assert read["number of key variables"] == "2"
+    shown = page.tables["Sets of key variables"]
+    assert [row[0] for row in shown[1:]] == sets.index.tolist()
+    assert shown[2][3] == f"{sets.loc['short', 'records_below_2']:,}"
+    assert shown[2][6] == f"{sets.loc['short', 'expected']:,.2f}"
+    assert "Sets of key variables" not in (out / "release" / "report.html").read_text()
     # once more into the same folder: nothing stale is left
     assert command(monkeypatch, file, out) == 0
     assert not (out / "confidential" / "key_sets.csv").exists()
@@ -384,6 +399,44 @@ def test_bad_usage_ends_with_two_and_one_message(
     said = capsys.readouterr().err
     assert said.startswith("error: ")
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("--sampling-fraction", 0.1),
+        ("--population-size", 3),
+        ("--cells", 3),
+        ("--seed", -1),
+        ("--truth", "zero"),
+    ],
+)
+def test_a_refused_run_leaves_no_folder(
+    more: tuple[str, object],
+    people: pd.DataFrame,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An empty release folder looks like a run whose report was lost."""
+    few = people.head(40).assign(zero=0)
+    few.to_csv(tmp_path / "few.csv", index=False)
+    assert command(monkeypatch, tmp_path / "few.csv", tmp_path / "deep" / "out", *more) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["few.csv"]
+
+
+def test_a_truth_of_nobody_is_not_called_a_weight(
+    people: pd.DataFrame,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The user named no such weight, and would look for the fault in another column."""
+    people.head(40).assign(zero=0).to_csv(tmp_path / "few.csv", index=False)
+    assert command(monkeypatch, tmp_path / "few.csv", tmp_path / "o", "--truth", "zero") == 2
+    said = capsys.readouterr().err
+    assert "population frequency 0" in said
+    assert "record's key values" in said
+    assert "weight" not in said
 
 
 def test_demo_measures_the_bundled_survey_beside_its_truth(

@@ -588,7 +588,9 @@ def microdata_tables(result: Measurement) -> dict[str, list[list[Cell]]]:
         "What was read": [
             ["file", data.source],
             ["SHA-256", data.sha256 or "none (a data frame)"],
+            ["size", "none (a data frame)"],
             ["records", data.n],
+            ["number of key variables", len(data.keys)],
             ["key variables", ", ".join(data.keys)],
             ["weight", "w"],
             ["household", "h"],
