@@ -30,8 +30,7 @@ import pandas as pd
 
 from bayes_sdc.errors import InputError
 
-SUMMED = 1 << 22  # factors of the product that are multiplied one by one
-PLAIN_FROM = 1e5  # beyond this a the integral that stands for the other factors loses digits
+SUMMED = 1 << 12  # factors multiplied one by one; the others have gamma functions from this on
 
 
 class Mixture(NamedTuple):
@@ -88,17 +87,16 @@ def _none_added(n: int, N: int, K: int, c: float, cells: int) -> float:
     unsampled = N - n
     if unsampled == 0:
         return 1.0
-    if math.isinf(c):
+    if math.isinf(K * c):  # also where c is finite and so large that it makes no difference
         return math.exp(unsampled * math.log1p(-cells / K)) if cells < K else 0.0
     total, a = K * c + n, cells * (c + 1.0)
     rest = (K - cells) * c + n - cells  # total - a, without cancellation
     if rest <= 0:
         return 0.0
-    # not by gamma functions: the difference of their huge logarithms has few digits left
-    summed = unsampled if a > PLAIN_FROM else min(unsampled, SUMMED)
+    summed = min(unsampled, SUMMED)
     log_q = _log_product(total, a, summed)
     if summed < unsampled:
-        log_q += _log_tail(total + summed, total + unsampled, a)
+        log_q += _log_tail(rest + summed, a, float(unsampled - summed))
     return min(1.0, math.exp(log_q))
 
 
@@ -114,20 +112,27 @@ def _log_product(total: float, a: float, length: int) -> float:
     return value
 
 
-def _log_tail(start: float, stop: float, a: float) -> float:
-    """Sum of log(1 - a / y) over y = start, start + 1, ..., stop - 1 by Euler and Maclaurin."""
+def _log_tail(x: float, a: float, b: float) -> float:
+    """Log of G(x + a) G(x + b) / (G(x) G(x + a + b)), G the gamma function, for large x.
 
-    def primitive_less_log(y: float) -> float:
-        return y * math.log1p(-a / y)
+    By Stirling's series, term by term in a form without cancellation. It is symmetric in a and b,
+    and no part of x log x is much larger than the whole where the smaller one is taken for b.
+    """
+    a, b = max(a, b), min(a, b)
+    y = x + a
+    main = x * _log1p_less(b / x) - y * _log1p_less(b / y) + b * math.log1p(-a / (y + b))
+    half = -0.5 * math.log1p(a / x * (b / (y + b)))
+    twelfth = (b / (y * (y + b)) - b / (x * (x + b))) / 12.0
+    return main + half + twelfth
 
-    integral = (
-        primitive_less_log(stop)
-        - primitive_less_log(start)
-        - a * math.log((stop - a) / (start - a))
-    )
-    ends = 0.5 * (math.log1p(-a / start) - math.log1p(-a / stop))
-    slopes = (a / (stop * (stop - a)) - a / (start * (start - a))) / 12.0
-    return integral + ends + slopes
+
+def _log1p_less(x: float) -> float:
+    """log(1 + x) - x for x above 0, by 2 atanh(s) with s = x / (2 + x)."""
+    if x > 1:
+        return math.log1p(x) - x
+    s = x / (2.0 + x)
+    series = sum(s ** (2 * k) / (2 * k + 1) for k in range(1, 18))
+    return 2.0 * s * series - x * s
 
 
 def expected_uniques(s: int, n: int, N: int, K: int, *, concentration: float = 1.0) -> float:

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import time
 from pathlib import Path
 
 import mpmath
@@ -54,6 +55,41 @@ def test_ten_digits_of_the_gamma_functions(sizes, c):
     assert unique_probability(*sizes, concentration=c) == pytest.approx(
         by_mpmath(*sizes, c) if sizes != (1, 2, 1) else 0.0, rel=1e-10, abs=1e-300
     )
+
+
+@pytest.mark.parametrize("c", [1e-3, 0.2, 1, 40, 1e3, 1e5, 1e6, 1e8, 1e12])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        (500_000, 5 * 10**6, 5000),
+        (1000, 3 * 10**8, 2000),
+        (1000, 10**6, 2000),
+        (50_000, 3 * 10**8, 10**7),
+        (10**6, 3 * 10**8, 10**12),
+        (20, 30_000, 2),
+        (3, 50_000, 1),
+    ],
+)
+def test_large_populations_have_the_digits_of_the_gamma_functions(sizes, c):
+    """Stirling's series in place of the factors: a wrong sign or term, or lost digits, show."""
+    expected = by_mpmath(*sizes, c)
+    q = unique_probability(*sizes, concentration=c)
+    assert q == pytest.approx(expected, rel=1e-10, abs=1e-300)
+
+
+def test_a_concentration_beyond_all_numbers_is_an_infinite_one():
+    """K c overflows: the others would find no cell of theirs, and Q be 1."""
+    q = unique_probability(10, 10**6, 10**7, concentration=1e305)
+    assert q == unique_probability(10, 10**6, 10**7, concentration=math.inf)
+
+
+def test_a_thousand_concentrations_cost_no_pass_over_the_population():
+    """A product over the 300 million who were not sampled takes seconds for each."""
+    unique_probability(1000, 10**6, 2000)  # compiled
+    start = time.process_time()
+    for c in np.geomspace(1e-3, 1e6, 100):
+        unique_probability(1000, 3 * 10**8, 2000, concentration=c)
+    assert time.process_time() - start < 1.0
 
 
 @given(st.integers(1, 60), st.integers(0, 90), st.integers(1, 40))
