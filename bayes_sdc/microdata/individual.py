@@ -79,7 +79,8 @@ def individual_risk(
     >>> individual_risk(4, 0.01, method="order-2").round(6).tolist()
     0.003158
     """
-    frequency, inclusion = _frequencies(f), np.asarray(p, dtype=np.float64)
+    frequency = check_whole(f, "f")
+    inclusion = check_numbers(p, "p").astype(np.float64)
     wrong = inclusion[~((inclusion > 0) & (inclusion <= 1))]
     if wrong.size:
         raise InputError(f"p must be above 0 and at most 1; it is {wrong.flat[0]:g}")
@@ -106,13 +107,27 @@ def individual_risk(
     return np.asarray(risk.reshape(frequency.shape), dtype=np.float64)
 
 
-def _frequencies(f: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    given = np.asarray(f)
-    whole = given.dtype.kind in "iu" or (
-        given.dtype.kind == "f" and bool(np.all(given == np.floor(given)))
-    )
-    if not whole or (given.size and not bool(np.all((given >= 1) & (given <= 2**53)))):
-        raise InputError(f"f must hold whole numbers from 1; it is {np.array2string(given)}")
+def check_numbers(values: Any, name: str) -> npt.NDArray[Any]:
+    """Return values as an array of integers or floating-point numbers, or refuse them."""
+    try:
+        given = np.asarray(values)
+        if given.dtype == object:
+            given = np.asarray(given.tolist())  # Python's whole numbers stay whole
+        if given.dtype == object:
+            given = given.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{name} must hold numbers: {error}") from error
+    if given.dtype.kind not in "iuf":
+        raise InputError(f"{name} must hold numbers; it is {np.array2string(given, threshold=9)}")
+    return given
+
+
+def check_whole(values: Any, name: str, least: int = 1) -> npt.NDArray[np.int64]:
+    """Return whole numbers, at least ``least``, as an array, or refuse what is none."""
+    given = check_numbers(values, name)
+    wrong = given[~((given >= least) & (given <= 2**53) & (given == np.floor(given)))]
+    if wrong.size:
+        raise InputError(f"{name} must hold whole numbers from {least}; it is {wrong.flat[0]}")
     return given.astype(np.int64)
 
 
@@ -189,7 +204,7 @@ def terms_for_error(f: int, p: float, error: float) -> int:
     >>> terms_for_error(5, 0.1, 1e-4)
     5
     """
-    frequency = int(_frequencies(f))
+    frequency = int(check_whole(f, "f"))
     if not 0 < p <= 1:
         raise InputError(f"p must be above 0 and at most 1; it is {p!r}")
     if not error > 0:
@@ -226,7 +241,7 @@ def household_risk(risk: npt.ArrayLike, household: Any) -> Floats:
     Raises
     ------
     InputError
-        If a risk is outside [0, 1] or the lengths differ.
+        If a risk is outside [0, 1], an id is a list or the lengths differ.
 
     Examples
     --------
@@ -234,12 +249,17 @@ def household_risk(risk: npt.ArrayLike, household: Any) -> Floats:
     [0.28, 0.28, 0.5]
     """
     risks = check_risks(risk)
-    members = pd.Series(household).reset_index(drop=True)
+    try:
+        members = pd.Series(household).reset_index(drop=True)
+        number, found = pd.factorize(members)
+    except (TypeError, ValueError, NotImplementedError) as error:
+        raise InputError(
+            f"household must have one id a record, a text or a number: {error}"
+        ) from error
     if len(members) != len(risks):
         raise InputError(f"{len(risks)} risks but {len(members)} household ids")
     blank = members.map(lambda value: isinstance(value, str) and not value.strip())
     alone = (members.isna() | blank.astype(bool)).to_numpy()
-    number, found = pd.factorize(members)
     number = np.where(alone, len(found) + np.arange(len(risks)), number)
     certain = risks == 1
     kept = np.log1p(-np.where(certain, 0.0, risks))
@@ -251,7 +271,7 @@ def household_risk(risk: npt.ArrayLike, household: Any) -> Floats:
 
 def check_risks(risk: npt.ArrayLike) -> Floats:
     """Return risks as an array of one dimension, or refuse what is outside [0, 1]."""
-    risks = np.asarray(risk, dtype=np.float64)
+    risks = check_numbers(risk, "risk").astype(np.float64)
     if risks.ndim != 1:
         raise InputError(f"risk must have one dimension; its shape is {risks.shape}")
     if not bool(np.all((risks >= 0) & (risks <= 1))):

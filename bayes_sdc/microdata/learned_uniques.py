@@ -6,6 +6,7 @@ how many cells of the sample have each size; see :mod:`bayes_sdc.models.uniques`
 """
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,14 +56,14 @@ class LearnedUniques:
 
 
 def learn_uniques(
-    size_indices: pd.Series, N: int, K: int, *, draws: int = 1000, seed: int
+    size_indices: pd.Series | Mapping[int, int], N: int, K: int, *, draws: int = 1000, seed: int
 ) -> LearnedUniques:
     """Estimate the number of population uniques, learning the concentration from the sample.
 
     Parameters
     ----------
-    size_indices : Series
-        Number of cells by the number of sampled members in them, sizes from 1 as index.
+    size_indices : Series or mapping
+        Number of cells by the number of sampled members in them, sizes from 1 as index or keys.
     N : int
         Members of the population.
     K : int

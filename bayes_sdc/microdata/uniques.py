@@ -20,7 +20,7 @@ of their section 2.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numba
@@ -29,6 +29,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.microdata.individual import check_numbers, check_whole
 
 SUMMED = 1 << 12  # factors multiplied one by one; the others have gamma functions from this on
 
@@ -196,7 +197,7 @@ def uniques_deviation(s: int, n: int, N: int, K: int, *, concentration: float = 
 
 
 def mixture_of_priors(
-    size_indices: pd.Series,
+    size_indices: pd.Series | Mapping[int, int],
     N: int,
     K: int,
     *,
@@ -207,8 +208,8 @@ def mixture_of_priors(
 
     Parameters
     ----------
-    size_indices : Series
-        Number of cells by the number of sampled members in them, sizes from 1 as index.
+    size_indices : Series or mapping
+        Number of cells by the number of sampled members in them, sizes from 1 as index or keys.
     N, K : int
         As for `unique_probability`.
     concentrations : sequence of float
@@ -238,7 +239,9 @@ def mixture_of_priors(
     _check_sizes(n, N, K)
     for concentration in concentrations:
         _check_concentration(concentration)
-    prior = np.ones(len(concentrations)) if weights is None else np.asarray(weights, dtype=float)
+    prior = np.ones(len(concentrations))
+    if weights is not None:
+        prior = check_numbers(weights, "weights").astype(np.float64)
     if not len(concentrations) or len(prior) != len(concentrations):
         raise InputError(f"{len(concentrations)} concentrations but {len(prior)} weights")
     if not (np.all(prior >= 0) and np.isfinite(prior.sum()) and prior.sum() > 0):
@@ -253,13 +256,17 @@ def mixture_of_priors(
 
 
 def check_size_indices(
-    size_indices: pd.Series, K: int
+    size_indices: pd.Series | Mapping[int, int], K: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
     """Return sizes, numbers of cells and n, or refuse what is no table of K cells."""
-    sizes = size_indices.index.to_numpy(dtype=np.int64)
-    cells = size_indices.to_numpy(dtype=np.int64)
-    if np.any(sizes < 1) or np.any(cells < 0) or not cells.sum():
-        raise InputError("size indices are numbers of cells, 0 or more, of sizes from 1")
+    _check_sizes(1, 1, K)
+    if not isinstance(size_indices, pd.Series | Mapping):
+        raise InputError("size_indices must be a Series, with the sizes as its index")
+    table = pd.Series(size_indices)
+    sizes = check_whole(table.index, "the index of size_indices, cells by size,")
+    cells = check_whole(table, "size_indices, numbers of cells by size,", 0)
+    if sizes.ndim != 1 or not cells.sum():
+        raise InputError("size_indices must tell of at least one cell, by size")
     if cells.sum() > K:
         raise InputError(f"{cells.sum():,} cells are occupied, but K is only {K:,}")
     return sizes, cells, int(sizes @ cells)
@@ -400,7 +407,8 @@ def _check_uniques(s: int, n: int, K: int) -> None:
 
 
 def _check_concentration(c: float) -> None:
-    if isinstance(c, bool) or not c > 0:
+    number = isinstance(c, int | float | np.integer | np.floating) and not isinstance(c, bool)
+    if not number or not c > 0:
         raise InputError(f"concentration must be above 0; it is {c!r}")
 
 

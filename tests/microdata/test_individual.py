@@ -7,6 +7,7 @@ from pathlib import Path
 import mpmath
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -116,7 +117,7 @@ def test_a_hopeless_series_is_refused():
         ((-1, 0.5), "whole numbers from 1"),
         ((1.5, 0.5), "whole numbers from 1"),
         ((float("nan"), 0.5), "whole numbers from 1"),
-        ((True, 0.5), "whole numbers from 1"),
+        ((True, 0.5), "f must hold numbers; it is True"),
         ((1, 0.0), "p must be"),
         ((1, 1.0001), "p must be"),
         ((1, float("nan")), "p must be"),
@@ -185,3 +186,48 @@ def test_household_risk_does_not_depend_on_record_order():
 def test_household_risk_refuses(risk, said):
     with pytest.raises(InputError, match=said):
         household_risk(risk, ["a", "a"])
+
+
+@pytest.mark.parametrize(
+    "household",
+    [
+        [[1], [2]],
+        np.array([[1], [2]]),
+        pd.Series([[1], [2]], dtype=pd.ArrowDtype(pa.list_(pa.int64()))),
+    ],
+    ids=["lists", "two dimensions", "Arrow lists"],
+)
+def test_households_that_are_no_ids_are_refused_in_words(household):
+    with pytest.raises(InputError, match="household must have one id"):
+        household_risk([0.1, 0.2], household)
+
+
+# ---- numbers of other types -------------------------------------------------------------------
+
+
+def test_whole_numbers_are_taken_from_any_kind_of_array():
+    """An object array of 1 and 2 is whole; the text of the refusal would be a lie."""
+    expected = individual_risk([1, 2], 0.1).tolist()
+    for f in (np.array([1, 2], object), pd.Series([1, 2], dtype="Int64"), [1.0, 2.0]):
+        assert individual_risk(f, 0.1).tolist() == expected
+    assert individual_risk([1, 2], np.array([0.1, 0.1], object)).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("f", "p", "said"),
+    [
+        (1, "a", "p must hold numbers"),
+        ("b", 0.1, "f must hold numbers"),
+        ([[1], [1, 2]], 0.1, "f must hold numbers"),
+        ([1, None], 0.1, "f must hold whole numbers"),
+        (pd.Series([1, None], dtype="Int64"), 0.1, "f must hold"),
+        ([True], 0.1, "f must hold numbers"),
+        (np.array([1, 1.5], object), 0.1, "whole numbers from 1; it is 1.5"),
+        (2**70, 0.1, "whole numbers from 1"),
+        (1, [None], "above 0"),
+        (1, 0.5 + 1j, "p must hold numbers"),
+    ],
+)
+def test_numbers_that_are_none_are_refused_in_words(f, p, said):
+    with pytest.raises(InputError, match=said):
+        individual_risk(f, p)

@@ -225,3 +225,37 @@ def test_sample_sizes_are_the_first_and_last_by_trial(N, K, q, c):
 def test_arguments_out_of_range_are_refused(call):
     with pytest.raises(InputError):
         call()
+
+
+def test_size_indices_as_a_mapping_and_of_other_types():
+    expected = mixture_of_priors(pd.Series({1: 7, 2: 5}), 1000, 50, concentrations=[1.0, 2.0])
+    given = {1: 7, 2: 5}
+    for sizes in (given, pd.Series({1.0: 7.0, 2.0: 5.0}), pd.Series(given, dtype=object)):
+        result = mixture_of_priors(sizes, 1000, 50, concentrations=[1.0, 2.0])
+        assert result.weights.tolist() == expected.weights.tolist()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        (pd.Series({1.5: 7, 2: 5}), "index of size_indices.* it is 1.5"),
+        (pd.Series({1: 7.5, 2: 5}), "numbers of cells by size, .* it is 7.5"),
+        (pd.Series({1: 7, 2: None}), "numbers of cells"),
+        ({"1": 7}, "index of size_indices.* must hold numbers"),
+        ({1: 7, -2: 5}, "it is -2"),
+        ({1: 0}, "at least one cell"),
+        ({}, "at least one cell"),
+        ([7, 5], "must be a Series"),
+    ],
+)
+def test_size_indices_that_are_none_are_refused_in_words(sizes, said):
+    """Sizes of 1.5 counted as sizes of 1: another n, and another risk."""
+    with pytest.raises(InputError, match=said):
+        mixture_of_priors(sizes, 1000, 50, concentrations=[1.0, 2.0])
+
+
+@pytest.mark.parametrize("changed", [{"K": "50"}, {"weights": ["a", 1]}, {"concentrations": ["1"]}])
+def test_other_arguments_of_a_mixture_are_refused_in_words(changed):
+    arguments = {"K": 50, "concentrations": [1.0], **changed}
+    with pytest.raises(InputError):
+        mixture_of_priors({1: 7}, 1000, arguments.pop("K"), **arguments)
