@@ -15,10 +15,11 @@ import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
-from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.posterior import (
     Estimate,
+    check_draws,
     estimate,
+    mean_error,
     pad,
     padded_length,
     sample_posterior,
@@ -26,8 +27,6 @@ from bayes_sdc.microdata.posterior import (
 )
 from bayes_sdc.microdata.uniques import check_size_indices, unique_probability
 from bayes_sdc.seeds import generator
-
-FEWEST_DRAWS = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +92,7 @@ def learn_uniques(
     """
     sizes, cells, n = check_size_indices(size_indices, K)
     unique_probability(n, N, K)  # refuses sizes that do not go together
-    if draws < FEWEST_DRAWS:
-        raise InputError(f"draws must be at least {FEWEST_DRAWS}; it is {draws!r}")
+    check_draws(draws)
     length = padded_length(len(sizes))
     data = {
         "cells_data": pad(cells, length, 0.0),
@@ -110,7 +108,7 @@ def learn_uniques(
     return LearnedUniques(
         concentration=estimate(c),
         probability=estimate(q),
-        uniques=estimate(alone, float(s * q.mean())),
+        uniques=estimate(alone, float(s * q.mean()), s * mean_error(q)),
         posterior=posterior,
         trusted=trusted,
     )

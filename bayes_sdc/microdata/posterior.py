@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from bayes_sdc.errors import InputError
 from bayes_sdc.seeds import seed_sequence
 
 RHAT_LIMIT = 1.01  # Vehtari, Gelman, Simpson, Carpenter and Buerkner 2021
@@ -16,12 +17,13 @@ WAYS: tuple[dict[str, Any], ...] = (
     {"draws": 3000, "tune": 1500, "adaptation": "diag", "target_accept": 0.95},
 )
 CHAINS = 4
+FEWEST_DRAWS = 200  # behind an interval
 
 
 class Estimate(NamedTuple):
     """A quantity of the file: posterior mean, 95 % interval and Monte Carlo error of the mean.
 
-    The error is 0 where the mean is integrated and only the interval is simulated.
+    The error is 0 where the mean is known without draws and only the interval is simulated.
     """
 
     value: float
@@ -29,13 +31,37 @@ class Estimate(NamedTuple):
     monte_carlo_error: float
 
 
-def estimate(draws: npt.NDArray[np.float64], mean: float | None = None) -> Estimate:
-    """Sum up independent draws; ``mean`` is given where it is known without them."""
+def estimate(
+    draws: npt.NDArray[np.float64], mean: float | None = None, error: float = 0.0
+) -> Estimate:
+    """Sum up draws along the chains; ``mean`` and its error are given where it is known better."""
     low, high = np.quantile(draws, [0.025, 0.975])
     interval = float(low), float(high)
     if mean is not None:
-        return Estimate(mean, interval, 0.0)
-    return Estimate(float(draws.mean()), interval, float(draws.std() / np.sqrt(len(draws))))
+        return Estimate(mean, interval, error)
+    return Estimate(float(draws.mean()), interval, mean_error(draws))
+
+
+def mean_error(draws: npt.NDArray[np.float64]) -> float:
+    """Monte Carlo error of the mean of draws that go from chain to chain, as `spread_draws` does.
+
+    By the effective sample size of Vehtari and others 2021. An estimate of it can exceed the number
+    of draws, more so of few; the error is not made smaller for that.
+    """
+    import arviz_stats
+
+    length = len(draws) // CHAINS
+    by_chain = draws[: CHAINS * length].reshape(CHAINS, length)
+    effective = min(float(arviz_stats.ess(by_chain, method="mean")), len(draws))
+    return float(draws.std(ddof=1) / np.sqrt(effective))
+
+
+def check_draws(draws: int) -> int:
+    """Return the number of draws behind intervals, or refuse it."""
+    whole = isinstance(draws, int | np.integer) and not isinstance(draws, bool)
+    if not whole or draws < FEWEST_DRAWS:
+        raise InputError(f"draws must be a whole number from {FEWEST_DRAWS}; it is {draws!r}")
+    return int(draws)
 
 
 def padded_length(length: int) -> int:

@@ -23,10 +23,13 @@ import numpy.typing as npt
 import xarray as xr
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.individual import individual_risk
+from bayes_sdc.microdata.individual import check_numbers, check_whole, individual_risk
 from bayes_sdc.microdata.posterior import (
+    FEWEST_DRAWS,
     Estimate,
+    check_draws,
     estimate,
+    mean_error,
     pad,
     padded_length,
     sample_posterior,
@@ -43,7 +46,6 @@ MODELS: dict[str, str] = {
     "extended": "rates share a distribution whose shape may be negative: more rare combinations",
 }
 SIMULATED = 20_000_000  # population frequencies drawn in all; fewer draws of a large table
-FEWEST_DRAWS = 200
 INTEGRATED_DRAWS = 100  # of alpha and beta, for the risk of single combinations
 NEGLIGIBLE = -35.0  # log of a weight, relative to the largest
 P_STEP = 0.02  # in log p, between the groups from which alpha and beta are learned
@@ -80,6 +82,8 @@ class SuperpopulationRisk:
         False when the chains did not converge.
     draws : int
         Number of draws behind the totals.
+    notes : tuple of str
+        What was done otherwise than asked for.
     """
 
     model: str
@@ -90,6 +94,7 @@ class SuperpopulationRisk:
     posterior: xr.DataTree | None = field(repr=False)
     trusted: bool
     draws: int
+    notes: tuple[str, ...]
 
 
 def superpopulation_risk(
@@ -144,30 +149,37 @@ def superpopulation_risk(
     (0.0, 1.0)
     """
     risk = individual_risk(f, p)  # which also judges f and p
-    frequency = np.asarray(f, dtype=np.int64)
-    inclusion = np.broadcast_to(np.asarray(p, dtype=np.float64), frequency.shape)
-    multiplicity = frequency if records is None else np.asarray(records, dtype=np.int64)
+    frequency = check_whole(f, "f")
+    multiplicity = frequency if records is None else check_whole(records, "records")
     if frequency.ndim != 1 or not len(frequency) or multiplicity.shape != frequency.shape:
         raise InputError("f, p and records must have one dimension, equal lengths and no length 0")
+    inclusion = _as_long("p", p, frequency)
     if model not in MODELS:
         raise InputError(f"model {model!r} is unknown; choose from {list(MODELS)}")
     for name, given, only in (("spread", spread, "uncertain"), ("empty", empty, "gamma")):
         if given is not None and model != only:
             raise InputError(f"{name} goes with the model {only!r}, not with {model!r}")
-    if draws < FEWEST_DRAWS:
-        raise InputError(f"draws must be at least {FEWEST_DRAWS}; it is {draws!r}")
-    if empty is not None and empty < 0:
-        raise InputError(f"empty must be 0 or more; it is {empty}")
+    check_draws(draws)
+    if empty is not None:
+        number = isinstance(empty, int | np.integer) and not isinstance(empty, bool)
+        if not number or empty < 0:
+            raise InputError(f"empty must be a whole number, 0 or more; it is {empty!r}")
     seed_sequence(seed)  # refuses a seed that is none
     used = int(np.clip(SIMULATED // len(frequency), FEWEST_DRAWS, draws))
+    notes: tuple[str, ...] = ()
+    if used < draws:
+        notes = (
+            f"intervals by model are from {used:,} draws, not {draws:,}: there are "
+            f"{len(frequency):,} combinations",
+        )
     rng = generator(seed, "superpopulation", model)
-    posterior, trusted = None, True
+    posterior, trusted, errors = None, True, [0.0, 0.0]
     shape, rate = np.zeros(used), np.zeros(used)
     deviation = None
     if model == "uncertain":
         if spread is None:
             raise InputError("the model 'uncertain' needs spread; see weight_spread")
-        deviation = np.broadcast_to(np.asarray(spread, dtype=np.float64), frequency.shape)
+        deviation = _as_long("spread", spread, frequency)
         if not bool(np.all((deviation >= 0) & np.isfinite(deviation))):
             raise InputError("spread must be 0 or more")
         risk = _uncertain_risk(frequency, inclusion, deviation)
@@ -176,19 +188,28 @@ def superpopulation_risk(
         shape = spread_draws(posterior, "alpha", used)
         rate = spread_draws(posterior, "beta", used)
         few = np.linspace(0, used - 1, INTEGRATED_DRAWS).astype(int)
-        risk = _shared_risk(frequency, inclusion, shape[few], rate[few])
+        risk, integrated = _shared_risk(frequency, inclusion, shape[few], rate[few], multiplicity)
+        errors = [mean_error(total) for total in integrated]
     totals = _totals(frequency, inclusion, multiplicity, shape, rate, deviation, rng)
     alone = frequency == 1
     return SuperpopulationRisk(
         model=model,
         risk=risk,
-        expected=estimate(totals[0], float(risk @ multiplicity)),
-        tau1=estimate(totals[1], float(inclusion[alone].sum()) if model == "known" else None),
-        tau2=estimate(totals[2], float(risk[alone].sum())),
+        expected=estimate(totals[0], float(risk @ multiplicity), errors[0]),
+        tau1=estimate(totals[1], float(inclusion[alone].sum()) if posterior is None else None),
+        tau2=estimate(totals[2], float(risk[alone].sum()), errors[1]),
         posterior=posterior,
         trusted=trusted,
         draws=used,
+        notes=notes,
     )
+
+
+def _as_long(name: str, values: npt.ArrayLike, f: Integers) -> Floats:
+    given = check_numbers(values, name).astype(np.float64)
+    if given.shape not in ((), (1,), f.shape):
+        raise InputError(f"{name} must be one number or {len(f):,}, as many as f")
+    return np.broadcast_to(given, f.shape)
 
 
 def weight_spread(
@@ -341,23 +362,31 @@ def _compiled(length: int, with_unseen: bool, extended: bool) -> Any:
     return nutpie.compile_pymc_model(model, var_names=["alpha", "beta"])
 
 
-def _shared_risk(f: Integers, p: Floats, shape: Floats, rate: Floats) -> Floats:
-    """Mean risk over draws of alpha and beta."""
+def _shared_risk(
+    f: Integers, p: Floats, shape: Floats, rate: Floats, records: Integers
+) -> tuple[Floats, Floats]:
+    """Mean risk over draws of alpha and beta, shape (combination,), and two totals of each draw.
+
+    The totals, shape (2, draw), are the risks summed over records and over sample uniques.
+    """
     groups, place = np.unique(np.column_stack([f, p]), axis=0, return_inverse=True)
-    risk = _mean_risk(groups[:, 0], groups[:, 1], shape, rate, NODES, NODE_WEIGHTS)
-    return np.asarray(risk[place.ravel()], dtype=np.float64)
+    place = place.ravel()
+    number = np.stack([sums(place, copies, len(groups)) for copies in (records, 1.0 * (f == 1))])
+    risk, totals = _mean_risk(groups[:, 0], groups[:, 1], number, shape, rate, NODES, NODE_WEIGHTS)
+    return np.asarray(risk[place], dtype=np.float64), totals
 
 
 @numba.njit(cache=True, nogil=True)
 def _mean_risk(
     f: np.ndarray,
     p: np.ndarray,
+    number: np.ndarray,
     shape: np.ndarray,
     rate: np.ndarray,
     nodes: np.ndarray,
     node_weights: np.ndarray,
-) -> np.ndarray:
-    risk = np.zeros(len(f))
+) -> tuple[np.ndarray, np.ndarray]:
+    risk, totals = np.zeros(len(f)), np.zeros((len(number), len(shape)))
     for i in range(len(f)):
         for s in range(len(shape)):
             rho = (rate[s] + p[i]) / (rate[s] + 1.0)
@@ -370,17 +399,25 @@ def _mean_risk(
                     total += term
                     j += 1
                 value = rho / f[i] * total
+            elif f[i] == 1.0:
+                x = shape[s] * math.log(rho)
+                value = -rho / z * math.log(rho) * (math.expm1(x) / x if x != 0.0 else 1.0)
             else:
-                # v = log(rho + z y) makes the integrand smooth whatever rho
-                half = -0.5 * np.log(rho)
+                # v = log(rho + z y) makes the integrand smooth whatever rho. Its logarithm is
+                # concave, so below the tangent at v = 0: that tells from where on it counts
+                slope = (f[i] - 1.0) / z + shape[s]
+                half = 0.5 * min(-math.log(rho), -NEGLIGIBLE / slope)
                 value = 0.0
                 for node, weight in zip(nodes, node_weights):  # noqa: B905  # not in numba
                     v = (node - 1.0) * half
-                    y = (np.exp(v) - rho) / z
-                    value += weight * y ** (f[i] - 1.0) * np.exp(shape[s] * v)
+                    y = (math.exp(v) - rho) / z
+                    value += weight * y ** (f[i] - 1.0) * math.exp(shape[s] * v)
                 value *= rho * half / z
-            risk[i] += min(max(value, 0.0), 1.0 / f[i])
-    return risk / len(shape)
+            value = min(max(value, 0.0), 1.0 / f[i])
+            risk[i] += value
+            for k in range(len(number)):
+                totals[k, s] += number[k, i] * value
+    return risk / len(shape), totals
 
 
 def _totals(

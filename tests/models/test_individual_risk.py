@@ -1,11 +1,13 @@
 """Superpopulation models of the individual risk against closed forms and simulated populations."""
 
+import mpmath
 import numpy as np
 import pymc as pm
 import pytest
 from scipy import integrate, special, stats
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.microdata import superpopulation
 from bayes_sdc.microdata.individual import individual_risk
 from bayes_sdc.microdata.superpopulation import (
     _shared_risk,
@@ -143,8 +145,25 @@ def test_shared_risk_is_the_mean_over_the_negative_binomial(shape, rate):
                     epsrel=1e-11,
                     points=[rho, 10 * rho],
                 )[0]
-            risk = _shared_risk(np.array([f]), np.array([p]), np.array([shape]), np.array([rate]))
-            assert risk[0] == pytest.approx(expected, rel=1e-8)
+            assert shared_risk(f, p, shape, rate) == pytest.approx(expected, rel=1e-8)
+
+
+def shared_risk(f, p, shape, rate):
+    one = np.array([f])
+    risk, _ = _shared_risk(one, np.array([p]), np.array([shape]), np.array([rate]), one)
+    return risk[0]
+
+
+@pytest.mark.parametrize("shape", [-0.9, -1e-9, 0.5, 5.0, 30.0, 200.0])
+@pytest.mark.parametrize("rate", [0.0, 2e-5, 1e-2, 1.0])
+def test_shared_risk_has_the_digits_of_the_hypergeometric_function(shape, rate):
+    """Where the integrand is narrow beside its interval, too few nodes lost per cents of it."""
+    for f in (1, 2, 7, 39, 44, 230):
+        for p in (1e-12, 1e-6, 1e-3, 0.3, 0.99):
+            with mpmath.workdps(30):
+                rho = (mpmath.mpf(rate) + p) / (mpmath.mpf(rate) + 1)
+                expected = rho / f * mpmath.hyp2f1(1, 1 - mpmath.mpf(shape), f + 1, 1 - rho)
+            assert shared_risk(f, p, shape, rate) == pytest.approx(float(expected), rel=1e-10)
 
 
 @pytest.fixture(scope="module")
@@ -276,6 +295,10 @@ def test_same_seed_same_answer_and_other_seed_another():
     assert runs[0].expected == runs[1].expected
     assert runs[0].risk.tolist() == runs[1].risk.tolist()
     assert runs[0].expected != runs[2].expected
+    apart = abs(runs[0].expected.value - runs[2].expected.value)
+    assert 0 < apart < 6 * runs[0].expected.monte_carlo_error
+    known = superpopulation_risk(F, P, seed=1)
+    assert known.expected.monte_carlo_error == known.tau1.monte_carlo_error == 0.0
 
 
 @pytest.mark.parametrize(
@@ -289,13 +312,58 @@ def test_same_seed_same_answer_and_other_seed_another():
         {"model": "extended", "empty": 3},
         {"model": "uncertain", "spread": -1},
         {"draws": 10},
+        {"draws": float("nan")},
+        {"draws": 1000.5},
         {"records": [1]},
+        {"records": [1.7, 1, 1, 2, 2, 5, 40]},
+        {"records": [-1, 1, 1, 2, 2, 5, 40]},
+        {"records": list("abcdefg")},
+        {"p": [0.1, 0.2]},
+        {"p": "a"},
+        {"model": "uncertain", "spread": [0.1, 0.2]},
+        {"model": "uncertain", "spread": "a"},
+        {"model": "gamma", "empty": float("nan")},
         {"seed": -1},
     ],
 )
 def test_arguments_that_cannot_be_used(changed):
+    """Records of -1 would give fewer than no correct matches; the rest ended in numpy's words."""
     with pytest.raises(InputError):
-        superpopulation_risk(F, P, **{"seed": 1, **changed})
+        superpopulation_risk(F, **{"p": P, "seed": 1, **changed})
+
+
+def test_fewer_draws_than_asked_for_are_said(monkeypatch):
+    """Draws of a large table fell from 1,000 to 200 without a word."""
+    assert superpopulation_risk(F, P, seed=1).notes == ()
+    monkeypatch.setattr(superpopulation, "SIMULATED", 300 * len(F))
+    result = superpopulation_risk(F, P, seed=1)
+    assert result.draws == 300
+    assert "from 300 draws, not 1,000" in result.notes[0]
+
+
+@pytest.mark.slow  # 24 chains
+def test_monte_carlo_error_is_how_much_seeds_differ():
+    """A mean over posterior draws has an error: it was called 0, and seeds differed by 3 per cent.
+
+    Errors are root mean squares over the seeds; the deviation of 24 seeds is known to a seventh.
+    """
+    f, seeds = np.repeat([1, 1, 2, 3, 8], [60, 5, 20, 9, 4]), range(24)
+    results = [superpopulation_risk(f, 0.05, model="extended", seed=seed) for seed in seeds]
+    for name in ("expected", "tau1", "tau2"):
+        found = [getattr(result, name) for result in results]
+        errors = np.array([estimate.monte_carlo_error for estimate in found])
+        spread = np.std([estimate.value for estimate in found], ddof=1)
+        assert np.all(errors > 0)
+        assert 0.5 < spread / np.sqrt(np.mean(errors**2)) < 1.6
+
+
+def test_totals_of_each_draw_add_up_to_the_mean_risk():
+    f, p, records = np.array([1, 2, 1, 5, 2]), np.full(5, 0.1), np.array([1, 1, 1, 4, 2])
+    shape, rate = np.array([0.2, 0.5]), np.array([0.01, 0.3])
+    risk, totals = _shared_risk(f, p, shape, rate, records)
+    assert totals.mean(axis=1) == pytest.approx([risk @ records, risk[f == 1].sum()])
+    first, _ = _shared_risk(f, p, shape[:1], rate[:1], records)
+    assert totals[0, 0] == pytest.approx(first @ records)
 
 
 def test_tiny_probabilities_do_not_overflow():

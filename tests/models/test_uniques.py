@@ -123,7 +123,35 @@ def test_same_seed_same_answer():
     assert (one.concentration, one.uniques) == (two.concentration, two.uniques)
 
 
-@pytest.mark.parametrize("changed", [{"N": 99}, {"K": 18}, {"draws": 1}, {"seed": -1}])
+def test_monte_carlo_error_is_how_much_seeds_differ():
+    """The mean of the uniques is over draws of c: its error is not 0, nor that of free draws."""
+    sizes = pd.Series({1: 7, 2: 5, 10: 6, 23: 1})
+    results = [learn_uniques(sizes, 1000, 50, seed=seed) for seed in range(12)]
+    for name in ("concentration", "probability", "uniques"):
+        found = [getattr(result, name) for result in results]
+        errors = np.array([estimate.monte_carlo_error for estimate in found])
+        spread = np.std([estimate.value for estimate in found], ddof=1)
+        assert np.all(errors > 0)
+        assert 0.5 < spread / np.sqrt(np.mean(errors**2)) < 1.6
+
+
+def test_error_of_draws_that_hang_together_is_larger():
+    """Autoregression of 0.9: the error of the mean is about sqrt(19) times that of free draws."""
+    rng = np.random.default_rng(3)
+    draws = np.empty((4, 1000))
+    draws[:, 0] = rng.normal(size=4) / math.sqrt(1 - 0.9**2)
+    for j in range(1, 1000):
+        draws[:, j] = 0.9 * draws[:, j - 1] + rng.normal(size=4)
+    free = draws.std() / math.sqrt(draws.size)
+    assert posterior.mean_error(draws.ravel()) / free == pytest.approx(math.sqrt(19), rel=0.25)
+    opposed = np.tile([1.0, -1.0], 500) + rng.normal(size=1000) / 10
+    assert posterior.mean_error(opposed) >= opposed.std() / math.sqrt(1000)
+    assert posterior.mean_error(np.zeros(1000)) == 0.0
+
+
+@pytest.mark.parametrize(
+    "changed", [{"draws": float("nan")}, {"N": 99}, {"K": 18}, {"draws": 1}, {"seed": -1}]
+)
 def test_arguments_that_cannot_be_used(changed):
     arguments = {"N": 1000, "K": 50, "seed": 1, **changed}
     with pytest.raises(InputError):
