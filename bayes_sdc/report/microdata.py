@@ -172,6 +172,7 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
         "input": columns,
         "notes": data.notes,
         "left_out": result.notes,
+        "model_notes": dict.fromkeys(n for model in result.models.values() for n in model.notes),
         "violation_columns": ["violation", "records", "share of records", "combinations"],
         "violations": violations,
         "sizes": [[f"{size:,}", f"{n:,}"] for size, n in data.size_indices.items()],

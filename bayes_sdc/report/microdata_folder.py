@@ -261,6 +261,8 @@ def _record(
             name: {
                 **{q: numbers(getattr(model, q)) for q in ("expected", "tau1", "tau2")},
                 "expected_households": result.expected_households.get(name),
+                "draws": model.draws,
+                "notes": list(model.notes),
             }
             for name, model in result.models.items()
         },

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from bayes_sdc import InputError, cli
+from bayes_sdc.microdata import superpopulation
 from bayes_sdc.microdata.job import Measurement, measure_microdata
 from bayes_sdc.microdata.keys import read_microdata
 from bayes_sdc.report.microdata import render_microdata
@@ -209,6 +210,18 @@ def test_without_a_policy_there_is_no_section_on_it(people: pd.DataFrame) -> Non
     assert "Limits of the policy" not in render_microdata(plain, audience="internal", call=CALL)
 
 
+def test_fewer_draws_than_asked_for_are_said_inside(
+    people: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Draws of a large file fell without a word; the number of combinations stays inside."""
+    monkeypatch.setattr(superpopulation, "SIMULATED", 1)
+    data = read_microdata(people, keys=["f"], weight="w")
+    result = measure_microdata(data, draws=500, seed=1)
+    said = "from 200 draws, not 500"
+    assert render_microdata(result, audience="internal", call=CALL).count(said) == 1
+    assert said not in render_microdata(result, audience="external", call=CALL)
+
+
 def test_shares_of_a_small_file_are_not_shown() -> None:
     frame = pd.DataFrame({"a": list("xxyz"), "w": 4.0})
     small = measure_microdata(read_microdata(frame, keys=["a"], weight="w"), draws=200, seed=1)
@@ -294,6 +307,7 @@ def test_command_writes_the_folders(
     said = capsys.readouterr().out
     assert f"households: {homes['risk'].sum():,.1f} of {len(homes):,} by the closed form" in said
     assert f"extended {extended:,.1f}" in said
+    assert {(model["draws"], *model["notes"]) for model in record["models"].values()} == {(200,)}
     sets = pd.read_csv(out / "confidential" / "key_sets.csv", index_col=0)
     assert sets.index.tolist() == ["keys of this run", "short"]
     # a board that has only the report or only the record still reads file and sets
