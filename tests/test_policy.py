@@ -14,7 +14,7 @@ import xarray as xr
 
 from bayes_sdc import FlowLimits, InputError, MicrodataLimits, Policy, protect_flows, read_flows
 from bayes_sdc.flows.choosing import Choice
-from bayes_sdc.flows.limits import check_limits
+from bayes_sdc.flows.limits import check_limits, worse_checks
 from bayes_sdc.flows.risk import IntruderRisk, Share
 from bayes_sdc.policy import LimitCheck, read_policy
 
@@ -205,6 +205,28 @@ def test_pass_on_weights_that_cannot_be_relied_on_is_none() -> None:
     verdicts = {c.name: c.verdict for c in check_limits(policy, found, unique="single-mover")}
     assert verdicts["limit r_all"] == "look"
     assert verdicts["limit r_unq"] == "pass"
+
+
+def test_pass_of_single_cells_that_cannot_be_relied_on_is_none() -> None:
+    """A limit on every cell is not kept when the probability of one is not known."""
+    found = risk(0.1, 0.1, [0.5])
+    found = replace(found, khat=found.khat + np.inf)
+    policy = Policy("Board", DAY, FlowLimits(true_count_probability=0.9))
+    (check,) = check_limits(policy, found, unique="single-mover")
+    assert check.verdict == "look"
+
+
+def test_of_two_intruders_the_worse_is_judged() -> None:
+    """One who knows less may succeed more often, and is the one that was asked about."""
+    policy = Policy("Board", DAY, FlowLimits(r_all=0.3, r_unq=0.6))
+    knows, asked = (
+        check_limits(policy, found, unique="single-mover")
+        for found in (risk(0.1, 0.5, [0.5]), risk(0.4, None, [0.5]))
+    )
+    worse = worse_checks(knows, asked)
+    assert [check.value for check in worse] == [0.4, None]
+    assert [check.verdict for check in worse] == ["fail", "look"]
+    assert worse_checks(knows, knows) == knows
 
 
 def test_choosing_is_judged_by_its_procedure() -> None:

@@ -28,7 +28,7 @@ from bayes_sdc.flows.target import best_guess, likelihood_of_release, posterior_
 from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import generator, seed_sequence
 
-Prior = str | Sequence[float] | pd.DataFrame
+Prior = str | Sequence[float] | pd.Series | pd.DataFrame
 
 
 def intruder_risk(
@@ -114,8 +114,8 @@ def intruder_risk(
     check_choice("unique", unique, list(UNIQUE))
     if table.n_small == 0:
         raise InputError(f"{table.source}: no small cells, so there is no risk to measure")
-    if refits < 0:
-        raise InputError(f"refits must be 0 or more; it is {refits}")
+    if isinstance(refits, bool) or not isinstance(refits, int | np.integer) or refits < 0:
+        raise InputError(f"refits must be a whole number, 0 or more; it is {refits!r}")
     threads(cores)  # refuses what is no number of them before the work
     random = knowledge != "all-others" or refits > 0 or estimator == "refit"
     if seed is not None:
@@ -225,7 +225,7 @@ def _targets(labels: list[str], cells: int | Sequence[str] | None, seed: int | N
     """Positions of the cells to measure, ascending."""
     if cells is None:
         return np.arange(len(labels))
-    if isinstance(cells, bool | str):
+    if isinstance(cells, bool | str | float):
         raise InputError(f"cells must be a number or a list of labels; it is {cells!r}")
     if isinstance(cells, int | np.integer):
         if not 1 <= cells <= len(labels):

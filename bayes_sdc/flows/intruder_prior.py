@@ -12,7 +12,7 @@ PRIORS = ("uniform", "model")
 
 
 def prior_of_cells(
-    prior: str | Sequence[float] | pd.DataFrame,
+    prior: str | Sequence[float] | pd.Series | pd.DataFrame,
     table: FlowTable,
     prediction: np.ndarray | None,
     targets: np.ndarray | None = None,
@@ -66,6 +66,13 @@ def prior_of_cells(
             )
         weights = _numbers(ordered.loc[labels])
     else:
+        if isinstance(prior, pd.Series):
+            if sorted(map(str, prior.index)) != sorted(map(str, counts)):
+                raise InputError(
+                    f"prior: the index must be the counts {counts[0]} to {counts[-1]}; it is "
+                    f"{list(prior.index)}"
+                )
+            prior = prior.rename(index=str)[[str(count) for count in counts]]
         row = _numbers(prior)
         if row.shape != (len(counts),):
             raise InputError(

@@ -16,7 +16,7 @@ from bayes_sdc.flows.fit import fit_flows
 from bayes_sdc.flows.intruder import Prior, check_choice, intruder_risk
 from bayes_sdc.flows.intruder_prior import prior_of_cells
 from bayes_sdc.flows.knowledge import KNOWLEDGE, check_share
-from bayes_sdc.flows.limits import check_limits
+from bayes_sdc.flows.limits import check_limits, worse_checks
 from bayes_sdc.flows.predictive import compare_counts
 from bayes_sdc.flows.repeats import CLASSES, repeat_risk, risk_by, risk_by_datasets
 from bayes_sdc.flows.risk import UNIQUE, IntruderRisk
@@ -262,6 +262,7 @@ def protect_flows(
     risk = worst
     if knowledge != "all-others":
         risk = intruder_risk(table, posterior, release, **asked, knowledge=knowledge, share=share)
+    limits = [check_limits(policy, each, choice, unique=unique) for each in (worst, risk)]
     lap("intruder risk")
     repeats = repeat_risk(table, posterior, worst, releases=releases, datasets=datasets, seed=seed)
     most = min(MOST_DATASETS, draws * chains)
@@ -292,7 +293,7 @@ def protect_flows(
             *diagnostics.checks(groups, predictive, dispersion, risk),
             unchanged(table, release),
             *leaks(table),
-            *check_limits(policy, worst, choice, unique=unique),
+            *worse_checks(*limits),
         ],
         seconds=seconds,
     )

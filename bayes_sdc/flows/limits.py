@@ -85,7 +85,7 @@ def _single_cells(policy: Policy, limit: float, risk: IntruderRisk | None) -> Li
         return policy.judge(key, limit, None, units=0, definition=definition)
     probability = risk.true_count_probability.to_numpy()
     unreliable = risk.unreliable_cells
-    return policy.judge(
+    check = policy.judge(
         key,
         limit,
         float(probability.max()),
@@ -94,3 +94,27 @@ def _single_cells(policy: Policy, limit: float, risk: IntruderRisk | None) -> Li
         detail=f"{int((probability > limit).sum())} of {len(probability)} cells are above it"
         + (f"; importance weights are unreliable in {unreliable} cells" if unreliable else ""),
     )
+    return replace(check, verdict="look") if check.verdict == "pass" and unreliable else check
+
+
+def worse_checks(one: list[LimitCheck], other: list[LimitCheck]) -> list[LimitCheck]:
+    """Of two risks judged by the same limits, the worse check of each limit.
+
+    An intruder who knows less is not found to succeed less often in every table.
+
+    Parameters
+    ----------
+    one, other : list of LimitCheck
+        From :func:`check_limits` with the same policy.
+
+    Returns
+    -------
+    list of LimitCheck
+        As long as each of them; the first where they are alike.
+    """
+    order = ("pass", "look", "fail")
+
+    def bad(check: LimitCheck) -> tuple[int, float]:
+        return order.index(check.verdict), -1.0 if check.value is None else check.value
+
+    return [max(pair, key=bad) for pair in zip(one, other, strict=True)]

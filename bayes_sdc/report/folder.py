@@ -114,6 +114,9 @@ def _tables(result: Protection) -> dict[str, pd.DataFrame]:
     cells["probability_of_true"] = risk.true_count_probability.to_numpy()
     cells["distance"] = risk.distance.to_numpy()
     cells["worst_khat"] = risk.khat.max("count").to_numpy()
+    cells["unreliable"] = cells["worst_khat"] > risk.khat_threshold
+    cells["smallest_ess"] = risk.ess.min("count").to_numpy()
+    cells["refitted"] = risk.refitted.to_numpy()
     for position, count in enumerate(risk.rho["count"].to_numpy()):
         cells[f"probability_of_{count}"] = rho[:, position]
     tables = {

@@ -403,6 +403,23 @@ def test_impossible_priors_by_cell_are_refused(table, posterior, release, spoil,
 # ---- what the intruder believes and knows ----------------------------------------------------
 
 
+def test_prior_given_as_a_series_goes_by_its_index(table, posterior, release):
+    # else the same labelled weights in another order are another prior
+    weights = pd.Series(np.arange(1.0, 10.0), range(1, 10))
+    plain = intruder_risk(table, posterior, release, prior=weights.to_numpy())
+    for given in (weights, weights[::-1]):
+        turned = intruder_risk(table, posterior, release, prior=given)
+        np.testing.assert_array_equal(turned.rho, plain.rho)
+    with pytest.raises(InputError, match="the index must be the counts 1 to 9"):
+        intruder_risk(table, posterior, release, prior=weights.reset_index(drop=True))
+
+
+@pytest.mark.parametrize("wrong", [{"refits": 1.5}, {"refits": True}, {"cells": 2.0}])
+def test_numbers_that_are_none_are_refused_before_the_work(table, posterior, release, wrong):
+    with pytest.raises(InputError, match="it is"):
+        intruder_risk(table, posterior, release, seed=1, **wrong)
+
+
 def test_prior_by_cell_is_that_of_each_cell_in_any_order(table, posterior, release, risk):
     rows = np.random.default_rng(3).random((table.n_small, 9))
     prior = pd.DataFrame(rows, table.cells.index, range(1, 10))
