@@ -175,13 +175,23 @@ def markdown(results: pd.DataFrame) -> str:
                 f"{max(rho_beyond.max(), 0):.4f} | {part[f'right_{estimator}'].mean():.1%}, "
                 f"{part['right_refit'].mean():.1%} | {part[f'flagged_{estimator}'].mean():.1%} |"
             )
+    decided = results[results["decided"]]
+    right = {of: f"{decided[f'right_{of}'].mean():.1%}" for of in ("integrated", "paper", "refit")}
+    differ = (decided["right_integrated"] != decided["right_refit"]).sum()
+    seconds = results.groupby("table", sort=False)["seconds_integrated"].max()
     lines += [
         "",
         "Largest Monte Carlo standard error of an entry of the refits: "
         f"{results['refit_error'].max():.4f}, "
         f"median over cells {results['refit_error'].median():.4f}. Cells refitted more than once: "
         f"{(results['refits'] > 1).sum()}; with two counts as probable as each other after all: "
-        f"{(~results['decided']).sum()}.",
+        f"{len(results) - len(decided)}. R_all of the {len(decided)} others: integrated "
+        f"{right['integrated']}, paper {right['paper']}, refit {right['refit']}; integrated and "
+        f"refit differ in {differ} of them.",
+        "",
+        "All small cells by integrated, on two cores that had other work: "
+        + ", ".join(f"{name} {value:.0f} s" for name, value in seconds.items())
+        + ".",
     ]
     return "\n".join(lines) + "\n"
 

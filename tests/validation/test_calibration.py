@@ -187,8 +187,9 @@ def calibration_pooled(family: str, *, replicates: int = 200) -> dict[str, float
         both = np.concatenate([states["national_mean"], states["national_sd"]], axis=1)
         sampled = [k for k in range(len(national)) if family != "poisson" or k % (CV + 1) != CV]
         spread = np.random.default_rng(replicate).random(len(national))
-        for k in sampled:
-            one[f"national {k}"] = ((both[:, k] < national[k]).sum() + spread[k]) / (KEPT + 1.0)
+        for place, k in enumerate(sampled):  # the draws have no column for what is not sampled
+            below = (both[:, place] < national[k]).sum()
+            one[f"national {k}"] = (below + spread[k]) / (KEPT + 1.0)
         for name, value in one.items():
             ranks.setdefault(name, []).append(value)
     return {name: p_value(np.array(values)) for name, values in ranks.items()}
