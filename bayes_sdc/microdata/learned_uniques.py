@@ -33,6 +33,8 @@ from bayes_sdc.seeds import generator
 class LearnedUniques:
     """What the sample says of the concentration, and of the population uniques.
 
+    Made by :func:`bayes_sdc.microdata.learned_uniques.learn_uniques`.
+
     Parameters
     ----------
     concentration : Estimate

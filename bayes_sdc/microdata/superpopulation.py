@@ -236,14 +236,27 @@ def weight_spread(
     array of float, shape (combination,)
         Relative standard deviation of p.
 
+    Raises
+    ------
+    InputError
+        If a weight is not above 0, or the records of a combination are not as many as said.
+
     Examples
     --------
     >>> weight_spread([10, 20, 15], [0, 0, 1], [2, 1]).round(3).tolist()
     [0.333, 0.471]
     """
-    given = np.asarray(weights, dtype=np.float64)
-    place = np.asarray(combination, dtype=np.int64)
-    number = np.asarray(records, dtype=np.int64)
+    given = check_numbers(weights, "weights").astype(np.float64)
+    place, number = check_whole(combination, "combination", 0), check_whole(records, "records")
+    if not (np.isfinite(given) & (given > 0)).all():
+        raise InputError("weights must be numbers above 0")
+    if given.shape != place.shape or not np.array_equal(
+        np.bincount(place, minlength=len(number)), number
+    ):
+        raise InputError(
+            f"records must count the {len(given):,} weights by combination; they count "
+            f"{number.sum():,}"
+        )
     if number.max() == 1:
         place, pooled = np.zeros_like(place), np.array([len(given)])
     else:

@@ -290,6 +290,22 @@ def test_spread_of_weights():
     np.testing.assert_allclose(alone, np.std([1, 3], ddof=1) / 2)
 
 
+@pytest.mark.parametrize(
+    ("weights", "combination", "records"),
+    [
+        ([1, 0], [0, 1], [1, 1]),
+        ([1, np.nan], [0, 1], [1, 1]),
+        ([1, 2], [0, 2], [1, 1]),
+        ([1, 2], [0, 0], [1, 1]),
+        ([1, 2, 3], [0, 1], [1, 1]),
+        (["a", "b"], [0, 1], [1, 1]),
+    ],
+)
+def test_weights_that_do_not_belong_to_the_combinations_are_refused(weights, combination, records):
+    with pytest.raises(InputError):
+        weight_spread(weights, combination, records)
+
+
 def test_same_seed_same_answer_and_other_seed_another():
     runs = [superpopulation_risk(F, P, model="gamma", seed=seed) for seed in (1, 1, 2)]
     assert runs[0].expected == runs[1].expected
