@@ -91,7 +91,7 @@ def test_loss_of_a_worker_changes_nothing(
 def test_loss_of_the_only_worker_at_the_start_changes_nothing(table: FlowTable) -> None:
     # it alone would have had the counts, had they been sent ahead
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0"
     ) as here:
 
         def kill() -> None:
