@@ -58,7 +58,9 @@ def flows(
     prior: Annotated[str, typer.Option(help="default (pooled), weak or paper.")] = "default",
     sampler: Sampler = "gibbs",
     draws: Annotated[int, typer.Option(help="Draws kept of each chain.")] = 1000,
-    tune: Annotated[int, typer.Option(help="Warm-up draws of each chain.")] = 1000,
+    tune: Annotated[
+        int | None, typer.Option(help="Warm-up draws of each chain; by default 1000, 500 for nuts.")
+    ] = None,
     chains: Annotated[int, typer.Option(help="Chains.")] = 4,
     datasets: Annotated[int, typer.Option(help="Synthetic data sets in the release.")] = 1,
     releases: Annotated[int, typer.Option(help="Releases over which risk is repeated.")] = 20,

@@ -22,7 +22,10 @@ from bayes_sdc.flows.walk import Sampling
 from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import seed_sequence
 
-SAMPLERS = ("nuts", "gibbs", "reference")
+# draws of warm-up by sampler: NUTS mixes after 500 as well as after 1,000, in two thirds of the
+# time (measured: one group of 390 cells, and 36 groups of 1 to 108)
+WARM_UP = {"nuts": 500, "gibbs": 1000, "reference": 1000}
+SAMPLERS = tuple(WARM_UP)
 
 VERSIONED = ("bayes-sdc", "pymc", "nutpie", "numba", "numpy", "xarray")
 
@@ -34,7 +37,7 @@ def fit_flows(
     prior: str = "default",
     sampler: str = "gibbs",
     draws: int = 1000,
-    tune: int = 1000,
+    tune: int | None = None,
     chains: int = 4,
     seed: int,
     cores: int | None = None,
@@ -58,8 +61,10 @@ def fit_flows(
         group, or on one model of all groups where the prior pools them, which takes long for more
         than a few; or the paper's own random-walk Metropolis within Gibbs, which mixes slowly.
         Every kept draw of the first and the last is the last of several sweeps.
-    draws, tune : int
-        Kept draws and warm-up draws of each chain.
+    draws : int
+        Kept draws of each chain.
+    tune : int, optional
+        Warm-up draws of each chain; by default 500 for NUTS and 1,000 for the others.
     chains : int
         Number of chains; four or more for R-hat to be worth reading.
     seed : int
@@ -111,6 +116,7 @@ def fit_flows(
 
     if sampler not in SAMPLERS:
         raise InputError(f"sampler {sampler!r} is unknown; choose from {list(SAMPLERS)}")
+    tune = WARM_UP[sampler] if tune is None else tune
     for name, value in {"draws": draws, "tune": tune, "chains": chains}.items():
         if value < 1:
             raise InputError(f"{name} must be at least 1; it is {value}")

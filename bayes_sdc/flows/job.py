@@ -127,7 +127,7 @@ def protect_flows(
     prior: str = "default",
     sampler: str = "gibbs",
     draws: int = 1000,
-    tune: int = 1000,
+    tune: int | None = None,
     chains: int = 4,
     datasets: int = 1,
     releases: int = 20,
