@@ -28,6 +28,7 @@ RHAT_FAIL, ESS_FAIL = 1.05, 100.0
 SMALL_GROUP = 10  # cells; with fewer, or with one area on a side, the prior decides
 MISFIT_LIMIT, MISFIT_FAIL = 0.15, 0.3  # relative error of the share of a count
 DISPERSION_LIMIT, DISPERSION_FAIL = 0.1, 0.25  # distance from 1
+NAMED = 9  # counts that a verdict names, the worst
 
 
 @dataclass(frozen=True)
@@ -271,7 +272,11 @@ def dispersion(table: FlowTable, posterior: xr.DataTree, *, seed: int) -> Disper
 
 
 def checks(
-    groups: pd.DataFrame, predictive: pd.DataFrame, dispersion: Dispersion, risk: IntruderRisk
+    groups: pd.DataFrame,
+    predictive: pd.DataFrame,
+    by_size: pd.DataFrame,
+    dispersion: Dispersion,
+    risk: IntruderRisk,
 ) -> list[Check]:
     """Turn the numbers into verdicts.
 
@@ -281,6 +286,8 @@ def checks(
         From :func:`group_diagnostics`.
     predictive : DataFrame
         From :func:`predictive_counts`.
+    by_size : DataFrame
+        From :func:`bayes_sdc.flows.predictive.predictive_counts_by_size`.
     dispersion : Dispersion
         From :func:`dispersion`.
     risk : IntruderRisk
@@ -289,13 +296,16 @@ def checks(
     Returns
     -------
     list of Check
-        Convergence, divergences, small groups, fit to the counts, dispersion, importance weights.
+        Convergence, divergences, small groups, fit to the counts, in all and by size of the group,
+        dispersion, importance weights.
     """
     return [
         _convergence(groups),
         _divergences(groups),
         _small(groups),
-        _fit(predictive),
+        _fit("fit to the counts", predictive, MISFIT_FAIL),
+        # a class may be a few cells of a large table: to be looked at, but no reason to refuse
+        _fit("fit by size of group", by_size, np.inf),
         _dispersed(dispersion),
         _weights(risk),
     ]
@@ -353,18 +363,20 @@ def _small(groups: pd.DataFrame) -> Check:
     )
 
 
-def _fit(predictive: pd.DataFrame) -> Check:
+def _fit(name: str, predictive: pd.DataFrame, fail: float) -> Check:
     # a count that nobody has makes no relative error, but may still be one too many replicas have
     error = predictive["relative_error"].fillna(np.inf)
     outside = (predictive["observed"] < predictive["lower"]) | (
         predictive["observed"] > predictive["upper"]
     )
     missed = error[outside & (error.abs() > MISFIT_LIMIT)]
-    found = ", ".join(f"{count} ({error:+.0%})" for count, error in missed.items())
+    worst = missed.reindex(missed.abs().sort_values(ascending=False).index)[:NAMED].sort_index()
+    found = ", ".join(f"{_place(place)} ({error:+.0%})" for place, error in worst.items())
+    found += " and others" if len(missed) > NAMED else ""
     return Check(
-        "fit to the counts",
+        name,
         "fail"
-        if (missed[np.isfinite(missed)].abs() > MISFIT_FAIL).any()
+        if (missed[np.isfinite(missed)].abs() > fail).any()
         else "look"
         if len(missed)
         else "pass",
@@ -372,6 +384,13 @@ def _fit(predictive: pd.DataFrame) -> Check:
         f"{MISFIT_LIMIT:.0%} and lie outside the 95 % predictive interval"
         + (f": {found}; the release has too many or too few of them" if found else ""),
     )
+
+
+def _place(index: object) -> str:
+    """Name a row of a predictive check: a count, or a count in groups of some size."""
+    if isinstance(index, tuple):
+        return f"{index[1]} in groups with {index[0]} small cells"
+    return str(index)
 
 
 def _dispersed(found: Dispersion) -> Check:

@@ -320,6 +320,7 @@ def verdicts(
     unreliable: int = 0,
     width: float = 5.0,
     value: float = 1.0,
+    by_size: bool = False,
 ) -> dict[str, Check]:
     # 100 cells of each count, and intervals narrow enough for an error of 15 % to lie outside
     expected = 100.0 * (1.0 + np.array(errors))
@@ -339,7 +340,16 @@ def verdicts(
         khat_threshold=0.7,
     )
     dispersion = Dispersion(value, 0.9, 1.05)
-    return {check.name: check for check in checks(groups, predictive, dispersion, risk)}
+    sized = by_size_of(predictive)
+    if by_size:  # the misfit of one class is made up for by another
+        predictive = predictive.assign(relative_error=0.0)
+    found = checks(groups, predictive, sized, dispersion, risk)
+    return {check.name: check for check in found}
+
+
+def by_size_of(predictive: pd.DataFrame) -> pd.DataFrame:
+    """The same numbers as those of groups of one size."""
+    return pd.concat({"10 to 99": predictive}, names=["size"])
 
 
 @pytest.fixture(scope="module")
@@ -354,6 +364,7 @@ def test_good_numbers_pass_every_check(passing):
         "divergences",
         "small groups",
         "fit to the counts",
+        "fit by size of group",
         "dispersion",
         "importance weights",
     ]
@@ -389,6 +400,17 @@ def test_misfit_of_either_sign_is_to_be_looked_at(passing, errors):
     worst = int(np.nanargmax(np.abs(errors)))
     assert f"{worst + 1} ({errors[worst]:+.0%})" in check.reason
     assert check.reason.startswith("1 of 3 counts")
+
+
+def test_misfit_in_groups_of_one_size_is_to_be_looked_at(passing):
+    # else tiny groups that the model misses are hidden behind the large ones
+    found = verdicts(passing, [0.0, -0.43, *[0.2] * 12], by_size=True)
+    assert found["fit to the counts"].verdict == "pass"
+    check = found["fit by size of group"]
+    assert check.verdict == "look"
+    assert "2 in groups with 10 to 99 small cells (-43%)" in check.reason
+    assert check.reason.startswith("13 of 14 counts")
+    assert "and others" in check.reason
 
 
 @pytest.mark.parametrize(
@@ -434,8 +456,10 @@ def test_count_that_only_replicas_have_is_to_be_looked_at(passing):
         unreliable_cells=0,
         khat_threshold=0.7,
     )
+    dispersion = Dispersion(1.0, 0.9, 1.1)
     found = {
-        check.name: check for check in checks(passing, predictive, Dispersion(1.0, 0.9, 1.1), risk)
+        check.name: check
+        for check in checks(passing, predictive, by_size_of(predictive), dispersion, risk)
     }
     assert found["fit to the counts"].verdict == "look"
     assert "2 (+inf%)" in found["fit to the counts"].reason

@@ -290,7 +290,7 @@ def protect_flows(
         tradeoff=tradeoff,
         choice=choice,
         checks=[
-            *diagnostics.checks(groups, predictive, dispersion, risk),
+            *diagnostics.checks(groups, predictive, by_size, dispersion, risk),
             unchanged(table, release),
             *leaks(table),
             *worse_checks(*limits),

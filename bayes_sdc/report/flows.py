@@ -52,7 +52,7 @@ SECTIONS = {  # id: title, names of its checks
     ),
     "convergence": ("Convergence", ("convergence", "divergences", "small groups")),
     "parameters": ("What the model learned", ()),
-    "fit": ("Fit to the counts", ("fit to the counts", "dispersion")),
+    "fit": ("Fit to the counts", ("fit to the counts", "fit by size of group", "dispersion")),
     "margins": ("Totals by area", ()),
     "intruder": ("Intruder risk", ("importance weights",)),
     "utility": ("Utility and other protections", ()),
@@ -78,6 +78,9 @@ PUBLIC_REASONS = {
     ("fit to the counts", "pass"): "The model reproduces how common each small count is.",
     ("fit to the counts", "look"): "The model misses how common some small counts are.",
     ("fit to the counts", "fail"): "The model misses how common some small counts are by far.",
+    ("fit by size of group", "pass"): "It does so in groups with few and with many small counts.",
+    ("fit by size of group", "look"): "In groups of some size the model misses how common some "
+    "small counts are.",
     ("dispersion", "pass"): "The small counts scatter as the model says.",
     ("dispersion", "look"): "The small counts scatter more or less than the model says.",
     ("dispersion", "fail"): "The small counts scatter much more or less than the model says.",

@@ -17,7 +17,14 @@ from scipy.stats import chisquare
 
 from bayes_sdc.flows import counts, engine, gibbs, newton
 from bayes_sdc.flows.chain import sample_chain
-from bayes_sdc.flows.hyperpriors import CV, LEVEL, SD_DESTINATION, SD_ORIGIN, nation
+from bayes_sdc.flows.hyperpriors import (
+    CV,
+    LEVEL,
+    SD_DESTINATION,
+    SD_ORIGIN,
+    Priors,
+    nation,
+)
 from bayes_sdc.flows.layout import Layout
 from bayes_sdc.flows.walk import Sampling
 from bayes_sdc.models.migration import PRIORS
@@ -30,7 +37,7 @@ REPLICATES = 400  # 200 of the pooled prior, which needs a table for each
 PAPER_LOG_PHI = (-6.0, 12.0)
 
 
-def country(groups: int, origins: int = 5, destinations: int = 6) -> Layout:
+def country(groups: int, origins: int = 5, destinations: int = 6, covariates: int = 0) -> Layout:
     """Groups of one shape, every pair of areas a cell."""
     i, j = (part.ravel() for part in np.indices((origins, destinations)))
     group = np.repeat(np.arange(groups), len(i))
@@ -41,9 +48,9 @@ def country(groups: int, origins: int = 5, destinations: int = 6) -> Layout:
         destination=group * destinations + np.tile(j, groups),
         group_of_origin=np.repeat(np.arange(groups), origins),
         group_of_destination=np.repeat(np.arange(groups), destinations),
-        x=np.empty((len(group), 0)),
+        x=np.random.default_rng(40).standard_normal((len(group), covariates)),
         upper=UPPER,
-        covariates=[],
+        covariates=[f"x{k}" for k in range(covariates)],
         cells=[],
         groups=[f"{g:04d}" for g in range(groups)],
         origin_effects=[],
@@ -52,21 +59,23 @@ def country(groups: int, origins: int = 5, destinations: int = 6) -> Layout:
 
 
 def draw_theta(
-    rng: np.random.Generator, n: int, family: str, prior: Mapping[str, float]
+    rng: np.random.Generator, n: int, family: str, prior: Mapping[str, float], covariates: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Parameters of n groups, and the national means and sds (empty unless pooled)."""
+    parameters = CV + 1 + covariates
     if "national_log_sd_sd" in prior:
-        hyper = nation(prior, 0)
+        hyper = nation(prior, covariates)
         mean = rng.normal(hyper[:, 0], hyper[:, 1])
         sd = np.exp(rng.normal(hyper[:, 2], hyper[:, 3]))
-        theta = rng.normal(mean, sd, (n, CV + 1))
+        theta = rng.normal(mean, sd, (n, parameters))
         national = np.concatenate([mean, sd])
     else:
-        theta, national = np.empty((n, CV + 1)), np.empty(0)
+        theta, national = np.empty((n, parameters)), np.empty(0)
         theta[:, LEVEL] = rng.normal(0.0, np.sqrt(2.0) * prior["mu_sd"], n)
         for column in (SD_ORIGIN, SD_DESTINATION):
             theta[:, column] = draw_log_sd(rng, n, prior)
         theta[:, CV] = np.log(np.abs(rng.normal(0.0, prior["cv_scale"], n)))
+        theta[:, CV + 1 :] = rng.normal(0.0, prior["coefficient_sd"], (n, covariates))
     if family == "poisson":
         theta[:, CV] = -np.inf
     return theta, national
@@ -85,12 +94,17 @@ def draw_log_sd(rng: np.random.Generator, n: int, prior: Mapping[str, float]) ->
     return -0.5 * kept[:n]
 
 
+def log_rates(cells: Layout, theta: np.ndarray, b: np.ndarray, g: np.ndarray) -> np.ndarray:
+    log_rate = theta[cells.group, LEVEL] + b[cells.origin] + g[cells.destination]
+    return np.asarray(log_rate + (cells.x * theta[cells.group, CV + 1 :]).sum(axis=1))
+
+
 def draw_data(
     rng: np.random.Generator, cells: Layout, theta: np.ndarray
 ) -> tuple[Layout, np.ndarray, np.ndarray]:
     b = rng.normal(0.0, np.exp(theta[cells.group_of_origin, SD_ORIGIN]))
     g = rng.normal(0.0, np.exp(theta[cells.group_of_destination, SD_DESTINATION]))
-    log_rate = theta[cells.group, LEVEL] + b[cells.origin] + g[cells.destination]
+    log_rate = log_rates(cells, theta, b, g)
     rungs = counts.ladder(np.exp(2.0 * theta[:, CV]), UPPER)
     y = counts.draw(log_rate, cells.group, rungs, rng.random(len(log_rate)))
     return cells._replace(y=y), b, g
@@ -100,7 +114,7 @@ def quantities(
     cells: Layout, theta: np.ndarray, b: np.ndarray, g: np.ndarray
 ) -> dict[str, np.ndarray]:
     """What is ranked, by group: parameters, two effects, and the log-likelihood."""
-    log_rate = theta[cells.group, LEVEL] + b[cells.origin] + g[cells.destination]
+    log_rate = log_rates(cells, theta, b, g)
     rungs = counts.ladder(np.exp(2.0 * theta[:, CV]), UPPER)
     log_p = counts.log_probabilities(cells.y.astype(float), log_rate, cells.group, rungs)
     first = np.searchsorted(cells.group_of_origin, np.arange(len(cells.groups)))
@@ -113,7 +127,9 @@ def quantities(
         "last destination": g[last],
         "log-likelihood": np.bincount(cells.group, log_p),
     }
-    return found | ({"log cv": theta[:, CV]} if np.isfinite(theta[:, CV]).all() else {})
+    if np.isfinite(theta[:, CV]).all():
+        found["log cv"] = theta[:, CV]
+    return found | {name: theta[:, CV + 1 + k] for k, name in enumerate(cells.covariates)}
 
 
 def sample(
@@ -140,6 +156,7 @@ def ranks_of(
                 -0.5 * np.log(states["r"][s])
                 if "r" in states
                 else np.full(len(cells.groups), -np.inf),
+                *states["coefficient"][s].T,
             ]
         )
         b = states["beta"][s] - states["mu_beta"][s][cells.group_of_origin]
@@ -162,30 +179,35 @@ def p_value(ranks: np.ndarray) -> float:
     return float(chisquare(observed).pvalue)
 
 
-def calibration(module: ModuleType, family: str, prior: str, *, thin: int = 10) -> dict[str, float]:
+def calibration(
+    module: ModuleType, family: str, prior: str, *, thin: int = 10, covariates: int = 0
+) -> dict[str, float]:
     """P-values of all quantities of a prior without pooling."""
     rng = np.random.default_rng(20)
-    cells = country(REPLICATES)
-    theta, _ = draw_theta(rng, REPLICATES, family, PRIORS[prior])
+    cells = country(REPLICATES, covariates=covariates)
+    theta, _ = draw_theta(rng, REPLICATES, family, PRIORS[prior], covariates)
     cells, b, g = draw_data(rng, cells, theta)
     states = sample(module, cells, family, PRIORS[prior], thin, seed=1)
     ranks = ranks_of(cells, quantities(cells, theta, b, g), states)
     return {name: p_value(values) for name, values in ranks.items()}
 
 
-def calibration_pooled(family: str, *, replicates: int = 200) -> dict[str, float]:
+def calibration_pooled(
+    family: str, *, replicates: int = 200, covariates: int = 0
+) -> dict[str, float]:
     """P-values of the national distribution and of one group of each replicate."""
     rng = np.random.default_rng(30)
     prior, ranks = PRIORS["pooled"], {}
     for replicate in range(replicates):
-        cells = country(8, origins=4, destinations=4)
-        theta, national = draw_theta(rng, 8, family, prior)
+        cells = country(8, origins=4, destinations=4, covariates=covariates)
+        theta, national = draw_theta(rng, 8, family, prior, covariates)
         cells, b, g = draw_data(rng, cells, theta)
         states = sample(engine, cells, family, prior, thin=10, seed=replicate)
         found = ranks_of(cells, quantities(cells, theta, b, g), states)
         one = {name: values[0] for name, values in found.items()}
         both = np.concatenate([states["national_mean"], states["national_sd"]], axis=1)
-        sampled = [k for k in range(len(national)) if family != "poisson" or k % (CV + 1) != CV]
+        columns = len(national) // 2
+        sampled = [k for k in range(len(national)) if family != "poisson" or k % columns != CV]
         spread = np.random.default_rng(replicate).random(len(national))
         for place, k in enumerate(sampled):  # the draws have no column for what is not sampled
             below = (both[:, place] < national[k]).sum()
@@ -201,25 +223,29 @@ def worst_corrected(p_values: dict[str, float]) -> float:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("covariates", [0, 2])
 @pytest.mark.parametrize(
     ("family", "prior"),
     # the paper's prior with the negative binomial runs away to infinite rates: nothing to rank
     [("poisson", "weak"), ("negative-binomial", "weak"), ("poisson", "paper")],
 )
-def test_engine_is_calibrated(family: str, prior: str) -> None:
+def test_engine_is_calibrated(family: str, prior: str, covariates: int) -> None:
     """A biased sampler, or a likelihood that differs from the draws, tilts the ranks."""
-    assert worst_corrected(calibration(engine, family, prior)) > 0.01
+    assert worst_corrected(calibration(engine, family, prior, covariates=covariates)) > 0.01
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("family", "covariates"), [("poisson", 0), ("negative-binomial", 0), ("negative-binomial", 1)]
+)
+def test_engine_is_calibrated_with_pooling(family: str, covariates: int) -> None:
+    assert worst_corrected(calibration_pooled(family, covariates=covariates)) > 0.01
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["poisson", "negative-binomial"])
-def test_engine_is_calibrated_with_pooling(family: str) -> None:
-    assert worst_corrected(calibration_pooled(family)) > 0.01
-
-
-@pytest.mark.slow
-def test_reference_sampler_is_calibrated() -> None:
-    assert worst_corrected(calibration(gibbs, "poisson", "weak", thin=40)) > 0.01
+def test_reference_sampler_is_calibrated(family: str) -> None:
+    assert worst_corrected(calibration(gibbs, family, "weak", thin=40, covariates=1)) > 0.01
 
 
 @pytest.mark.slow
@@ -245,3 +271,33 @@ def test_broken_copies_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "prepare", of_other_cells)
     assert min(calibration(gibbs, "poisson", "weak", thin=40).values()) < 1e-4
     assert min(calibration(engine, "poisson", "weak").values()) < 1e-4
+
+
+@pytest.mark.slow
+def test_counts_of_another_overdispersion_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts drawn with twice the kappa that is ranked: a wrong size of the negative binomial."""
+    original = draw_data
+
+    def wider(
+        rng: np.random.Generator, cells: Layout, theta: np.ndarray
+    ) -> tuple[Layout, np.ndarray, np.ndarray]:
+        theta = theta.copy()
+        theta[:, CV] += 0.5 * np.log(2.0)
+        return original(rng, cells, theta)
+
+    monkeypatch.setitem(globals(), "draw_data", wider)
+    assert min(calibration(engine, "negative-binomial", "weak").values()) < 1e-4
+
+
+@pytest.mark.slow
+def test_broken_national_distribution_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """National means and standard deviations that take every group for two."""
+    original = engine.draw_nation
+
+    def counted_twice(
+        rng: np.random.Generator, theta: np.ndarray, now: Priors, hyper: np.ndarray
+    ) -> Priors:
+        return original(rng, np.concatenate([theta, theta]), now, hyper)
+
+    monkeypatch.setattr(engine, "draw_nation", counted_twice)
+    assert min(calibration_pooled("poisson").values()) < 1e-4
