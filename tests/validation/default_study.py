@@ -150,16 +150,21 @@ def predict(cells: Layout, held: np.ndarray, family: str, prior: str, draws: int
     return total / (CHAINS * draws)
 
 
-def score(probabilities: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Log score and calibration of predictions."""
+def pit(probabilities: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Randomised probability integral transform of counts, uniform if they are calibrated."""
     at = probabilities[np.arange(len(y)), y]
     below = np.cumsum(probabilities, axis=1)[np.arange(len(y)), y] - at
-    pit = below + at * np.random.default_rng(SEED).random(len(y))
+    return np.asarray(below + at * np.random.default_rng(SEED).random(len(y)))
+
+
+def score(probabilities: np.ndarray, y: np.ndarray) -> dict[str, float]:
+    """Log score and calibration of predictions."""
+    values = pit(probabilities, y)
     return {
-        "log_score": float(np.log(at).mean()),
-        "pit_p": float(kstest(pit, "uniform").pvalue),
-        "cover_50": float(((pit > 0.25) & (pit < 0.75)).mean()),
-        "cover_90": float(((pit > 0.05) & (pit < 0.95)).mean()),
+        "log_score": float(np.log(probabilities[np.arange(len(y)), y]).mean()),
+        "pit_p": float(kstest(values, "uniform").pvalue),
+        "cover_50": float(((values > 0.25) & (values < 0.75)).mean()),
+        "cover_90": float(((values > 0.05) & (values < 0.95)).mean()),
     }
 
 
