@@ -24,39 +24,48 @@ class RunFolder(NamedTuple):
         return self.confidential / "resume"
 
 
-def check_out(out: Path) -> RunFolder:
+def check_out(out: Path, *, resume: bool = False) -> RunFolder:
     """Name the folders of a run without making them, for a check before the work.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the run.
+    resume : bool
+        An interrupted run is gone on with, which may have been writing its results.
 
     Raises
     ------
     InputError
-        If the folder cannot be written, or holds files that no run wrote.
+        If the folder cannot be written, holds a finished run, or files that no run wrote.
     """
     run = RunFolder(out, out / "release", out / "confidential")
     try:
         for folder in (run.release, run.confidential):
             _remove_leftovers(folder)
     except OSError as error:
+        raise _cannot_write(out, error) from None
+    earlier = results_of_earlier_run(run)
+    if _is_finished(run, earlier) and not (resume and run.resume.exists()):
         raise InputError(
-            f"{out}: cannot write there ({error.strerror}); choose another folder with --out"
-        ) from None
-    results_of_earlier_run(run)
+            f"{out}: holds a finished run; choose another folder with --out, or delete that one"
+        )
     for folder in (run.release, run.confidential):
         there = next(path for path in (folder, *folder.parents) if path.exists())
         if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-            raise InputError(f"{out}: cannot write there; choose another folder with --out")
+            raise _cannot_write(out)
     return run
 
 
-def open_run(out: Path) -> RunFolder:
+def open_run(out: Path, *, resume: bool = False) -> RunFolder:
     """Create the folders of a run, or open them if they exist.
 
     Raises
     ------
     InputError
-        If the folder cannot be written, or holds files that no run wrote.
+        As for :func:`check_out`.
     """
-    run = check_out(out)
+    run = check_out(out, resume=resume)
     try:
         run.release.mkdir(parents=True, exist_ok=True)
         run.confidential.mkdir(mode=0o700, exist_ok=True)
@@ -65,10 +74,25 @@ def open_run(out: Path) -> RunFolder:
         (run.confidential / ".gitignore").write_text("*\n", encoding="utf-8")
         (run.confidential / ".gitignore").chmod(0o600)
     except OSError as error:
-        raise InputError(
-            f"{out}: cannot write there ({error.strerror}); choose another folder with --out"
-        ) from None
+        raise _cannot_write(out, error) from None
     return run
+
+
+def _cannot_write(out: Path, error: OSError | None = None) -> InputError:
+    why = "" if error is None else f" ({error.strerror})"
+    return InputError(f"{out}: cannot write there{why}; choose another folder with --out")
+
+
+def _is_finished(run: RunFolder, earlier: list[Path]) -> bool:
+    """Tell whether a run ended here: its record is the full one, and all that it names is there.
+
+    A run that is killed while it writes leaves a list of names as its record, or not all files.
+    """
+    record = run.confidential / "run.json"
+    if record not in earlier:
+        return False
+    content = json.loads(record.read_text(encoding="utf-8"))
+    return "checks" in content and {run.root / name for name in content["written"]} <= set(earlier)
 
 
 def results_of_earlier_run(run: RunFolder) -> list[Path]:

@@ -164,6 +164,35 @@ def test_files_of_somebody_else_are_neither_deleted_nor_released(tmp_path, folde
     assert (tmp_path / folder / "thesis.tex").exists()
 
 
+def finished_run(out):
+    run = runs.open_run(out)
+    runs.write_text(run.release / "report.html", "x")
+    record = {"checks": [], "written": ["release/report.html", "confidential/run.json"]}
+    runs.write_json(run.confidential / "run.json", record, private=True)
+    return run
+
+
+def test_a_finished_run_is_not_replaced_without_asking(tmp_path):
+    # else a release that a board has agreed to is gone with one wrong --out
+    run = finished_run(tmp_path / "out")
+    for refused in (runs.check_out, runs.open_run):
+        with pytest.raises(InputError, match=r"out: holds a finished run; choose another folder"):
+            refused(tmp_path / "out")
+        with pytest.raises(InputError, match="or delete that one"):
+            refused(tmp_path / "out", resume=True)  # there is nothing to go on with
+    assert (run.release / "report.html").read_text(encoding="utf-8") == "x"
+
+
+def test_a_run_that_was_killed_while_it_wrote_is_gone_on_with(tmp_path):
+    # else --resume refuses what it is for
+    run = finished_run(tmp_path / "out")
+    run.resume.mkdir()
+    runs.open_run(tmp_path / "out", resume=True)
+    runs.discard_resume(run.resume)
+    (run.release / "report.html").unlink()  # a record without its files
+    runs.open_run(tmp_path / "out")
+
+
 # ---- after a kill ----------------------------------------------------------------------------
 
 

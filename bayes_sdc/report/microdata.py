@@ -135,7 +135,7 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
     columns = {
         "file": data.source,
         "SHA-256": data.sha256 or "none (a data frame)",
-        "size": f"{call['bytes']:,} bytes" if "bytes" in call else "none (a data frame)",
+        "size": f"{call['input']['bytes']:,} bytes" if "input" in call else "none (a data frame)",
         "records": f"{data.n:,}",
         "number of key variables": f"{len(data.keys)}",
         "key variables": ", ".join(data.keys),

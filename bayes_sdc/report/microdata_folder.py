@@ -102,7 +102,7 @@ def run_microdata(
         "command": shlex.join(["bayes-sdc", *sys.argv[1:]]),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "seed": arguments["seed"],
-        "bytes": file.stat().st_size,
+        "input": {"bytes": file.stat().st_size},
         "arguments": {
             **reading,
             **arguments,
@@ -233,11 +233,11 @@ def _record(
         return estimate._asdict()
 
     return {
-        **{name: value for name, value in call.items() if name != "bytes"},
+        **call,
         "input": {
+            **call.get("input", {}),
             "source": data.source,
             "sha256": data.sha256,
-            "bytes": call.get("bytes"),
             "records": data.n,
             "population_size": result.population_size,
             "combinations": len(data.combinations),
