@@ -5,7 +5,8 @@ import secrets
 import shlex
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -259,15 +260,16 @@ def _microdata(
     from bayes_sdc.policy import read_policy
     from bayes_sdc.report.microdata_folder import run_microdata
 
-    done = run_microdata(
-        file,
-        reading=reading,
-        policy=None if policy is None else read_policy(policy),
-        arguments=arguments,
-        truth=truth,
-        key_sets=key_sets,
-        out=out,
-    )
+    with _interruptible("nothing was kept"):
+        done = run_microdata(
+            file,
+            reading=reading,
+            policy=None if policy is None else read_policy(policy),
+            arguments=arguments,
+            truth=truth,
+            key_sets=key_sets,
+            out=out,
+        )
     _say(done.result.data.summary())
     _say("\n".join(done.lines))
     _say(f"may leave: {done.release}")
@@ -362,33 +364,36 @@ def _flows(
     from bayes_sdc.flows.table import read_flows
     from bayes_sdc.policy import read_policy
     from bayes_sdc.report.folder import read_seed, summary, write_flows
-    from bayes_sdc.runs import discard_resume, open_run
+    from bayes_sdc.runs import check_out, discard_resume, open_run
 
+    run = check_out(out, resume=resume)
     limits = None if policy is None else read_policy(policy)
     table = read_flows(file, **reading)
     _say(table.summary())
     table = _with_gravity(table, gravity, reading)
     outlines = _outlines(table, **shapes)
-    run = open_run(out)
     earlier = read_seed(run)
-    if resume:
-        _say(
-            "going on with the finished groups" if earlier is not None else "nothing to go on with"
-        )
-        seed = earlier if seed is None else seed
-    elif earlier is not None:
-        _say("finished groups of an interrupted run are dropped; --resume would have kept them")
-        discard_resume(run.resume)
+    if seed is None and resume:
+        seed = earlier
     seed = secrets.randbits(128) if seed is None else seed
-    try:
-        result = protect_flows(table, **arguments, policy=limits, seed=seed, resume=run.resume)
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted; the same command with --resume goes on from here\n")
-        raise typer.Exit(EXIT_INTERRUPTED) from None
+
+    def ready() -> None:
+        # not sooner: a call that is refused leaves no folder, and drops nothing
+        open_run(out, resume=resume)
+        if resume:
+            _say("going on with what is done" if earlier is not None else "nothing to go on with")
+        elif earlier is not None:
+            _say("an interrupted run is dropped; --resume would have gone on with it")
+            discard_resume(run.resume)
+
+    with _interruptible("the same command with --resume goes on from here"):
+        result = protect_flows(
+            table, **arguments, policy=limits, seed=seed, resume=run.resume, ready=ready
+        )
     defaults = {
         name: parameter.default
         for name, parameter in inspect.signature(protect_flows).parameters.items()
-        if parameter.default is not inspect.Parameter.empty and name != "resume"
+        if parameter.default is not inspect.Parameter.empty and name not in ("resume", "ready")
     }
     call = {
         "command": shlex.join(["bayes-sdc", *sys.argv[1:]]),
@@ -410,7 +415,8 @@ def _flows(
             name: version(name) for name in ("bayes-sdc", "pymc", "nutpie", "arviz", "numpy")
         },
     }
-    written = write_flows(run, result, call, shapes=outlines)
+    with _interruptible("the same command with --resume goes on from here"):
+        written = write_flows(run, result, call, shapes=outlines)
     _say("\n".join(summary(result)))
     for path in written[:2]:
         _say(f"may leave: {path}")
@@ -460,6 +466,16 @@ def _outlines(table: Any, shapes: Path | None = None, shape_key: str | None = No
     columns = [read_codes(table.frame[name], name) for name in (table.origin, table.destination)]
     codes = {code for column in columns for code in column.labels}
     return read_shapes(shapes, key=shape_key, codes=codes)
+
+
+@contextmanager
+def _interruptible(remedy: str) -> Iterator[None]:
+    """End with one line and an exit code of its own after Ctrl-C."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.stderr.write(f"interrupted; {remedy}\n")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
 def _end(checks: Sequence[Check]) -> None:

@@ -83,6 +83,10 @@ class Progress:
                 line = f"{self._done / self._total:.0%}"
                 self._write(line + (f", about {left:.0f} s left" if known else ""))
 
+    def advance_earlier(self, units: float) -> None:
+        """Count units of work that an earlier run did: they took no time now."""
+        self.advance(units, earlier=True)
+
     def note(self, text: str) -> None:
         """Say what is going on, on a line of its own."""
         if self._bars is not None:

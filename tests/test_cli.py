@@ -156,7 +156,7 @@ def test_bad_input_ends_with_two_and_one_line(
     message = capsys.readouterr().err
     assert words in message
     assert "Traceback" not in message
-    assert not list((tmp_path / "out").rglob("*.csv"))
+    assert not (tmp_path / "out").exists()
 
 
 def test_table_without_small_cells_comes_back_unchanged(
@@ -215,6 +215,40 @@ def test_unwritable_folder_is_one_clear_error(
     (tmp_path / "taken").write_text("a file, not a folder")
     assert flows(monkeypatch, file, tmp_path / "taken") == 2
     assert "cannot write there" in capsys.readouterr().err
+
+
+def test_refused_call_drops_no_interrupted_run(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else one misspelt option costs the hours of the run that was to be gone on with."""
+    resume = tmp_path / "confidential" / "resume"
+    resume.mkdir(parents=True)
+    (resume / "call.json").write_text('{"seed": 3}')
+    assert flows(monkeypatch, file, tmp_path, "--estimator", "guess") == 2
+    assert (resume / "call.json").exists()
+
+
+def test_second_run_into_a_folder_is_refused_and_changes_nothing(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both commands: a release that was decided upon must not be replaced by a slip."""
+    written = ["release/report.html", "confidential/run.json"]
+    (tmp_path / "release").mkdir()
+    (tmp_path / "confidential").mkdir()
+    (tmp_path / "release" / "report.html").write_text("decided")
+    record = tmp_path / "confidential" / "run.json"
+    record.write_text(json.dumps({"checks": [], "written": written}))
+    before = record.read_bytes()
+    assert flows(monkeypatch, file, tmp_path) == 2
+    assert flows(monkeypatch, file, tmp_path, "--resume") == 2
+    assert run(monkeypatch, "microdata", file, "--keys", "origin", "--out", tmp_path) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert [line for line in said if "error" in line] == [
+        f"error: {tmp_path}: holds a finished run; choose another folder with --out, or delete "
+        "that one"
+    ] * 3
+    assert record.read_bytes() == before
+    assert (tmp_path / "release" / "report.html").read_text() == "decided"
 
 
 def test_ctrl_c_says_how_to_go_on(file: Path, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ class Checkpoint:
     def finished(self) -> Iterator[Part]:
         """Yield the parts that an earlier call finished."""
         for path in sorted(self._folder.glob("part-*.npz")) if self._folder else ():
-            arrays = self._read(path)
+            arrays = read_arrays(path)
             yield Part(
                 arrays["groups"],
                 {k.removeprefix("p."): arrays[k] for k in arrays if k.startswith("p.")},
@@ -81,7 +81,7 @@ class Checkpoint:
             **{f"s.{name}": values for name, values in part.statistics.items()},
         }
         first = int(part.groups[0])
-        self._write(self._folder / f"part-{first:06d}.npz", arrays)
+        write_arrays(self._folder / f"part-{first:06d}.npz", arrays)
         for path in self._folder.glob(f"chain-{first:06d}-*.npz"):
             path.unlink()
 
@@ -108,8 +108,8 @@ class Checkpoint:
         name = f"chain-{first:06d}-{chain:03d}"
         # the draws before the place: a place whose draws are missing could not be gone on from
         if draws:
-            self._write(self._folder / f"{name}-draw-{start:06d}.npz", draws)
-        self._write(self._folder / f"{name}.npz", walk)
+            write_arrays(self._folder / f"{name}-draw-{start:06d}.npz", draws)
+        write_arrays(self._folder / f"{name}.npz", walk)
 
     def load_draws(
         self, first: int, chain: int, tune: int, draws: int
@@ -132,35 +132,38 @@ class Checkpoint:
         name = f"chain-{first:06d}-{chain:03d}"
         if self._folder is None or not (self._folder / f"{name}.npz").exists():
             return None
-        walk = self._read(self._folder / f"{name}.npz")
+        walk = read_arrays(self._folder / f"{name}.npz")
         done = max(int(walk["done"]) - tune, 0)
         values: dict[str, np.ndarray] = {}
         for path in sorted(self._folder.glob(f"{name}-draw-*.npz")):
             start = int(path.stem.rpartition("-")[2])
             # draws beyond the place are those of a run that was killed between the two files
-            for key, block in self._read(path).items() if start < done else ():
+            for key, block in read_arrays(path).items() if start < done else ():
                 if key not in values:
                     values[key] = np.empty((draws, *block.shape[1:]), block.dtype)
                 values[key][start : start + len(block)] = block
         return values, walk
 
-    @staticmethod
-    def _read(path: Path) -> dict[str, np.ndarray]:
-        try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                return {name: arrays[name] for name in arrays}
-        except (OSError, ValueError, EOFError, BadZipFile) as error:
-            raise InputError(
-                f"{path}: is not what was saved ({error}); delete its folder to start afresh"
-            ) from None
 
-    @staticmethod
-    def _write(path: Path, arrays: Arrays) -> None:
-        def write(temporary: Path) -> None:
-            with temporary.open("wb") as file:
-                np.savez(file, allow_pickle=False, **arrays)
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Read what :func:`write_arrays` wrote."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays}
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
+        raise InputError(
+            f"{path}: is not what was saved ({error}); delete its folder to start afresh"
+        ) from None
 
-        write_atomically(path, write, private=True)
+
+def write_arrays(path: Path, arrays: Arrays) -> None:
+    """Write arrays by name, whole or not at all, readable by their owner alone."""
+
+    def write(temporary: Path) -> None:
+        with temporary.open("wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+
+    write_atomically(path, write, private=True)
 
 
 def kept_call(folder: Path) -> dict[str, Any]:

@@ -1,19 +1,23 @@
 """The estimators of the release probabilities, by name, and refits of what they cannot tell."""
 
-from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from bayes_sdc.flows import importance, integrated
+from bayes_sdc.flows.kept import fingerprint, fingerprint_of_draws, kept_by_cell
 from bayes_sdc.flows.layout import Layout, thin
 from bayes_sdc.flows.pareto import khat_threshold
 from bayes_sdc.flows.refit import STARTS, SWEEPS, refit
 from bayes_sdc.flows.synthesis import rates_by_draw
 from bayes_sdc.flows.target import likelihood_of_release, stationary
+from bayes_sdc.progress import Progress
 
 ESTIMATORS = ("integrated", "paper", "refit")
+AT_ONCE = {"integrated": 10_000, "paper": 100_000, "refit": 16}  # cells between two times on disk
 
 
 class Found(NamedTuple):
@@ -38,7 +42,8 @@ def estimate(
     refits: int,
     seed: int | None,
     cores: int | None,
-    advance: Callable[[float], None],
+    progress: Progress,
+    resume: Path | None = None,
 ) -> Found:
     """Release probabilities of the targets; the worst of those with a bad k-hat are refitted.
 
@@ -52,14 +57,50 @@ def estimate(
         Released counts, from 0.
     targets : array of int
         Positions of the target cells, ascending.
-    estimator, refits, seed, cores
+    estimator, refits, seed, cores, resume
         As for :func:`bayes_sdc.flows.intruder.intruder_risk`.
-    advance : callable
+    progress : Progress
         Told how many targets are done.
     """
-    chains = posterior["posterior"].sizes["chain"]
+    chains, width = posterior["posterior"].sizes["chain"], cells.upper + 1
+
+    def folder(name: str, *of: object) -> Path | None:
+        if resume is None:
+            return None
+        counts = (cells.y, cells.origin, cells.destination, cells.x, released)
+        return resume / f"{name}-{fingerprint(fingerprint_of_draws(posterior), *counts, *of)}"
+
+    def sampled(part: np.ndarray) -> dict[str, np.ndarray]:
+        if estimator == "integrated":
+            result = integrated.release_probabilities(
+                posterior, cells, released, targets=part, cores=cores, advance=progress.advance
+            )
+        else:
+            chosen_only = thin(cells, np.isin(np.arange(len(cells.y)), part))
+            result = importance.release_probabilities(
+                rates_by_draw(posterior), chosen_only, chains, released[:, part],
+                advance=progress.advance,
+            )  # fmt: skip
+        by_cell = {"by_chain": np.moveaxis(result.by_chain, 1, 0)}
+        return {**result._asdict(), **by_cell, "threshold": np.full(len(part), result.threshold)}
+
+    def refitted(part: np.ndarray) -> dict[str, np.ndarray]:
+        exact = refit(
+            posterior, cells, part, seed=seed or 0, cores=cores, advance=of_refits.advance
+        )
+        by_chain = [
+            likelihood_of_release(
+                exact.by_start[k % STARTS :: chains].mean(axis=0), released[:, part]
+            )
+            for k in range(chains)
+        ]
+        return {
+            "m": exact.m,
+            "prediction": np.array([stationary(one) for one in exact.m]),
+            "by_chain": np.stack(by_chain, axis=1),
+        }
+
     if estimator == "refit":
-        width = cells.upper + 1
         found = Found(
             m=np.empty((len(targets), width, width)),
             prediction=np.empty((len(targets), width)),
@@ -69,35 +110,28 @@ def estimate(
             threshold=khat_threshold(STARTS * SWEEPS),
             refitted=np.zeros(len(targets), dtype=bool),
         )
-        chosen = np.arange(len(targets))
+        chosen, of_refits = np.arange(len(targets)), progress
     else:
-        if estimator == "integrated":
-            result = integrated.release_probabilities(
-                posterior, cells, released, targets=targets, cores=cores, advance=advance
-            )
-        else:
-            chosen_only = thin(cells, np.isin(np.arange(len(cells.y)), targets))
-            result = importance.release_probabilities(
-                rates_by_draw(posterior), chosen_only, chains, released[:, targets],
-                advance=advance,
-            )  # fmt: skip
-        found = Found(*result, refitted=np.zeros(len(targets), dtype=bool))
+        kept = kept_by_cell(
+            folder("risk", estimator), targets, AT_ONCE[estimator], sampled,
+            advance_earlier=progress.advance_earlier,
+        )  # fmt: skip
+        kept["by_chain"] = np.moveaxis(kept["by_chain"], 0, 1)
+        threshold = float(kept.pop("threshold")[0])
+        found = Found(**kept, threshold=threshold, refitted=np.zeros(len(targets), dtype=bool))
         worst = found.khat.max(axis=1)
         bad = np.flatnonzero(worst > found.threshold)
         chosen = np.sort(bad[np.argsort(-worst[bad], kind="stable")][:refits])
+        of_refits = Progress(len(chosen), f"refits of {len(chosen)} cells")
     if len(chosen):
-        exact = refit(
-            posterior, cells, targets[chosen], seed=seed or 0, cores=cores,
-            advance=advance if estimator == "refit" else lambda done: None,
-        )  # fmt: skip
-        found.m[chosen] = exact.m
-        found.prediction[chosen] = [stationary(one) for one in exact.m]
+        with nullcontext() if of_refits is progress else of_refits:
+            exact = kept_by_cell(
+                folder("refits", seed), targets[chosen], AT_ONCE["refit"], refitted,
+                advance_earlier=of_refits.advance_earlier,
+            )  # fmt: skip
+        found.m[chosen], found.prediction[chosen] = exact["m"], exact["prediction"]
+        found.by_chain[:, chosen] = np.moveaxis(exact["by_chain"], 0, 1)
         found.khat[chosen] = -np.inf  # no weights
         found.ess[chosen] = STARTS * SWEEPS
         found.refitted[chosen] = True
-        for chain in range(chains):
-            mean = exact.by_start[chain % STARTS :: chains].mean(axis=0)
-            found.by_chain[chain, chosen] = likelihood_of_release(
-                mean, released[:, targets[chosen]]
-            )
     return found

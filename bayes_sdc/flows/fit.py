@@ -114,40 +114,29 @@ def fit_flows(
     # PyMC takes seconds to import; a plain import of the package does not pay for it
     import bayes_sdc.models.migration as migration
 
-    if sampler not in SAMPLERS:
-        raise InputError(f"sampler {sampler!r} is unknown; choose from {list(SAMPLERS)}")
-    tune = WARM_UP[sampler] if tune is None else tune
-    for name, value in {"draws": draws, "tune": tune, "chains": chains}.items():
-        if value < 1:
-            raise InputError(f"{name} must be at least 1; it is {value}")
-    try:
-        family = migration.resolve_family(family, prior)
-        settings = migration.resolve_prior(prior)
-    except ValueError as error:
-        raise InputError(str(error)) from None
-    if scheduler is not None and sampler == "nuts":
-        raise InputError("scheduler: runs the Gibbs samplers; choose sampler 'gibbs'")
-    seed_sequence(seed)  # refuses a seed that is none
+    sampling = sampling_of(
+        family=family, prior=prior, sampler=sampler, draws=draws, tune=tune, chains=chains,
+        seed=seed, cores=cores, scheduler=scheduler,
+    )  # fmt: skip
     cells = layout(table)
     if not cells.cells:
         raise InputError(f"{table.source}: no small cells between {table.low} and {table.high}")
     attributes = {
         "model": migration.NAME,
         "model_version": migration.VERSION,
-        "family": family,
+        "family": sampling.family,
         "prior": migration.DEFAULT_PRIOR if prior == "default" else prior,
-        "prior_settings": json.dumps(settings, sort_keys=True),
+        "prior_settings": json.dumps(sampling.prior, sort_keys=True),
         "sampler": sampler,
         # netCDF has no whole numbers of more than 64 bits
         "seed": seed if seed < 2**63 else str(seed),
         "draws": draws,
-        "tune": tune,
+        "tune": sampling.tune,
         "chains": chains,
         "input": table.source,
         **identity(table, cells),
         "versions": json.dumps({p: version(p) for p in VERSIONED}, sort_keys=True),
     }
-    sampling = Sampling(family, settings, draws, tune, chains, seed, threads(cores))
     with Progress(len(cells.groups), f"fitting {len(cells.groups)} groups ({sampler})") as progress:
         progress.note(str(forecast(cells, sampling, sampler)))
         store = Checkpoint(resume, attributes)
@@ -163,6 +152,38 @@ def fit_flows(
             store.save(part)
             parts.append(part)
     return assemble(cells, parts, attributes)
+
+
+def sampling_of(
+    *,
+    family: str,
+    prior: str,
+    sampler: str,
+    draws: int,
+    tune: int | None,
+    chains: int,
+    seed: int,
+    cores: int | None,
+    scheduler: str | None,
+) -> Sampling:
+    """Resolve the names and defaults of a fit; refuses what cannot be used, before any work."""
+    import bayes_sdc.models.migration as migration
+
+    if sampler not in SAMPLERS:
+        raise InputError(f"sampler {sampler!r} is unknown; choose from {list(SAMPLERS)}")
+    tune = WARM_UP[sampler] if tune is None else tune
+    for name, value in {"draws": draws, "tune": tune, "chains": chains}.items():
+        if value < 1:
+            raise InputError(f"{name} must be at least 1; it is {value}")
+    try:
+        family = migration.resolve_family(family, prior)
+        settings = migration.resolve_prior(prior)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    if scheduler is not None and sampler == "nuts":
+        raise InputError("scheduler: runs the Gibbs samplers; choose sampler 'gibbs'")
+    seed_sequence(seed)  # refuses a seed that is none
+    return Sampling(family, settings, draws, tune, chains, seed, threads(cores))
 
 
 def _nuts_parts(

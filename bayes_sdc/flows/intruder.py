@@ -7,6 +7,7 @@ the lower bound, 0 to K.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,7 @@ def intruder_risk(
     refits: int = 0,
     seed: int | None = None,
     cores: int | None = None,
+    resume: Path | None = None,
 ) -> IntruderRisk:
     """Measure what an intruder learns about each small count from the release.
 
@@ -81,6 +83,9 @@ def intruder_risk(
         Needed for refits, random cells, and knowledge other than "all-others".
     cores : int, optional
         Threads of fits and refits; by default all. No number depends on it.
+    resume : Path, optional
+        Folder that keeps what an interrupted call has done: a later one of the same posterior,
+        release and arguments goes on from there. It holds confidential numbers.
 
     Returns
     -------
@@ -131,7 +136,7 @@ def intruder_risk(
     if not isinstance(prior, str) or prior != "model":
         prior_of_cells(prior, table, None)  # refuses what cannot be used before the work
     targets = _targets(whole.cells, cells, seed)
-    steps = backgrounds(table, posterior, released, knowledge, share, seed, cores)
+    steps = backgrounds(table, posterior, released, knowledge, share, seed, cores, resume)
     right_counts = whole.y[targets]
     rhos, rhos_by_chain, ms, predictions, khats, esses, refitted = [], [], [], [], [], [], []
     priors = []
@@ -147,7 +152,8 @@ def intruder_risk(
                 refits=refits,
                 seed=seed,
                 cores=cores,
-                advance=progress.advance,
+                progress=progress,
+                resume=resume,
             )
             weights = prior_of_cells(prior, table, found.prediction, targets)
             likelihood = likelihood_of_release(found.m, released[:, targets])

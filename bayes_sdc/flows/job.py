@@ -1,6 +1,8 @@
 """The main job in one call: fit, release, measure, check."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -12,9 +14,10 @@ from bayes_sdc import diagnostics
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.choosing import Choice, choose_release
 from bayes_sdc.flows.estimators import ESTIMATORS
-from bayes_sdc.flows.fit import fit_flows
+from bayes_sdc.flows.fit import fit_flows, sampling_of
 from bayes_sdc.flows.intruder import Prior, check_choice, intruder_risk
 from bayes_sdc.flows.intruder_prior import prior_of_cells
+from bayes_sdc.flows.kept import fingerprint, fingerprint_of_draws, kept_frame
 from bayes_sdc.flows.knowledge import KNOWLEDGE, check_share
 from bayes_sdc.flows.limits import check_limits, worse_checks
 from bayes_sdc.flows.predictive import compare_counts
@@ -27,7 +30,6 @@ from bayes_sdc.flows.utility import Utility, margins, utility
 from bayes_sdc.html import facts_table
 from bayes_sdc.leaks import leaks, unchanged
 from bayes_sdc.policy import Policy
-from bayes_sdc.seeds import seed_sequence
 
 MOST_DATASETS, COMPARED_DATASETS = 20, 10  # data sets up to which the risk is followed
 FEW = 5  # releases over which it is followed
@@ -143,6 +145,7 @@ def protect_flows(
     cores: int | None = None,
     resume: Path | None = None,
     scheduler: str | None = None,
+    ready: Callable[[], object] = lambda: None,
 ) -> Protection:
     """Fit the model, release a synthetic table, measure the intruder's risk and check it all.
 
@@ -150,7 +153,7 @@ def protect_flows(
     ----------
     table : FlowTable
         From :func:`bayes_sdc.flows.table.read_flows`.
-    family, prior, sampler, draws, tune, chains, cores, resume, scheduler
+    family, prior, sampler, draws, tune, chains, cores, scheduler
         As for :func:`bayes_sdc.flows.fit.fit_flows`.
     datasets : int
         Synthetic data sets in the release.
@@ -169,6 +172,11 @@ def protect_flows(
     seed : int
         Everything random follows from it. Confidential, and best ``secrets.randbits(128)``: a
         short one can be found by trial, and then the release is undone.
+    resume : Path, optional
+        Folder that keeps what an interrupted call has done, the fit and the dear steps after it
+        (:mod:`bayes_sdc.flows.kept`); a later call with the same arguments goes on from there.
+    ready : callable, optional
+        Called once all arguments are found to be usable, before anything is written.
 
     Returns
     -------
@@ -205,7 +213,11 @@ def protect_flows(
         prior_of_cells(intruder_prior, table, None)
     if policy is not None:
         policy.for_flows()  # refuses one without limits for flows before the fit
-    seed_sequence(seed)  # refuses a seed that is none
+    sampling = sampling_of(
+        family=family, prior=prior, sampler=sampler, draws=draws, tune=tune, chains=chains,
+        seed=seed, cores=cores, scheduler=scheduler,
+    )  # fmt: skip
+    ready()
     if table.n_small == 0:
         release = synthesize(table, xr.DataTree(), datasets=datasets, seed=seed)
         nothing = dict.fromkeys(
@@ -240,7 +252,9 @@ def protect_flows(
         scheduler=scheduler,
     )
     lap("fit")
-    groups = diagnostics.group_diagnostics(posterior)
+    drawn = "" if resume is None else fingerprint_of_draws(posterior)
+    keep = partial(kept_frame, resume)
+    groups = keep("groups", fingerprint(drawn), lambda: diagnostics.group_diagnostics(posterior))
     predictive, by_size = compare_counts(table, posterior, seed=seed)
     dispersion = diagnostics.dispersion(table, posterior, seed=seed)
     lap("diagnostics")
@@ -248,7 +262,7 @@ def protect_flows(
     lap("synthesis")
     asked: dict[str, Any] = {
         "estimator": estimator, "prior": intruder_prior, "unique": unique, "refits": refits,
-        "seed": seed, "cores": cores,
+        "seed": seed, "cores": cores, "resume": resume,
     }  # fmt: skip
     worst = intruder_risk(table, posterior, release, **asked)
     choice = None
@@ -264,13 +278,21 @@ def protect_flows(
         risk = intruder_risk(table, posterior, release, **asked, knowledge=knowledge, share=share)
     limits = [check_limits(policy, each, choice, unique=unique) for each in (worst, risk)]
     lap("intruder risk")
-    repeats = repeat_risk(table, posterior, worst, releases=releases, datasets=datasets, seed=seed)
+    mark = "" if resume is None else fingerprint(
+        drawn, worst.release_probability.to_numpy(), worst.prior_probability.to_numpy(),
+        table.sha256, unique, releases, datasets, seed,
+    )  # fmt: skip
+    repeats = keep("repeats", mark, lambda: repeat_risk(
+        table, posterior, worst, releases=releases, datasets=datasets, seed=seed
+    ))  # fmt: skip
     most = min(MOST_DATASETS, draws * chains)
-    by_datasets = risk_by_datasets(
+    by_datasets = keep("by-datasets", mark, lambda: risk_by_datasets(
         table, posterior, worst, most=most, releases=min(releases, FEW), seed=seed
-    )
+    ))  # fmt: skip
     numbers = range(1, min(COMPARED_DATASETS, draws * chains) + 1)
-    tradeoff = risk_utility(table, posterior, worst, datasets=numbers, seed=seed)
+    tradeoff = keep("tradeoff", mark, lambda: risk_utility(
+        table, posterior, worst, datasets=numbers, seed=seed
+    ))  # fmt: skip
     lap("scenarios and utility")
     return Protection(
         table=table,

@@ -4,12 +4,14 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import xarray as xr
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.fit import fit_flows
+from bayes_sdc.flows.kept import fingerprint
 from bayes_sdc.flows.layout import layout
 from bayes_sdc.flows.table import FlowTable
 from bayes_sdc.seeds import generator
@@ -28,6 +30,7 @@ def backgrounds(
     share: float | None,
     seed: int | None,
     cores: int | None,
+    resume: Path | None,
 ) -> list[Background]:
     """One background for each fit the intruder makes; the fit is made when it is called.
 
@@ -41,7 +44,7 @@ def backgrounds(
         The true table and its posterior.
     released : array of int, shape (dataset, cell)
         Released counts, from 0.
-    knowledge, share, seed, cores
+    knowledge, share, seed, cores, resume
         As for :func:`bayes_sdc.flows.intruder.intruder_risk`.
 
     Raises
@@ -64,6 +67,7 @@ def backgrounds(
         counts = np.where(known, y, released[number])
         attributes = posterior.attrs
         stand_in = replace(table, cells=table.cells.assign(y=counts))
+        own_seed = int(generator(seed or 0, f"intruder's fit {number}").integers(2**62))
         fit = fit_flows(
             stand_in,
             family=str(attributes["family"]),
@@ -72,8 +76,9 @@ def backgrounds(
             draws=int(attributes["draws"]),
             tune=int(attributes["tune"]),
             chains=int(attributes["chains"]),
-            seed=int(generator(seed or 0, f"intruder's fit {number}").integers(2**62)),
+            seed=own_seed,
             cores=cores,
+            resume=None if resume is None else resume / f"scenario-{fingerprint(counts, own_seed)}",
         )
         return fit, counts
 
