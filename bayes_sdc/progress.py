@@ -95,8 +95,13 @@ class Progress:
             self._write(text)
 
     def _write(self, text: str) -> None:
-        sys.stderr.write(f"{self._label}: {text}\n")
-        sys.stderr.flush()
+        say(f"{self._label}: {text}")
+
+
+def say(text: str) -> None:
+    """Write a line to standard error, where no bar is."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
 
 
 def _display() -> "RichProgress":

@@ -1,5 +1,6 @@
 """A killed run goes on where it was, and ends with the bytes of a run that was left alone."""
 
+import json
 import random
 import signal
 import subprocess
@@ -11,10 +12,12 @@ import pytest
 
 from bayes_sdc.flows.simulate import simulate_flows
 
-# chains are kept on disk at every draw, so that a short run is killed between two of them
+# chains are kept on disk at every draw, and the risk of every few cells, so that a short run is
+# killed between two of them
 COMMAND = """
-from bayes_sdc.flows import parts
+from bayes_sdc.flows import estimators, parts
 parts.SAVE_EVERY = 0.0
+estimators.AT_ONCE["integrated"] = 4
 from bayes_sdc.cli import main
 main()
 """
@@ -63,4 +66,45 @@ def test_killed_run_ends_with_the_same_bytes(
     assert last.returncode == code, errors
     for name in ("release/moves_synthetic.csv", "confidential/risk_by_cell.csv"):
         assert (out / name).read_bytes() == (undisturbed / name).read_bytes(), name
+    assert not resume.exists()
+
+
+def results(out: Path) -> dict[str, bytes]:
+    """All files of a run but those that name when, where and for how long it ran, and its record."""
+    tables = {path.name: path.read_bytes() for path in sorted(out.glob("*/*.csv"))}
+    record = json.loads((out / "confidential" / "run.json").read_text())
+    told = {name: record[name] for name in ("risk", "worst_case", "utility", "checks")}
+    return {**tables, "record": json.dumps(told).encode()}
+
+
+def test_run_killed_after_the_fit_loses_neither_the_fit_nor_what_followed(
+    whole: tuple[Path, Path, int], tmp_path: Path
+) -> None:
+    """The intruder's risk of a nation takes as long as the fit, and must not start anew either."""
+    table, undisturbed, code = whole
+    chance = random.Random(5)  # noqa: S311
+    out = tmp_path / "killed"
+    resume = out / "confidential" / "resume"
+    # the first moment at which there is a file of each kind, and a little later
+    kinds = ("part-*.npz", "groups-*.parquet", "risk-*/cells-*.npz", "repeats-*.parquet")
+    for number, kind in enumerate(kinds):
+        run = start(table, out, *(["--resume"] if number else ["--seed", "5"]))
+        while not list(resume.glob(kind)) and run.poll() is None:
+            time.sleep(0.01)
+        time.sleep(chance.uniform(0.0, 0.1))
+        kept = {path: path.stat().st_mtime_ns for path in resume.rglob("*-*.*")}
+        run.send_signal(signal.SIGKILL)
+        _, errors = run.communicate()
+        assert run.returncode == -signal.SIGKILL, errors
+        assert not list(out.glob("release/*"))
+        assert kept
+    last = start(table, out, "--resume")
+    while list(resume.glob("*")) and last.poll() is None:
+        # what was there is read, not made again
+        now = {path: path.stat().st_mtime_ns for path in kept if path.exists()}
+        assert all(kept[path] == when for path, when in now.items())
+        time.sleep(0.05)
+    _, errors = last.communicate()
+    assert last.returncode == code, errors
+    assert results(out) == results(undisturbed)
     assert not resume.exists()

@@ -15,21 +15,24 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.flows.choosing import Choice, choose_release
 from bayes_sdc.flows.estimators import ESTIMATORS
 from bayes_sdc.flows.fit import fit_flows, sampling_of
+from bayes_sdc.flows.forecast import duration, forecast_job, job_in_words
 from bayes_sdc.flows.intruder import Prior, check_choice, intruder_risk
 from bayes_sdc.flows.intruder_prior import prior_of_cells
 from bayes_sdc.flows.kept import fingerprint, fingerprint_of_draws, kept_frame
 from bayes_sdc.flows.knowledge import KNOWLEDGE, check_share
+from bayes_sdc.flows.layout import layout
 from bayes_sdc.flows.limits import check_limits, worse_checks
 from bayes_sdc.flows.predictive import compare_counts
 from bayes_sdc.flows.repeats import CLASSES, repeat_risk, risk_by, risk_by_datasets
 from bayes_sdc.flows.risk import UNIQUE, IntruderRisk
 from bayes_sdc.flows.synthesis import refuse_column_named_dataset, synthesize
 from bayes_sdc.flows.table import FlowTable
-from bayes_sdc.flows.tradeoff import risk_utility
+from bayes_sdc.flows.tradeoff import METHODS, risk_utility
 from bayes_sdc.flows.utility import Utility, margins, utility
 from bayes_sdc.html import facts_table
 from bayes_sdc.leaks import leaks, unchanged
 from bayes_sdc.policy import Policy
+from bayes_sdc.progress import say
 
 MOST_DATASETS, COMPARED_DATASETS = 20, 10  # data sets up to which the risk is followed
 FEW = 5  # releases over which it is followed
@@ -232,11 +235,34 @@ def protect_flows(
         )
     seconds: dict[str, float] = {}
     clock = monotonic()
+    most, few = min(MOST_DATASETS, draws * chains), min(releases, FEW)
+    compared = min(COMPARED_DATASETS, draws * chains)
+    expected = forecast_job(
+        layout(table),
+        sampling,
+        sampler,
+        estimator=estimator,
+        passes=1 + (candidates > 1),
+        scenarios=0 if knowledge == "all-others" else datasets,
+        refits=refits,
+        datasets=datasets * releases
+        + most * few
+        + (candidates > 1) * candidates * datasets * (releases + 1),
+        compared=METHODS * compared,
+    )
+    say(job_in_words(expected, sampling.cores))
 
     def lap(stage: str) -> None:
         nonlocal clock
         seconds[stage] = monotonic() - clock
         clock = monotonic()
+        if stage in expected:
+            del expected[stage]
+            left = sum(time or 0.0 for time in expected.values())
+            say(
+                f"{stage}: done after {duration(seconds[stage])}; then by the forecast about "
+                f"{duration(left)}: {', '.join(expected)}"
+            )
 
     posterior = fit_flows(
         table,
@@ -285,13 +311,11 @@ def protect_flows(
     repeats = keep("repeats", mark, lambda: repeat_risk(
         table, posterior, worst, releases=releases, datasets=datasets, seed=seed
     ))  # fmt: skip
-    most = min(MOST_DATASETS, draws * chains)
     by_datasets = keep("by-datasets", mark, lambda: risk_by_datasets(
-        table, posterior, worst, most=most, releases=min(releases, FEW), seed=seed
+        table, posterior, worst, most=most, releases=few, seed=seed
     ))  # fmt: skip
-    numbers = range(1, min(COMPARED_DATASETS, draws * chains) + 1)
     tradeoff = keep("tradeoff", mark, lambda: risk_utility(
-        table, posterior, worst, datasets=numbers, seed=seed
+        table, posterior, worst, datasets=range(1, compared + 1), seed=seed
     ))  # fmt: skip
     lap("scenarios and utility")
     return Protection(

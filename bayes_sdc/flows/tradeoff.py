@@ -36,6 +36,7 @@ MECHANISMS = {
     "cell-key noise": cell_key_noise,
     "random rounding": random_rounding,
 }
+METHODS = 1 + len(MECHANISMS)  # that are measured by number of data sets
 
 
 def risk_utility(
@@ -111,7 +112,7 @@ def risk_utility(
     unique = unique_cells(table, risk.unique)
     y = table.cells["y"].to_numpy()
     rows: list[dict[str, Any]] = []
-    with Progress((1 + len(MECHANISMS)) * len(numbers), "other protections") as progress:
+    with Progress(METHODS * len(numbers), "other protections") as progress:
         for method, m, releases in _releases(table, posterior, risk, numbers, seed):
             released = m["released"].to_numpy()
             probability = np.broadcast_to(m.to_numpy(), (len(y), *m.shape[-2:]))

@@ -13,6 +13,7 @@ from bayes_sdc.flows.files import encode
 from bayes_sdc.flows.job import Protection
 from bayes_sdc.flows.posterior import write_posterior
 from bayes_sdc.flows.released import released_counts
+from bayes_sdc.progress import Progress
 from bayes_sdc.report.flows import render_flows
 from bayes_sdc.report.intruder import knowledge_in_words, scenarios
 from bayes_sdc.report.page import all_or_nothing
@@ -60,11 +61,11 @@ def write_flows(
     call = {**call, "release_sha256": hashlib.sha256(content).hexdigest()}
     stem = Path(table.source).name.partition(".")[0] or "table"
     # rendered before the first file is touched: a picture that fails stops the run here
-    with all_or_nothing():
-        reports = {
-            audience: render_flows(result, audience=audience, call=call, shapes=shapes)
-            for audience in ("internal", "external")
-        }
+    reports = {}
+    with all_or_nothing(), Progress(2, "pictures and reports") as progress:
+        for audience in ("internal", "external"):
+            reports[audience] = render_flows(result, audience=audience, call=call, shapes=shapes)
+            progress.advance(1)
     release = run.release / f"{stem}_synthetic{table.dialect.suffix}"
     public = [run.release / "report.html", release]
     tables = _tables(result)

@@ -3,7 +3,7 @@
 import pytest
 
 from bayes_sdc import fit_flows, read_flows
-from bayes_sdc.flows.forecast import forecast
+from bayes_sdc.flows.forecast import forecast, forecast_job
 from bayes_sdc.flows.layout import Layout, layout
 from bayes_sdc.flows.simulate import simulate_flows
 from bayes_sdc.flows.walk import Sampling
@@ -56,3 +56,50 @@ def test_time_that_cannot_be_told_is_not_told(cells: Layout, sampler: str) -> No
     assert said.seconds is None
     assert "about" in str(said)
     assert "min" not in str(said)
+
+
+JOB = {"estimator": "integrated", "passes": 1, "scenarios": 0, "refits": 0}
+AFTER = {"datasets": 20, "compared": 40}
+
+
+def job(cells: Layout, *, sampler: str = "gibbs", cores: int = 2, **more: object) -> dict:
+    return forecast_job(cells, sampling(cores=cores), sampler, **{**JOB, **AFTER, **more})
+
+
+def test_job_is_told_step_by_step(cells: Layout) -> None:
+    """A forecast of the chains alone said seven minutes for a job of half an hour."""
+    steps = job(cells)
+    assert list(steps) == [
+        "fit",
+        "diagnostics",
+        "intruder risk",
+        "scenarios and utility",
+        "reports",
+    ]
+    assert steps["fit"] == forecast(cells, sampling(), "gibbs").seconds
+    assert all(seconds > 0.0 for seconds in steps.values())
+
+
+def test_steps_grow_with_what_is_asked(cells: Layout) -> None:
+    plain = job(cells)
+    risk = plain["intruder risk"]
+    # passes, threads, and an intruder who fits for himself before each
+    assert job(cells, passes=2)["intruder risk"] == pytest.approx(2.0 * risk)
+    assert job(cells, cores=1)["intruder risk"] == pytest.approx(2.0 * risk)
+    own = job(cells, scenarios=1)["intruder risk"]
+    assert own == pytest.approx(2.0 * risk + plain["fit"])
+    # refits cost seconds a cell, and no more cells are refitted than there are
+    some, all_cells = (job(cells, refits=n)["intruder risk"] for n in (4, 10**9))
+    assert some > risk + 1.0
+    exact = job(cells, estimator="refit")["intruder risk"]
+    assert all_cells == pytest.approx(risk + exact)
+    assert (some - risk) / exact == pytest.approx(4 / len(cells.y))
+    more = job(cells, datasets=40, compared=80)["scenarios and utility"]
+    assert more == pytest.approx(2.0 * plain["scenarios and utility"])
+
+
+def test_fit_that_cannot_be_told_leaves_the_other_steps(cells: Layout) -> None:
+    steps = job(cells, sampler="nuts")
+    assert steps["fit"] is None
+    assert steps["intruder risk"] == job(cells)["intruder risk"]
+    assert job(cells, sampler="nuts", scenarios=1)["intruder risk"] is None
