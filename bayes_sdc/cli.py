@@ -289,27 +289,41 @@ def simulate(
         bool, typer.Option("--truth", help="Add columns with the rates behind the counts.")
     ] = False,
     seed: Annotated[int, typer.Option(help="The same seed gives the same table.")] = 1,
+    areas_file: Annotated[
+        Path | None,
+        typer.Option(help="CSV or Parquet file to write too: area, state, population, place."),
+    ] = None,
 ) -> None:
     """Write a table of flows of an invented country: to try things on, of any size."""
     from bayes_sdc.flows.files import Dialect, encode
-    from bayes_sdc.flows.simulate import simulate_flows
+    from bayes_sdc.flows.simulate import simulate_areas, simulate_flows
     from bayes_sdc.runs import write_bytes
 
-    if file.exists():
-        raise InputError(f"{file}: is there already; choose another name")
-    if not file.name.endswith((".csv", ".csv.gz", ".parquet")):
-        raise InputError(f"{file}: must end in .csv, .csv.gz or .parquet")
+    files = [path for path in (file, areas_file) if path is not None]
+    for path in files:
+        if path.exists():
+            raise InputError(f"{path}: is there already; choose another name")
+        if not path.name.endswith((".csv", ".csv.gz", ".parquet")):
+            raise InputError(f"{path}: must end in .csv, .csv.gz or .parquet")
+    if len({path.resolve() for path in files}) < len(files):
+        raise InputError(f"{file}: is named for the flows and for the areas; choose two names")
     frame = simulate_flows(areas=areas, states=states, small=small, truth=truth, seed=seed)
-    dialect = Dialect(
-        format="parquet" if file.suffix == ".parquet" else "csv", gzipped=file.suffix == ".gz"
-    )
-    write_bytes(file, encode(frame, dialect))
+    frames = [frame]
+    if areas_file is not None:
+        frames.append(simulate_areas(areas=areas, states=states, seed=seed))
+    for path, content in zip(files, frames, strict=True):
+        dialect = Dialect(
+            format="parquet" if path.suffix == ".parquet" else "csv", gzipped=path.suffix == ".gz"
+        )
+        write_bytes(path, encode(content, dialect))
     moved = frame[frame["origin"] != frame["destination"]]
     few = int(moved["count"].between(1, 9).sum())
     groups = moved[["origin_state", "destination_state"]].drop_duplicates()
     _say(
         f"{file}: {len(frame):,} rows, {few:,} counts from 1 to 9, {len(groups):,} pairs of states"
     )
+    if areas_file is not None:
+        _say(f"{areas_file}: {len(frames[1]):,} areas")
 
 
 @app.command()

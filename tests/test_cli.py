@@ -298,6 +298,28 @@ def test_simulate_writes_a_table_that_can_be_read(
     assert file.read_bytes() == before
 
 
+def test_simulated_areas_serve_as_covariates_of_the_simulated_flows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flows_file, areas = tmp_path / "country.csv", tmp_path / "areas.csv"
+    call = ["simulate", flows_file, "--areas", 12, "--states", 2, "--seed", 3, "--areas-file"]
+    assert run(monkeypatch, *call, flows_file) == 2
+    assert "choose two names" in capsys.readouterr().err
+    assert not flows_file.exists()
+    assert run(monkeypatch, *call, areas) == 0
+    gravity = ["--population", "population", "--longitude", "longitude", "--latitude", "latitude"]
+    out = tmp_path / "out"
+    asked = ["--areas", areas, *gravity, "--state", "state", "--releases", 1]
+    assert flows(monkeypatch, flows_file, out, *asked, "--seed", 4) in (0, 1)
+    record = json.loads((out / "confidential" / "run.json").read_text(encoding="utf-8"))
+    assert record["arguments"]["covariates"] == [
+        "log_population_origin",
+        "log_population_destination",
+        "log_distance",
+        "same_state",
+    ]
+
+
 def squares(path: Path, codes: list[str]) -> Path:
     """Write a GeoJSON file with a square for each code."""
     features = [

@@ -70,7 +70,7 @@ def test_killed_run_ends_with_the_same_bytes(
 
 
 def results(out: Path) -> dict[str, bytes]:
-    """All files of a run but those that name when, where and for how long it ran, and its record."""
+    """All tables of a run, and its record but for when, where and for how long it ran."""
     tables = {path.name: path.read_bytes() for path in sorted(out.glob("*/*.csv"))}
     record = json.loads((out / "confidential" / "run.json").read_text())
     told = {name: record[name] for name in ("risk", "worst_case", "utility", "checks")}

@@ -78,8 +78,9 @@ def cluster_parts(
                     missing.append(number)
                 else:
                     chains[first][number] = chain_at(*kept)
+                    progress.advance(len(groups) / sampling.chains, earlier=True)
             if not missing:
-                yield _finish(groups, chains.pop(first), progress)
+                yield _part(groups, chains.pop(first))
                 continue
             # labels stay here; the name of the first group is part of the seed
             members = subset(cells, groups)._replace(
@@ -98,8 +99,10 @@ def cluster_parts(
             store.save_draws(first, number, 0, values, place)
             chains[first][number] = chain_at(values, place)
             task.release()
+            # a chain is what a worker gives back: how far it is in between, only the worker knows
+            progress.advance(len(groups_of[first]) / sampling.chains)
             if len(chains[first]) == sampling.chains:
-                yield _finish(groups_of[first], chains.pop(first), progress)
+                yield _part(groups_of[first], chains.pop(first))
 
 
 def _result(task: Any, scheduler: str) -> Any:
@@ -124,8 +127,7 @@ def run_chain(
     return sample_chain(walk, sampling).values, place_of(walk)
 
 
-def _finish(groups: np.ndarray, chains: dict[int, Chain], progress: Progress) -> Part:
-    progress.advance(len(groups))
+def _part(groups: np.ndarray, chains: dict[int, Chain]) -> Part:
     return joined(groups, [chains[number] for number in sorted(chains)])
 
 

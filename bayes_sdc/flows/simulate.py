@@ -7,6 +7,7 @@ behind it when asked (``bayes-sdc simulate``); run as a script
 
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,9 +27,90 @@ DECAY = 0.9
 SAME_STATE = 0.7
 DISPERSION = 0.7  # shape of the gamma noise of a pair: the smaller, the more very small counts
 STAY = 0.85  # share of the people who stay in their area
+KM_A_DEGREE = 111.195  # of a great circle
+MOST_STATES = 9999  # more would not fit on a globe
 QUANTILES = 20_000  # of the log means, that stand for all pairs when the level is sought
 NAMES = ("Alder", "Birch", "Cedar", "Elm", "Fir", "Hazel", "Juniper", "Larch", "Maple", "Oak")
 KINDS = ("County", "Valley", "Shore", "Heights", "Plain")
+
+
+class _Country(NamedTuple):
+    """Areas in the order of their codes."""
+
+    code: np.ndarray  # (area,)
+    name: np.ndarray  # (area,)
+    state: np.ndarray  # (area,) position among the states
+    state_code: np.ndarray  # (state,)
+    population: np.ndarray  # (area,)
+    place: np.ndarray  # (area, 2) km east and north
+
+
+def _country(areas: int, states: int, rng: np.random.Generator) -> _Country:
+    """Draw the areas; the first draws of every table."""
+    if not 1 <= states <= min(MOST_STATES, areas):
+        raise InputError(
+            f"need 1 to {MOST_STATES:,} states and as many areas, got {states=} and {areas=}"
+        )
+    share = np.cumsum(np.arange(states) + 2.0)  # states of different size: 2, 3, 4, ... parts
+    spread = np.searchsorted(share / share[-1], np.linspace(0, 1, areas - states))
+    state = np.sort(np.concatenate([np.arange(states), spread]))
+    number = np.arange(areas) - np.searchsorted(state, state)  # within the state
+    population = rng.lognormal(mean=10.3, sigma=1.1, size=areas)
+    centre = rng.uniform(0, 150 * np.sqrt(states), size=(states, 2))
+    # odd numbers, as of American counties, of as many digits as the largest needs
+    digits, of_state = max(3, len(str(2 * number.max() + 1))), max(2, len(str(states)))
+    return _Country(
+        code=np.array(
+            [
+                f"{s + 1:0{of_state}d}{2 * n + 1:0{digits}d}"
+                for s, n in zip(state, number, strict=True)
+            ]
+        ),
+        name=np.array([f"{NAMES[i % 10]} {KINDS[i // 10 % 5]}" for i in range(areas)]),
+        state=state,
+        state_code=np.array([f"{s + 1:0{of_state}d}" for s in range(states)]),
+        population=population,
+        place=centre[state] + rng.normal(0, 60, size=(areas, 2)),
+    )
+
+
+def simulate_areas(*, areas: int = 80, states: int = 4, seed: int) -> pd.DataFrame:
+    """Areas of the country that :func:`simulate_flows` draws with the same numbers and seed.
+
+    Parameters
+    ----------
+    areas, states, seed
+        As for :func:`simulate_flows`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``area`` and ``state`` (text codes), ``name``, ``population`` (people),
+        ``longitude`` and ``latitude`` (degrees, about 0). Distances on the globe are those of the
+        plane on which the country is drawn, but for what a globe is rounder.
+
+    Raises
+    ------
+    InputError
+        As for :func:`simulate_flows`.
+
+    Examples
+    --------
+    >>> simulate_areas(areas=3, states=1, seed=2)["area"].tolist()
+    ['01001', '01003', '01005']
+    """
+    country = _country(areas, states, np.random.default_rng(seed))
+    east, north = (country.place - country.place.mean(axis=0)).T / KM_A_DEGREE
+    return pd.DataFrame(
+        {
+            "area": country.code,
+            "state": country.state_code[country.state],
+            "name": country.name,
+            "population": np.rint(country.population).astype(np.int64),
+            "longitude": (east / np.cos(np.radians(north))).round(5),
+            "latitude": north.round(5),
+        }
+    )
 
 
 def simulate_flows(
@@ -64,27 +146,21 @@ def simulate_flows(
     Raises
     ------
     InputError
-        Unless there are from 1 to 99 states, each with from one to 499 areas, and ``small`` is a
+        Unless there are from 1 to 9,999 states and at least as many areas, and ``small`` is a
         number that so many areas can have.
+
+    Notes
+    -----
+    Codes are text: two digits of the state and three of the area within it, or as many as the
+    largest needs. All pairs of areas are drawn at once, about 50 bytes each.
 
     Examples
     --------
     >>> simulate_flows(areas=3, states=1, seed=2)["origin"].unique().tolist()
     ['01001', '01003', '01005']
     """
-    if not 1 <= states <= min(99, areas):
-        raise InputError(f"need 1 to 99 states and as many areas, got {states=} and {areas=}")
-    share = np.cumsum(np.arange(states) + 2.0)  # states of different size: 2, 3, 4, ... parts
-    spread = np.searchsorted(share / share[-1], np.linspace(0, 1, areas - states))
-    state = np.sort(np.concatenate([np.arange(states), spread]))
-    if (most := np.bincount(state).max()) > 499:
-        raise InputError(f"the largest state gets {most} areas, more than the 499 codes it has")
     rng = np.random.default_rng(seed)
-    number = np.arange(areas) - np.searchsorted(state, state)  # within the state
-    population = rng.lognormal(mean=10.3, sigma=1.1, size=areas)
-    centre = rng.uniform(0, 150 * np.sqrt(states), size=(states, 2))
-    place = centre[state] + rng.normal(0, 60, size=(areas, 2))
-
+    code, name, state, state_code, population, place = _country(areas, states, rng)
     distance = np.hypot(*(place[:, None] - place[None, :]).transpose(2, 0, 1))
     attraction = PULL * np.log(population)
     log_mean = LEVEL + attraction[:, None] + attraction[None, :] - DECAY * np.log(distance + 5)
@@ -96,9 +172,6 @@ def simulate_flows(
     np.fill_diagonal(count, rng.poisson(STAY * population))
 
     origin, destination = np.nonzero(count)
-    state_code = np.array([f"{s + 1:02d}" for s in range(states)])
-    code = np.array([f"{s + 1:02d}{2 * n + 1:03d}" for s, n in zip(state, number, strict=True)])
-    name = np.array([f"{NAMES[i % 10]} {KINDS[i // 10 % 5]}" for i in range(areas)])
     columns = {
         "origin": code[origin],
         "destination": code[destination],

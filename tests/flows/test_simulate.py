@@ -4,8 +4,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bayes_sdc.flows.covariates import gravity_covariates, read_areas
 from bayes_sdc.flows.files import Dialect, encode
-from bayes_sdc.flows.simulate import EXAMPLE_SEED, example_flows_path, simulate_flows
+from bayes_sdc.flows.simulate import (
+    DECAY,
+    EXAMPLE_SEED,
+    PULL,
+    SAME_STATE,
+    example_flows_path,
+    simulate_areas,
+    simulate_flows,
+)
 from bayes_sdc.flows.table import read_flows
 
 NAMES = {
@@ -65,10 +74,52 @@ def test_near_areas_exchange_more_than_far_ones():
     assert pairs.loc[same, "count"].mean() > pairs.loc[~same, "count"].mean()
 
 
-@pytest.mark.parametrize(("areas", "states"), [(3, 4), (10, 0), (200, 100), (1000, 2)], ids=str)
-def test_sizes_without_codes_are_refused(areas, states):
-    with pytest.raises(ValueError, match=r"states|state gets"):
-        simulate_flows(areas=areas, states=states, seed=1)
+@pytest.mark.parametrize(("areas", "states"), [(3, 4), (10, 0), (20_000, 10_000)], ids=str)
+def test_countries_that_cannot_be_are_refused(areas, states):
+    with pytest.raises(ValueError, match="states"):
+        simulate_areas(areas=areas, states=states, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("areas", "states", "length", "last"),
+    [(200, 100, 6, "100"), (1200, 2, 6, "02"), (99, 99, 5, "99"), (12_000, 1, 7, "01")],
+    ids=str,
+)
+def test_codes_have_the_digits_that_they_need(areas, states, length, last):
+    # else a large country cannot be simulated, or two areas have one code
+    codes = simulate_areas(areas=areas, states=states, seed=1)
+    assert codes["area"].is_unique
+    assert codes["area"].is_monotonic_increasing
+    assert set(codes["area"].str.len()) == {length}
+    assert codes["state"].iloc[-1] == last
+    assert all(
+        area.startswith(state) for area, state in zip(codes["area"], codes["state"], strict=True)
+    )
+
+
+def test_areas_are_those_of_the_flows_and_give_their_gravity():
+    # covariates of another country would be noise, and a study with them worthless
+    drawn = {"areas": 60, "states": 5, "seed": 9}
+    flows = simulate_flows(**drawn, small=1500, truth=True)
+    table = read_flows(flows, **NAMES)
+    areas = read_areas(simulate_areas(**drawn), area="area")
+    assert set(flows["origin"]) <= set(areas.index)
+    made = gravity_covariates(
+        table, areas, population="population", longitude="longitude", latitude="latitude",
+        state="state",
+    )  # fmt: skip
+    mean = flows["mean"].to_numpy()[table.cells["row"].to_numpy()]
+    gravity = np.column_stack(
+        [
+            np.ones(len(made)),
+            made["log_population_origin"],
+            made["log_population_destination"],
+            np.log(np.exp(made["log_distance"]) + 5.0),
+            made["same_state"],
+        ]
+    )
+    found = np.linalg.lstsq(gravity, np.log(mean), rcond=None)[0]
+    np.testing.assert_allclose(found[1:], [PULL, PULL, -DECAY, SAME_STATE], atol=0.01)
 
 
 def test_one_area_for_each_state_is_enough():
