@@ -20,10 +20,10 @@ from bayes_sdc.flows.walk import Sampling
 # of the engine on one thread of a server of 2020, from the benchmark: a cell and a group per sweep
 CELL = {"poisson": 0.25e-6, "negative-binomial": 0.4e-6}
 GROUP = 10e-6
-SWEEP = 0.3e-3  # of a sweep whatever the table
+SWEEP = 0.35e-3  # of a sweep whatever the table
 # of the steps after the fit
-PARAMETER = 0.4e-6  # R-hat and ESS: a parameter and draw
-REPLICA = 0.75e-6  # predictive check and dispersion: a cell and replicated table
+PARAMETER = 0.35e-6  # R-hat and ESS: a parameter and draw
+REPLICA = 0.7e-6  # predictive check and dispersion: a cell and replicated table
 ESTIMATE = {"integrated": 4.8e-6, "paper": 0.6e-6}  # intruder risk: a cell and draw
 RELEASE = 1.5e-6  # one more data set, with its risk: a cell
 COMPARED = 30e-6  # other protections, risk and utility: a cell and row of the comparison

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import xarray as xr
 
-from bayes_sdc import FlowTable, InputError, fit_flows, read_flows
+from bayes_sdc import FlowTable, InputError, fit_flows, progress, read_flows
 from bayes_sdc.flows import cluster
 from bayes_sdc.flows.simulate import simulate_flows
 
@@ -53,10 +53,19 @@ def same(one: xr.DataTree, two: xr.DataTree) -> bool:
 
 @pytest.mark.parametrize("prior", ["pooled", "weak"])
 def test_draws_are_those_of_one_machine(
-    table: FlowTable, workers: "distributed.LocalCluster", tmp_path: Path, prior: str
+    table: FlowTable,
+    workers: "distributed.LocalCluster",
+    tmp_path: Path,
+    prior: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
     address = workers.scheduler_address
     there = fit_flows(table, **CALL, prior=prior, scheduler=address, resume=tmp_path)
+    # three chains of one batch are counted, not the batch alone
+    said = capsys.readouterr().err
+    assert all(f"{share}%" in said for share in (33, 67, 100))
     assert same(there, fit_flows(table, **CALL, prior=prior))
     # finished parts are not sent again: nobody answers here
     assert same(there, fit_flows(table, **CALL, prior=prior, resume=tmp_path))
