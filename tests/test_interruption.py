@@ -103,6 +103,10 @@ def test_run_killed_after_the_fit_loses_neither_the_fit_nor_what_followed(
         # what was there is read, not made again
         now = {path: path.stat().st_mtime_ns for path in kept if path.exists()}
         assert all(kept[path] == when for path, when in now.items())
+        # nor is it kept twice, under the names of another call
+        assert all(
+            len(list(resume.glob(kind))) <= 1 for kind in ("groups-*", "risk-*", "repeats-*")
+        )
         time.sleep(0.05)
     _, errors = last.communicate()
     assert last.returncode == code, errors
