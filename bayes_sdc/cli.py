@@ -333,7 +333,10 @@ def demo(
     """Run both jobs on the bundled files of an invented country."""
     from bayes_sdc.flows.simulate import example_flows_path
     from bayes_sdc.microdata.simulate import EXAMPLE_KEYS, PERSONS, example_persons_path
+    from bayes_sdc.runs import discard_finished
 
+    for folder in (out, out / "microdata"):
+        discard_finished(folder)  # an earlier demo can be made again at any time
     _microdata(
         example_persons_path(),
         reading={"keys": list(EXAMPLE_KEYS), "weight": "weight", "household": "household"},

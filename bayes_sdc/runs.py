@@ -39,7 +39,7 @@ def check_out(out: Path, *, resume: bool = False) -> RunFolder:
     InputError
         If the folder cannot be written, holds a finished run, or files that no run wrote.
     """
-    run = RunFolder(out, out / "release", out / "confidential")
+    run = _folders(out)
     try:
         for folder in (run.release, run.confidential):
             _remove_leftovers(folder)
@@ -76,6 +76,20 @@ def open_run(out: Path, *, resume: bool = False) -> RunFolder:
     except OSError as error:
         raise _cannot_write(out, error) from None
     return run
+
+
+def discard_finished(out: Path) -> None:
+    """Delete the results of a finished run, if there is one, and nothing else."""
+    run = _folders(out)
+    earlier = results_of_earlier_run(run)
+    if _is_finished(run, earlier):
+        # the record last: without it what is left would be files that no run wrote
+        for path in sorted(earlier, key=lambda path: path.name == "run.json"):
+            path.unlink()
+
+
+def _folders(out: Path) -> RunFolder:
+    return RunFolder(out, out / "release", out / "confidential")
 
 
 def _cannot_write(out: Path, error: OSError | None = None) -> InputError:

@@ -183,6 +183,19 @@ def test_a_finished_run_is_not_replaced_without_asking(tmp_path):
     assert (run.release / "report.html").read_text(encoding="utf-8") == "x"
 
 
+def test_what_is_discarded_is_a_finished_run_and_nothing_else(tmp_path):
+    # the demo is made again in its folder, beside what the user keeps there
+    run = finished_run(tmp_path / "out")
+    (tmp_path / "out" / "notes.txt").write_text("of the user", encoding="utf-8")
+    runs.discard_finished(tmp_path / "out")
+    assert list(run.release.iterdir()) == []
+    assert (tmp_path / "out" / "notes.txt").exists()
+    runs.open_run(tmp_path / "out")
+    runs.discard_finished(tmp_path / "out")  # nothing is finished, nothing is done
+    runs.discard_finished(tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
 def test_a_run_that_was_killed_while_it_wrote_is_gone_on_with(tmp_path):
     # else --resume refuses what it is for
     run = finished_run(tmp_path / "out")
