@@ -39,6 +39,16 @@ Cores = Annotated[
 ]
 
 
+@contextmanager
+def _interruptible(remedy: str) -> Iterator[None]:
+    """End with one line and an exit code of its own after Ctrl-C."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.stderr.write(f"interrupted; {remedy}\n")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
 @app.command()
 def flows(
     file: Annotated[
@@ -246,6 +256,7 @@ def _pairs(options: list[str] | None, name: str) -> list[tuple[str, str]]:
     return [(left, right) for left, _, right in split]
 
 
+@_interruptible("the same command starts anew")
 def _microdata(
     file: Path,
     *,
@@ -260,16 +271,15 @@ def _microdata(
     from bayes_sdc.policy import read_policy
     from bayes_sdc.report.microdata_folder import run_microdata
 
-    with _interruptible("nothing was kept"):
-        done = run_microdata(
-            file,
-            reading=reading,
-            policy=None if policy is None else read_policy(policy),
-            arguments=arguments,
-            truth=truth,
-            key_sets=key_sets,
-            out=out,
-        )
+    done = run_microdata(
+        file,
+        reading=reading,
+        policy=None if policy is None else read_policy(policy),
+        arguments=arguments,
+        truth=truth,
+        key_sets=key_sets,
+        out=out,
+    )
     _say(done.result.data.summary())
     _say("\n".join(done.lines))
     _say(f"may leave: {done.release}")
@@ -364,6 +374,7 @@ def demo(
     )
 
 
+@_interruptible("the same command with --resume goes on from here")
 def _flows(
     file: Path,
     *,
@@ -403,10 +414,9 @@ def _flows(
             _say("an interrupted run is dropped; --resume would have gone on with it")
             discard_resume(run.resume)
 
-    with _interruptible("the same command with --resume goes on from here"):
-        result = protect_flows(
-            table, **arguments, policy=limits, seed=seed, resume=run.resume, ready=ready
-        )
+    result = protect_flows(
+        table, **arguments, policy=limits, seed=seed, resume=run.resume, ready=ready
+    )
     defaults = {
         name: parameter.default
         for name, parameter in inspect.signature(protect_flows).parameters.items()
@@ -432,8 +442,7 @@ def _flows(
             name: version(name) for name in ("bayes-sdc", "pymc", "nutpie", "arviz", "numpy")
         },
     }
-    with _interruptible("the same command with --resume goes on from here"):
-        written = write_flows(run, result, call, shapes=outlines)
+    written = write_flows(run, result, call, shapes=outlines)
     _say("\n".join(summary(result)))
     for path in written[:2]:
         _say(f"may leave: {path}")
@@ -483,16 +492,6 @@ def _outlines(table: Any, shapes: Path | None = None, shape_key: str | None = No
     columns = [read_codes(table.frame[name], name) for name in (table.origin, table.destination)]
     codes = {code for column in columns for code in column.labels}
     return read_shapes(shapes, key=shape_key, codes=codes)
-
-
-@contextmanager
-def _interruptible(remedy: str) -> Iterator[None]:
-    """End with one line and an exit code of its own after Ctrl-C."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        sys.stderr.write(f"interrupted; {remedy}\n")
-        raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
 def _end(checks: Sequence[Check]) -> None:
