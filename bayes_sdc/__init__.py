@@ -25,6 +25,7 @@ from bayes_sdc.microdata.comparison import RiskComparison, compare_risks
 from bayes_sdc.microdata.dis import Dis, dis
 from bayes_sdc.microdata.dis_special import DisSimulation, dis_special
 from bayes_sdc.microdata.dis_suda import DisSuda, dis_suda
+from bayes_sdc.microdata.inclusion import weight_spread
 from bayes_sdc.microdata.individual import household_risk, individual_risk, terms_for_error
 from bayes_sdc.microdata.job import Measurement, measure_microdata
 from bayes_sdc.microdata.keys import Microdata, read_microdata
@@ -35,11 +36,7 @@ from bayes_sdc.microdata.size_indices import ewens, pitman
 from bayes_sdc.microdata.size_table import SizeModel
 from bayes_sdc.microdata.structural_zeros import allowed_cells
 from bayes_sdc.microdata.suda import Suda, suda, suda_forecast
-from bayes_sdc.microdata.superpopulation import (
-    SuperpopulationRisk,
-    superpopulation_risk,
-    weight_spread,
-)
+from bayes_sdc.microdata.superpopulation import SuperpopulationRisk, superpopulation_risk
 from bayes_sdc.microdata.uniques import (
     expected_uniques,
     largest_sample,

@@ -157,6 +157,45 @@ def build_shared(
     return model
 
 
+def build_population(
+    f: npt.ArrayLike, p: npt.ArrayLike, *, alpha: float | None = None, beta: float | None = None
+) -> pm.Model:
+    r"""Population frequencies in the models "gamma" and "extended", given alpha and beta.
+
+    Nothing is observed: given the sample, the rate of a combination is
+    :math:`\mathrm{Gamma}(f_k + \alpha, \beta + p_k)` and F - f a Poisson variable of mean
+    (1 - p) times the rate. Without numbers for alpha and beta they are to be taken from a posterior
+    of `build_shared`, by ``pm.sample_posterior_predictive``; with numbers forward draws
+    (``pm.sample_prior_predictive``) are draws from the posterior given these.
+
+    Parameters
+    ----------
+    f : array_like of int, shape (combination,)
+        Sample frequencies, 1 or more.
+    p : array_like of float, shape (combination,)
+        Probability to be in the sample, above 0 and at most 1.
+    alpha, beta : float, optional
+        Shape, above -1, and rate, 0 or more, of the distribution that the rates share.
+
+    Returns
+    -------
+    pm.Model
+        ``rate`` of each combination; ``unsampled`` is F - f, ``population`` F and ``risk`` 1 / F.
+    """
+    frequency = np.asarray(f, dtype=np.int64)
+    inclusion = np.asarray(p, dtype=np.float64)
+    with pm.Model(coords={"combination": np.arange(len(frequency))}) as model:
+        shape = pm.Flat("alpha") if alpha is None else alpha
+        shared = pm.Flat("beta") if beta is None else beta
+        rate = pm.Gamma(
+            "rate", alpha=frequency + shape, beta=shared + inclusion, dims="combination"
+        )
+        unsampled = pm.Poisson("unsampled", mu=(1.0 - inclusion) * rate, dims="combination")
+        population = pm.Deterministic("population", frequency + unsampled, dims="combination")
+        pm.Deterministic("risk", 1.0 / population, dims="combination")
+    return model
+
+
 def log_typical(
     f: npt.NDArray[np.float64], p: npt.NDArray[np.float64], copies: npt.NDArray[np.float64]
 ) -> float:

@@ -14,6 +14,7 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.flows.checking import LARGEST_COUNT
 from bayes_sdc.microdata.comparison import RiskComparison, compare_risks
 from bayes_sdc.microdata.dis import check_fraction
+from bayes_sdc.microdata.inclusion import weight_spread
 from bayes_sdc.microdata.individual import household_risk
 from bayes_sdc.microdata.keys import Microdata
 from bayes_sdc.microdata.learned_uniques import LearnedUniques, learn_uniques
@@ -23,13 +24,12 @@ from bayes_sdc.microdata.superpopulation import (
     Model,
     SuperpopulationRisk,
     superpopulation_risk,
-    weight_spread,
 )
 from bayes_sdc.microdata.uniques import expected_uniques, uniques_deviation
 from bayes_sdc.policy import Policy
 from bayes_sdc.seeds import seed_sequence
 
-MODELS: tuple[Model, ...] = ("known", "uncertain", "extended")
+MODELS: tuple[Model, ...] = ("known", "uncertain", "gamma", "extended")
 AGREEMENT = 0.05  # relative difference of weight sum and population size that is remarked on
 
 

@@ -15,7 +15,7 @@ from bayes_sdc.diagnostics import Check
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.comparison import RiskComparison
 from bayes_sdc.microdata.job import Measurement
-from bayes_sdc.microdata.keys import RULES, Microdata
+from bayes_sdc.microdata.keys import RULES
 from bayes_sdc.microdata.posterior import Estimate
 from bayes_sdc.microdata.risk import BULK, VIOLATIONS
 from bayes_sdc.microdata.superpopulation import MODELS
@@ -131,7 +131,6 @@ def _rule(result: Measurement) -> str:
 
 def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
     data, risk = result.data, result.risk
-    frame = risk.combinations
     columns = {
         "file": data.source,
         "SHA-256": data.sha256 or "none (a data frame)",
@@ -172,15 +171,23 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
         "input": columns,
         "notes": data.notes,
         "left_out": result.notes,
-        "model_notes": dict.fromkeys(n for model in result.models.values() for n in model.notes),
+        "model_notes": model_notes(result),
         "violation_columns": ["violation", "records", "share of records", "combinations"],
         "violations": violations,
         "sizes": [[f"{size:,}", f"{n:,}"] for size, n in data.size_indices.items()],
         "measures": measures,
         "risk_plot": plots.record_risk(risk),
         "bulk": f"{risk.bulk_limit:.4g}",
-        "risky_columns": [*data.keys, "records", "f", "F", "risk"],
-        "risky": _riskiest(data, frame),
+        "risky_columns": [
+            *data.keys,
+            "records",
+            "f",
+            "F",
+            "risk",
+            "95 % of 1/F",
+            *(f"{result.worst.model}: {what}" for what in ("risk", "95 % of risk", "95 % of 1/F")),
+        ],
+        "risky": _riskiest(result),
         "key_count": len(data.keys),
         "model_columns": ["model", "expected re-identifications", "share", "tau1", "tau2"],
         "models": [
@@ -220,7 +227,13 @@ def _key_sets(table: pd.DataFrame | None) -> list[list[str]]:
     ]
 
 
-def _riskiest(data: Microdata, frame: pd.DataFrame) -> list[list[str]]:
+def model_notes(result: Measurement) -> list[str]:
+    """Return what the models did otherwise than asked for; a note of several is said once."""
+    return list(dict.fromkeys(note for model in result.models.values() for note in model.notes))
+
+
+def _riskiest(result: Measurement) -> list[list[str]]:
+    data, frame, worst = result.data, result.risk.combinations, result.worst
     order = np.argsort(-frame["risk"].to_numpy(), kind="stable")[:RISKIEST]
     top = frame.iloc[order]
     labels = top.index.to_frame().to_numpy(dtype=object)
@@ -234,9 +247,17 @@ def _riskiest(data: Microdata, frame: pd.DataFrame) -> list[list[str]]:
             f"{row.f:,}",
             f"{row.F:,.1f}",
             f"{row.risk:.4f}",
+            _ends(result.models["known"].inverse_interval[place]),
+            f"{worst.risk[place]:.4f}",
+            _ends(worst.risk_interval[place]),
+            _ends(worst.inverse_interval[place]),
         ]
-        for values, row in zip(labels, top.itertuples(index=False), strict=True)
+        for place, values, row in zip(order, labels, top.itertuples(index=False), strict=True)
     ]
+
+
+def _ends(interval: np.ndarray) -> str:
+    return f"{interval[0]:.4f} to {interval[1]:.4f}"
 
 
 def _interval(estimate: Estimate) -> str:

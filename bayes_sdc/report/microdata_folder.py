@@ -21,7 +21,7 @@ from bayes_sdc.microdata.keys import read_microdata
 from bayes_sdc.microdata.posterior import Estimate
 from bayes_sdc.microdata.risk import compare_key_sets
 from bayes_sdc.policy import Policy
-from bayes_sdc.report.microdata import render_microdata
+from bayes_sdc.report.microdata import model_notes, render_microdata
 from bayes_sdc.report.page import all_or_nothing
 from bayes_sdc.runs import (
     RunFolder,
@@ -165,7 +165,7 @@ def write_microdata(
     with all_or_nothing():
         internal = render_microdata(result, audience="internal", call=call, key_sets=key_sets)
         external = render_microdata(result, audience="external", call=call)
-    tables = {"risk_by_record": result.risk.records(), "risk_by_combination": _combinations(result)}
+    tables = {"risk_by_record": _records(result), "risk_by_combination": _combinations(result)}
     if result.households is not None:
         tables["risk_by_household"] = result.households
     if key_sets is not None:
@@ -209,6 +209,28 @@ def _comparison(found: RiskComparison) -> dict[str, pd.DataFrame]:
     }
 
 
+def _by_model(result: Measurement) -> dict[str, np.ndarray]:
+    """Risk and intervals of each combination by every model, as columns.
+
+    ``risk`` is E[1 / F], ``low`` and ``high`` its interval over the parameters; ``inverse_F`` is
+    the interval of 1 / F itself.
+    """
+    columns: dict[str, np.ndarray] = {}
+    for name, model in result.models.items():
+        columns[f"risk_{name}"] = model.risk
+        columns[f"risk_{name}_low"], columns[f"risk_{name}_high"] = model.risk_interval.T
+        columns[f"inverse_F_{name}_low"], columns[f"inverse_F_{name}_high"] = (
+            model.inverse_interval.T
+        )
+    return columns
+
+
+def _records(result: Measurement) -> pd.DataFrame:
+    place = result.data.combination
+    columns = {name: values[place] for name, values in _by_model(result).items()}
+    return result.risk.records().assign(**columns)
+
+
 def _combinations(result: Measurement) -> pd.DataFrame:
     frame = result.risk.combinations
     keys = frame.index.to_frame(index=False)
@@ -217,8 +239,7 @@ def _combinations(result: Measurement) -> pd.DataFrame:
         [f"key {name}" if name in frame.columns or name == "combination" else name for name in keys]
     )
     numbers = frame.reset_index(drop=True)
-    for name, model in result.models.items():
-        numbers[f"risk_{name}"] = model.risk
+    numbers = numbers.assign(**_by_model(result))
     place = pd.Series(np.arange(1, len(frame) + 1), name="combination")
     return pd.concat([place, keys, numbers], axis=1)
 
@@ -295,6 +316,6 @@ def summary(result: Measurement) -> list[str]:
         )
     if result.comparison is not None:
         lines += str(result.comparison).splitlines()
-    lines += [f"note: {note}" for note in result.notes]
+    lines += [f"note: {note}" for note in (*result.notes, *model_notes(result))]
     lines.append("time: " + ", ".join(f"{stage} {s:.1f} s" for stage, s in result.seconds.items()))
     return lines

@@ -45,7 +45,7 @@ def verdicts(result: Measurement) -> dict[str, str]:
 
 def test_without_limits_nothing_fails(plain):
     assert "fail" not in verdicts(plain).values()
-    assert set(plain.models) == {"known", "uncertain", "extended"}
+    assert set(plain.models) == {"known", "uncertain", "gamma", "extended"}
     assert plain.population_size == round(PEOPLE["w"].sum())
 
 

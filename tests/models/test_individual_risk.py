@@ -8,13 +8,10 @@ from scipy import integrate, special, stats
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata import superpopulation
+from bayes_sdc.microdata.inclusion import uncertain_risk, weight_spread
 from bayes_sdc.microdata.individual import individual_risk
-from bayes_sdc.microdata.superpopulation import (
-    _shared_risk,
-    _uncertain_risk,
-    superpopulation_risk,
-    weight_spread,
-)
+from bayes_sdc.microdata.shared_rates import shared_risk as risk_over_draws
+from bayes_sdc.microdata.superpopulation import superpopulation_risk
 from bayes_sdc.models import individual_risk as models
 
 F = np.array([1, 1, 1, 2, 2, 5, 40])
@@ -82,7 +79,7 @@ BETA_NEGATIVE_BINOMIAL = [
 @pytest.mark.parametrize(("f", "p", "spread", "expected"), BETA_NEGATIVE_BINOMIAL)
 def test_uncertain_risk_has_the_upper_tail_of_the_probability(f, p, spread, expected):
     """With a large spread nearly all risk is in rare large p: equal parts of the Beta miss it."""
-    result = _uncertain_risk(np.array([f]), np.array([p]), np.array([spread]))
+    result = uncertain_risk(np.array([f]), np.array([p]), np.array([spread]))
     assert result[0] == pytest.approx(expected, rel=1e-11)
 
 
@@ -102,7 +99,7 @@ def test_uncertain_risk_of_a_moderate_spread(f, p, spread):
         limit=200,
         points=[p],
     )[0]
-    result = _uncertain_risk(np.array([f]), np.array([p]), np.array([spread]))
+    result = uncertain_risk(np.array([f]), np.array([p]), np.array([spread]))
     assert result[0] == pytest.approx(expected, rel=1e-9)
 
 
@@ -150,8 +147,7 @@ def test_shared_risk_is_the_mean_over_the_negative_binomial(shape, rate):
 
 def shared_risk(f, p, shape, rate):
     one = np.array([f])
-    risk, _ = _shared_risk(one, np.array([p]), np.array([shape]), np.array([rate]), one)
-    return risk[0]
+    return risk_over_draws(one, np.array([p]), np.array([shape]), np.array([rate]), one).mean[0]
 
 
 @pytest.mark.parametrize("shape", [-0.9, -1e-9, 0.5, 5.0, 30.0, 200.0])
@@ -376,9 +372,9 @@ def test_monte_carlo_error_is_how_much_seeds_differ():
 def test_totals_of_each_draw_add_up_to_the_mean_risk():
     f, p, records = np.array([1, 2, 1, 5, 2]), np.full(5, 0.1), np.array([1, 1, 1, 4, 2])
     shape, rate = np.array([0.2, 0.5]), np.array([0.01, 0.3])
-    risk, totals = _shared_risk(f, p, shape, rate, records)
+    risk, _, totals = risk_over_draws(f, p, shape, rate, records)
     assert totals.mean(axis=1) == pytest.approx([risk @ records, risk[f == 1].sum()])
-    first, _ = _shared_risk(f, p, shape[:1], rate[:1], records)
+    first = risk_over_draws(f, p, shape[:1], rate[:1], records).mean
     assert totals[0, 0] == pytest.approx(first @ records)
 
 

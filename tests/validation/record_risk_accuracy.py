@@ -15,10 +15,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from bayes_sdc.microdata.inclusion import weight_spread
 from bayes_sdc.microdata.individual import individual_risk
 from bayes_sdc.microdata.keys import Microdata, read_microdata
 from bayes_sdc.microdata.learned_uniques import learn_uniques
-from bayes_sdc.microdata.superpopulation import superpopulation_risk, weight_spread
+from bayes_sdc.microdata.superpopulation import superpopulation_risk
 from bayes_sdc.microdata.uniques import expected_uniques, uniques_deviation
 
 SAMPLES = 50
