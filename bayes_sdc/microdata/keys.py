@@ -73,6 +73,8 @@ class Microdata:
         None without a weight column: then each record stands for itself.
     household : array of int, shape (record,), or None
         Number of the household, equal for its members.
+    household_ids : tuple of str
+        Their ids, by number; numbers beyond these are of persons without an id.
     missing : {"wildcard", "own", "conservative"}
         The rule.
     weight_name, household_name : str or None
@@ -96,6 +98,7 @@ class Microdata:
     combinations: pd.DataFrame = field(repr=False)
     weights: npt.NDArray[np.float64] | None = field(repr=False)
     household: npt.NDArray[np.int64] | None = field(repr=False)
+    household_ids: tuple[str, ...] = field(repr=False)
     missing: MissingRule
     weight_name: str | None
     household_name: str | None
@@ -340,16 +343,16 @@ def read_microdata(
     problems = [problem for level in levels for problem in level.problems]
     of_column = loaded.column_notes
     notes = [*loaded.notes, *(note for name in others for note in of_column.get(name, ()))]
-    weights = numbers = None
+    weights = numbers = homes = None
     if weight is None:
         notes.append("no weights: every record stands for itself, so F = f")
     else:
         weights, wrong = read_weights(frame[weight], weight)
         problems += wrong
     if household is not None:
-        numbers, wrong, seen = read_households(frame[household], household, declared[household])
-        problems += wrong
-        notes += seen
+        numbers, homes = read_households(frame[household], household, declared[household])
+        problems += homes.problems
+        notes += homes.notes
     if problems:
         texts = [problem.text(None) for problem in problems]
         raise InputError("\n- ".join([f"{loaded.source}: {len(texts)} problems", *texts]))
@@ -365,6 +368,7 @@ def read_microdata(
         combinations=combinations,
         weights=weights,
         household=numbers,
+        household_ids=() if homes is None else homes.labels,
         missing=missing,
         weight_name=weight,
         household_name=household,

@@ -115,9 +115,10 @@ class RecordRisk:
         Returns
         -------
         DataFrame or None
-            ``household`` (number from 1, as in `records`), ``first_record`` (position of its first
-            member in the file, from 1), ``persons``, and ``risk``, that at least one of them is
-            re-identified, in [0, 1]. None for a file without households.
+            ``household`` (number from 1, as in `records`), ``id`` (as in the file; None for a
+            person without one), ``first_record`` (position of its first member in the file, from
+            1), ``persons``, and ``risk``, that at least one of them is re-identified, in [0, 1].
+            None for a file without households.
 
         Examples
         --------
@@ -126,18 +127,20 @@ class RecordRisk:
         >>> people = pd.DataFrame({"sex": list("mmf"), "w": [10, 30, 5], "id": ["B2", "B2", "A1"]})
         >>> data = read_microdata(people, keys=["sex"], weight="w", household="id")
         >>> record_risk(data).households().round(4)
-           household  first_record  persons    risk
-        0          1             3        1  0.4024
-        1          2             1        2  0.0867
+           household  id  first_record  persons    risk
+        0          1  A1             3        1  0.4024
+        1          2  B2             1        2  0.0867
         """
         if self.data.household is None or self.household is None:
             return None
+        ids = self.data.household_ids
         number, first, persons = np.unique(
             self.data.household, return_index=True, return_counts=True
         )
         return pd.DataFrame(
             {
                 "household": number + 1,
+                "id": pd.Series([ids[i] if i < len(ids) else None for i in number], dtype=object),
                 "first_record": first + 1,
                 "persons": persons,
                 "risk": self.household[first],

@@ -27,6 +27,7 @@ from bayes_sdc.report.page import render_page
 
 RISKIEST = 10
 LEVELS = (0.05, 0.1, 0.2, 0.5)
+FEW = 10  # an expected number of households below this is not told
 PUBLIC_RECORDS = 500  # a share of fewer records, rounded to a per cent, could tell of single ones
 
 SECTIONS = {  # id: title, names of its checks
@@ -405,7 +406,16 @@ def _external(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "households": []
         if household is None
-        else [["mean household risk of a person", _public(float(np.mean(household)), enough)]],
+        else [
+            ["mean household risk of a person", _public(float(np.mean(household)), enough)],
+            *(
+                [f"expected re-identified households, {by}", _about(number, enough)]
+                for by, number in (
+                    ("closed form", risk.expected_households or 0.0),
+                    *((f"model {name}", n) for name, n in result.expected_households.items()),
+                )
+            ),
+        ],
         "versions": call["versions"],
     }
 
@@ -427,6 +437,16 @@ def _public(share: float, enough: bool) -> str:
     if share > 0.99:
         return "more than 99 %"
     return f"{share:.0%}"
+
+
+def _about(number: float, enough: bool) -> str:
+    """Return an expected number of households to two digits; a small one in words."""
+    if not enough:
+        return "not shown (few records)"
+    if number < FEW:
+        return f"fewer than {FEW}"
+    step = 10 ** max(len(str(int(number))) - 2, 0)
+    return f"about {round(number / step) * step:,}"
 
 
 def _rounded(n: int) -> str:

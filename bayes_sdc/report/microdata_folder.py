@@ -234,12 +234,14 @@ def _records(result: Measurement) -> pd.DataFrame:
 def _combinations(result: Measurement) -> pd.DataFrame:
     frame = result.risk.combinations
     keys = frame.index.to_frame(index=False)
+    numbers = frame.reset_index(drop=True).assign(**_by_model(result))
     # a key may be called f; its column then says that it is a key
     keys.columns = pd.Index(
-        [f"key {name}" if name in frame.columns or name == "combination" else name for name in keys]
+        [
+            f"key {name}" if name in numbers.columns or name == "combination" else name
+            for name in keys
+        ]
     )
-    numbers = frame.reset_index(drop=True)
-    numbers = numbers.assign(**_by_model(result))
     place = pd.Series(np.arange(1, len(frame) + 1), name="combination")
     return pd.concat([place, keys, numbers], axis=1)
 

@@ -109,9 +109,18 @@ def test_internal_report_shows_what_was_measured(internal: str, result: Measurem
     assert household["persons with household risk > 0.5"] == (
         f"{np.sum(result.risk.household > 0.5):,}"
     )
-    riskiest = page.tables["The ten riskiest combinations"][1:]
+    names, *riskiest = page.tables["The ten riskiest combinations"]
     assert len(riskiest) == 10
-    assert float(riskiest[0][-1]) == pytest.approx(result.risk.risk.max(), abs=1e-4)
+    shown = float(riskiest[0][names.index("risk")])
+    assert shown == pytest.approx(result.risk.risk.max(), abs=1e-4)
+    first = int(np.argmax(result.risk.combinations["risk"]))
+    for column, intervals in (
+        ("95 % of 1/F", result.models["known"].inverse_interval),
+        (f"{result.worst.model}: 95 % of risk", result.worst.risk_interval),
+        (f"{result.worst.model}: 95 % of 1/F", result.worst.inverse_interval),
+    ):
+        low, high = intervals[first]
+        assert riskiest[0][names.index(column)] == f"{low:.4f} to {high:.4f}"
     truth = {row[0]: row[1] for row in page.tables["Truth beside the estimates"]}
     assert truth["expected re-identifications"] == f"{900 / 999:.1f}"
     assert truth["tau1"] == "0.0"
@@ -289,6 +298,13 @@ def test_command_writes_the_folders(
     row = combinations.iloc[records["combination"][7] - 1]
     assert float(row["risk"]) == pytest.approx(records["risk"][7])
     assert row["birth place (grouped)"] == people["birth place (grouped)"][7]
+    # every model's risk, and both intervals of it, for the record as for its combination
+    for name in ("known", "uncertain", "gamma", "extended"):
+        for column in (f"risk_{name}", f"inverse_F_{name}"):
+            low, high = records[f"{column}_low"], records[f"{column}_high"]
+            assert ((low >= 0) & (low <= high) & (high <= 1 / records["f"] + 1e-12)).all()
+            assert float(row[f"{column}_low"]) == pytest.approx(low[7])
+        assert float(row[f"risk_{name}"]) == pytest.approx(records[f"risk_{name}"][7])
     record: dict[str, Any] = json.loads((out / "confidential" / "run.json").read_text())
     assert record["risk"]["expected"] == pytest.approx(records["risk"].sum())
     assert record["arguments"]["missing_codes"] == {"f": ["a;b"]}
@@ -300,6 +316,7 @@ def test_command_writes_the_folders(
     members = records[records["household"] == 9]
     assert one["risk"] == pytest.approx(1 - (1 - members["risk"]).prod())
     assert one["first_record"] == members["record"].min()
+    assert str(one["id"]) == str(people["h"][one["first_record"] - 1])
     assert record["households"] == people["h"].nunique()
     assert record["risk"]["expected_households"] == pytest.approx(homes["risk"].sum())
     extended = record["models"]["extended"]["expected_households"]
