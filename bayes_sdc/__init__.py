@@ -21,6 +21,7 @@ from bayes_sdc.flows.table import FlowTable, read_flows
 from bayes_sdc.flows.tradeoff import risk_utility
 from bayes_sdc.flows.utility import Utility, utility
 from bayes_sdc.microdata.additive import Lancaster, lancaster
+from bayes_sdc.microdata.additive_forecast import lancaster_forecast
 from bayes_sdc.microdata.comparison import RiskComparison, compare_risks
 from bayes_sdc.microdata.dis import Dis, dis
 from bayes_sdc.microdata.dis_special import DisSimulation, dis_special
@@ -109,6 +110,7 @@ __all__ = [
     "individual_risk",
     "intruder_risk",
     "lancaster",
+    "lancaster_forecast",
     "largest_sample",
     "learn_uniques",
     "measure_microdata",

@@ -54,6 +54,61 @@ def build(f: npt.ArrayLike, N: int, *, concentration: float = 1.0) -> pm.Model:
     return model
 
 
+def build_joint(f: npt.ArrayLike, *, concentration: float = 1.0) -> pm.Model:
+    """Prior and likelihood as they are written, for NUTS: theta Dirichlet, f multinomial given it.
+
+    `build` has the posterior of theta in closed form and needs no chains; this is the model it
+    comes from, for tables of up to about a thousand cells and for changes of the prior. The members
+    who were not sampled are drawn forward from its posterior: `add_unsampled`.
+
+    Parameters
+    ----------
+    f : array_like of int, shape (cell,)
+        Sampled members in each of the K cells, 0 included.
+    concentration : float
+        c, above 0; ``math.inf`` for equal cells, which leaves nothing to sample.
+
+    Returns
+    -------
+    pm.Model
+        ``theta`` and the observed ``f``.
+    """
+    sample = np.asarray(f, dtype=np.int64)
+    K = len(sample)
+    with pm.Model(coords={"cell": np.arange(K)}) as model:
+        if math.isinf(concentration):
+            theta = pm.Deterministic("theta", pt.as_tensor(np.full(K, 1.0 / K)), dims="cell")
+        else:
+            theta = pm.Dirichlet("theta", np.full(K, concentration), dims="cell")
+        pm.Multinomial("f", n=sample.sum(), p=theta, observed=sample, dims="cell")
+    return model
+
+
+def add_unsampled(model: pm.Model, f: npt.ArrayLike, N: int) -> pm.Model:
+    """Add to a sampled model of `build_joint` the N - n members who were not sampled.
+
+    Parameters
+    ----------
+    model : pm.Model
+        From `build_joint`; changed.
+    f : array_like of int, shape (cell,)
+        The same as there.
+    N : int
+        Members of the population.
+
+    Returns
+    -------
+    pm.Model
+        With ``unsampled`` (F - f) and ``uniques``, for ``pm.sample_posterior_predictive``.
+    """
+    sample = np.asarray(f, dtype=np.int64)
+    with model:
+        unsampled = pm.Multinomial("unsampled", n=N - sample.sum(), p=model["theta"], dims="cell")
+        alone = pt.eq(sample, 1) & pt.eq(unsampled, 0)
+        pm.Deterministic("uniques", alone.sum())
+    return model
+
+
 def build_concentration(sizes: npt.ArrayLike, cells: npt.ArrayLike, K: int) -> pm.Model:
     """The concentration c, learned from the sample by NUTS.
 

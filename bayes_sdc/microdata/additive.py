@@ -32,6 +32,7 @@ import pandas as pd
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.additive_cells import Additive, Sums, sample, walk
+from bayes_sdc.microdata.additive_forecast import FOLDS, WALKED_CELLS, refuse, shrinkages
 from bayes_sdc.microdata.keys import Microdata
 from bayes_sdc.microdata.structural_zeros import (
     fit_allowed,
@@ -43,10 +44,7 @@ from bayes_sdc.microdata.structural_zeros import (
 from bayes_sdc.microdata.tabulate import patterns
 from bayes_sdc.seeds import generator
 
-WALKED_CELLS = 10_000_000_000  # about ten seconds for each shrinkage on two cores
 DRAWS = 1 << 20  # cells drawn from a larger table
-GRID = tuple(i / 10 for i in range(11))  # shrinkages that cross-validation compares
-FOLDS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +130,9 @@ def lancaster(
     Raises
     ------
     InputError
-        If an argument is out of range, a rule makes a record impossible, or there is one key only.
+        If an argument is out of range, a rule makes a record impossible, there is one key only, or
+        two keys have so many levels that the table of their pairs needs more than 4 GiB; see
+        `lancaster_forecast`.
 
     References
     ----------
@@ -158,7 +158,8 @@ def lancaster(
             f"population must be a whole number from the {microdata.n:,} records up; it is "
             f"{population!r}"
         )
-    grid = _grid(shrinkage)
+    grid = shrinkages(shrinkage)
+    refuse(microdata)
     notes: tuple[str, ...] = ()
     rules = None
     if structural_zeros is not None:
@@ -233,22 +234,6 @@ def _posterior(log_likelihood: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]
         )
     weights = np.exp(log_likelihood - highest)
     return weights / weights.sum(), ()
-
-
-def _grid(shrinkage: Any) -> np.ndarray:
-    if isinstance(shrinkage, str):
-        if shrinkage != "cv":
-            raise InputError(f"shrinkage is numbers from 0 to 1, or 'cv'; it is {shrinkage!r}")
-        return np.array(GRID)
-    try:
-        grid = np.atleast_1d(np.asarray(shrinkage, float))
-    except (TypeError, ValueError):
-        grid = np.array([np.nan])
-    if grid.ndim != 1 or not len(grid) or not ((grid >= 0) & (grid <= 1)).all():
-        raise InputError(f"shrinkage is numbers from 0 to 1, or 'cv'; it is {shrinkage!r}")
-    if len(np.unique(grid)) < len(grid):
-        raise InputError(f"shrinkage names a number twice: {shrinkage!r}")
-    return grid
 
 
 def _fit(

@@ -122,6 +122,11 @@ def check_numbers(values: Any, name: str) -> npt.NDArray[Any]:
     return given
 
 
+def is_number(value: Any) -> bool:
+    """Tell whether a value is one number, and not text, a list or True; NaN is one."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
 def check_whole(values: Any, name: str, least: int = 1) -> npt.NDArray[np.int64]:
     """Return whole numbers, at least ``least``, as an array, or refuse what is none."""
     given = check_numbers(values, name)
@@ -204,10 +209,12 @@ def terms_for_error(f: int, p: float, error: float) -> int:
     >>> terms_for_error(5, 0.1, 1e-4)
     5
     """
-    frequency = int(check_whole(f, "f"))
-    if not 0 < p <= 1:
+    frequency = int(check_whole(f, "f")) if is_number(f) else 0
+    if frequency < 1:
+        raise InputError(f"f must be a whole number from 1; it is {f!r}")
+    if not is_number(p) or not 0 < p <= 1:
         raise InputError(f"p must be above 0 and at most 1; it is {p!r}")
-    if not error > 0:
+    if not is_number(error) or not error > 0:
         raise InputError(f"error must be above 0; it is {error!r}")
     q, term = 1.0 - p, 1.0
     for terms in range(MOST_TERMS + 1):

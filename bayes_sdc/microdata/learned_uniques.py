@@ -47,6 +47,8 @@ class LearnedUniques:
         Of c.
     trusted : bool
         False when the chains did not converge.
+    notes : tuple of str
+        What was done otherwise than asked for.
     """
 
     concentration: Estimate
@@ -54,6 +56,7 @@ class LearnedUniques:
     uniques: Estimate
     posterior: xr.DataTree = field(repr=False)
     trusted: bool
+    notes: tuple[str, ...]
 
 
 def learn_uniques(
@@ -102,7 +105,9 @@ def learn_uniques(
         "K": np.float64(K),
     }
     model = _compiled(length).with_data(**data)
-    posterior, trusted = sample_posterior(model, ["concentration"], seed)
+    posterior, trusted, notes = sample_posterior(
+        model, ["concentration"], "learned concentration", draws=draws, seed=seed
+    )
     c = spread_draws(posterior, "concentration", draws)
     q = np.array([unique_probability(n, N, K, concentration=value) for value in c])
     s = int(cells[sizes == 1].sum())
@@ -113,6 +118,7 @@ def learn_uniques(
         uniques=estimate(alone, float(s * q.mean()), s * mean_error(q)),
         posterior=posterior,
         trusted=trusted,
+        notes=notes,
     )
 
 

@@ -78,10 +78,20 @@ def pad(values: npt.ArrayLike, length: int, fill: float) -> npt.NDArray[np.float
     return np.concatenate([given, np.full(length - len(given), fill)])
 
 
-def sample_posterior(compiled: Any, names: list[str], seed: int) -> tuple[xr.DataTree, bool]:
+class Sampled(NamedTuple):
+    """A posterior, whether its chains agree (R-hat at most 1.01), and how it was come by."""
+
+    posterior: xr.DataTree
+    trusted: bool
+    notes: tuple[str, ...]
+
+
+def sample_posterior(
+    compiled: Any, names: list[str], what: str, *, draws: int, seed: int
+) -> Sampled:
     """Sample a model of one or two parameters by NUTS, and say whether the chains agree.
 
-    Where they do not, it is tried once more in another way.
+    Where they do not, it is tried once more in another way, which is noted.
 
     Parameters
     ----------
@@ -89,20 +99,28 @@ def sample_posterior(compiled: Any, names: list[str], seed: int) -> tuple[xr.Dat
         With its data.
     names : list of str
         Variables that are judged.
+    what : str
+        What is learned, for the note.
+    draws : int
+        How many are wanted of all chains, at least.
     seed : int
         Everything random follows from it.
 
     Returns
     -------
-    DataTree
-        The posterior.
-    bool
-        Whether R-hat of all is at most 1.01.
+    Sampled
+        The posterior, and notes on it.
     """
     import arviz_stats
     import nutpie
 
+    notes: tuple[str, ...] = ()
     for way in WAYS:
+        if way is not WAYS[0]:
+            notes = (
+                f"{what}: the chains did not agree (R-hat above {RHAT_LIMIT:g}), and it was "
+                f"sampled once more, by {CHAINS * way['draws']:,} draws with other settings",
+            )
         posterior = nutpie.sample(
             compiled,
             chains=CHAINS,
@@ -110,13 +128,13 @@ def sample_posterior(compiled: Any, names: list[str], seed: int) -> tuple[xr.Dat
             seed=int(seed_sequence(seed, "nuts").generate_state(1)[0]),
             progress_bar=False,
             save_warmup=False,
-            **way,
+            **{**way, "draws": max(way["draws"], -(-draws // CHAINS))},
         )
         rhat = arviz_stats.rhat(posterior["posterior"].to_dataset()[names])
         trusted = all(float(rhat[name]) <= RHAT_LIMIT for name in names)
         if trusted:
             break
-    return cast(xr.DataTree, posterior), trusted
+    return Sampled(cast(xr.DataTree, posterior), trusted, notes)
 
 
 def spread_draws(posterior: xr.DataTree, name: str, draws: int) -> npt.NDArray[np.float64]:

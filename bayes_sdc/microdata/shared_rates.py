@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 import numpy.typing as npt
-import xarray as xr
 
 from bayes_sdc.microdata.nodes import nodes_of
-from bayes_sdc.microdata.posterior import pad, padded_length, sample_posterior
+from bayes_sdc.microdata.posterior import Sampled, pad, padded_length, sample_posterior
 
 P_STEP = 0.02  # in log p, between the groups from which alpha and beta are learned
 STEP = 0.05  # in log(p / (1 - p)), between the values for which the risk is integrated
@@ -50,8 +49,8 @@ class SharedRisk(NamedTuple):
 
 
 def fit_rates(
-    f: Integers, p: Floats, empty: int | None, extended: bool, seed: int
-) -> tuple[xr.DataTree, bool]:
+    f: Integers, p: Floats, empty: int | None, extended: bool, draws: int, seed: int
+) -> Sampled:
     """Posterior of alpha and beta; combinations of equal f and p are one group."""
     from bayes_sdc.models.individual_risk import log_typical
 
@@ -68,7 +67,8 @@ def fit_rates(
     if empty is not None:
         data["unseen"] = pad(copies * (empty / copies.sum()), length, 0.0)
     model = _compiled(length, empty is not None, extended).with_data(**data)
-    return sample_posterior(model, ["alpha", "beta"], seed)
+    what = f"model {'extended' if extended else 'gamma'}"
+    return sample_posterior(model, ["alpha", "beta"], what, draws=draws, seed=seed)
 
 
 @functools.cache

@@ -186,7 +186,10 @@ def superpopulation_risk(
         risk_interval = uncertain_risk_interval(frequency, inclusion, deviation)
         inverse_interval = uncertain_interval(frequency, inclusion, deviation)
     elif model in ("gamma", "extended"):
-        posterior, trusted = fit_rates(frequency, inclusion, empty, model == "extended", seed)
+        posterior, trusted, said = fit_rates(
+            frequency, inclusion, empty, model == "extended", used, seed
+        )
+        notes += said
         shape = spread_draws(posterior, "alpha", used)
         rate = spread_draws(posterior, "beta", used)
         few = np.linspace(0, used - 1, INTEGRATED_DRAWS).astype(int)

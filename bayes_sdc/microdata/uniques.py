@@ -29,7 +29,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.individual import check_numbers, check_whole
+from bayes_sdc.microdata.individual import check_numbers, check_whole, is_number
 
 SUMMED = 1 << 12  # factors multiplied one by one; the others have gamma functions from this on
 
@@ -315,7 +315,7 @@ def unique_test(q: float, *, loss_accept: float, loss_reject: float) -> bool:
     """
     _check_probability(q)
     for name, loss in (("loss_accept", loss_accept), ("loss_reject", loss_reject)):
-        if not (loss > 0 and math.isfinite(loss)):
+        if not (is_number(loss) and loss > 0 and math.isfinite(loss)):
             raise InputError(f"{name} must be above 0; it is {loss!r}")
     return not q < loss_accept / (loss_reject + loss_accept)
 
@@ -407,11 +407,10 @@ def _check_uniques(s: int, n: int, K: int) -> None:
 
 
 def _check_concentration(c: float) -> None:
-    number = isinstance(c, int | float | np.integer | np.floating) and not isinstance(c, bool)
-    if not number or not c > 0:
+    if not is_number(c) or not c > 0:
         raise InputError(f"concentration must be above 0; it is {c!r}")
 
 
 def _check_probability(q: float) -> None:
-    if not 0 <= q <= 1:
+    if not is_number(q) or not 0 <= q <= 1:
         raise InputError(f"q must be from 0 to 1; it is {q!r}")

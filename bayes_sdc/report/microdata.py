@@ -230,7 +230,10 @@ def _key_sets(table: pd.DataFrame | None) -> list[list[str]]:
 
 def model_notes(result: Measurement) -> list[str]:
     """Return what the models did otherwise than asked for; a note of several is said once."""
-    return list(dict.fromkeys(note for model in result.models.values() for note in model.notes))
+    notes = [note for model in result.models.values() for note in model.notes]
+    if result.unstructured is not None:
+        notes += result.unstructured.learned.notes
+    return list(dict.fromkeys(notes))
 
 
 def _riskiest(result: Measurement) -> list[list[str]]:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.microdata.additive_forecast import lancaster_forecast
 from bayes_sdc.microdata.columns import read_weights
 from bayes_sdc.microdata.comparison import RiskComparison
 from bayes_sdc.microdata.files import load_columns
@@ -33,6 +34,7 @@ from bayes_sdc.runs import (
     write_text,
 )
 
+SAID_SECONDS = 10  # a longer walk is said before it begins
 SOFTWARE = ("bayes-sdc", "pymc", "nutpie", "arviz", "numpy", "pandas")
 
 
@@ -92,6 +94,10 @@ def run_microdata(
     whole = read_microdata(file, **{**reading, "keys": every})
     data = whole if every == list(reading["keys"]) else whole.select(reading["keys"])
     counts = None if truth is None else _read_truth(file, truth)
+    if len(data.keys) > 1 and data.sample_uniques:
+        expected = lancaster_forecast(data, shrinkage="cv")
+        if expected.seconds > SAID_SECONDS:
+            sys.stderr.write(f"Lancaster's model: {expected}\n")
     result = measure_microdata(data, policy=policy, population_counts=counts, **arguments)
     sets = None
     if key_sets:
@@ -268,7 +274,7 @@ def _record(
             "missing": data.missing,
             "notes": list(data.notes),
         },
-        "notes": list(result.notes),
+        "notes": [*result.notes, *model_notes(result)],
         "key_sets": None if key_sets is None else key_sets.to_dict("index"),
         "violations": {f"f < {k}": data.k_violations(k)._asdict() for k in (2, 3, 5)},
         "risk": {

@@ -16,6 +16,7 @@ from bayes_sdc import InputError
 from bayes_sdc.microdata import additive, structural_zeros
 from bayes_sdc.microdata.additive import lancaster
 from bayes_sdc.microdata.additive_cells import Additive, sample, walk
+from bayes_sdc.microdata.additive_forecast import lancaster_forecast
 from bayes_sdc.microdata.keys import Microdata, read_microdata
 
 CASE = json.loads((Path(__file__).parents[1] / "data" / "lancaster.json").read_text("utf-8"))
@@ -371,3 +372,17 @@ def test_wrong_populations_are_named(population):
 def test_one_key_has_no_pairs():
     with pytest.raises(InputError, match="two keys or more"):
         lancaster(read(np.array([[0], [1]])), 200)
+
+
+def test_two_keys_of_very_many_levels_are_refused_by_name_before_the_work():
+    """20,000 by 20,000 pairs took more memory than there is."""
+    codes = [f"{i:05d}" for i in range(20_000)]
+    frame = pd.DataFrame({"sex": ["f", "m"] * 10_000, "street": codes, "work place": codes[::-1]})
+    data = read_microdata(frame, keys=["sex", "street", "work place"])
+    with pytest.raises(InputError, match=r"'street' with 20,000 .* 'work place' with 20,000"):
+        lancaster(data, 100_000)
+    few = read_microdata(frame, keys=["sex", "street"])
+    expected = lancaster_forecast(few, shrinkage="cv")
+    assert (expected.cells, expected.walked) == (40_000, True)
+    assert expected.memory < 2**21
+    assert expected.seconds > 50 * lancaster_forecast(few).seconds

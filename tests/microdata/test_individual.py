@@ -105,6 +105,29 @@ def test_the_printed_rule_for_the_order_is_too_low():
     assert by_mpmath(f, p) - float(individual_risk(f, p, terms=terms)) < error
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("a", 0.1, 0.1),
+        ([2, 3], 0.1, 0.1),
+        (0, 0.1, 0.1),
+        (float("nan"), 0.1, 0.1),
+        (2, "a", 0.1),
+        (2, float("nan"), 0.1),
+        (2, -0.1, 0.1),
+        (2, 0.1, "a"),
+        (2, 0.1, float("nan")),
+        (2, 0.1, -1),
+        (2, None, 0.1),
+        (2, 0.1, None),
+    ],
+)
+def test_terms_for_what_is_no_number_are_refused(given):
+    """Texts and lists ended in Python's own words."""
+    with pytest.raises(InputError):
+        terms_for_error(*given)
+
+
 def test_a_hopeless_series_is_refused():
     with pytest.raises(InputError, match="method='exact'"):
         terms_for_error(1, 1e-9, 1e-15)

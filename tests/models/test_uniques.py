@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 import pytest
+from scipy import stats
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata import posterior
@@ -54,28 +55,63 @@ def test_a_small_table_where_uniques_are_likely(c):
     assert abs(drawn.mean() - mean) < 4 * sd / math.sqrt(DRAWS)
 
 
-def test_prior_and_likelihood_give_the_distribution_that_is_drawn():
-    """The model takes theta given f from conjugacy; here NUTS gets prior and data separately."""
-    f, N, c = np.array([1, 1, 0, 2, 4]), 20, 0.7
-    with pm.Model() as model:
-        theta = pm.Dirichlet("theta", np.full(5, c))
-        pm.Multinomial("f", n=f.sum(), p=theta, observed=f)
+def uniques_by_nuts(f: np.ndarray, N: int, c: float, seed: int) -> np.ndarray:
+    model = models.build_joint(f, concentration=c)
+    with model:
         trace = pm.sample(
             1000,
             tune=1000,
             chains=4,
             cores=1,
-            random_seed=1,
+            random_seed=seed,
             nuts_sampler="nutpie",
             progressbar=False,
         )
-    with model:
-        pm.Multinomial("unsampled", n=N - f.sum(), p=theta)
+    with models.add_unsampled(model, f, N):
         more = pm.sample_posterior_predictive(
-            trace, var_names=["unsampled"], random_seed=2, progressbar=False
+            trace, var_names=["uniques"], random_seed=2, progressbar=False
         )
-    unsampled = more["posterior_predictive"]["unsampled"].to_numpy().reshape(-1, 5)
-    alone = ((f == 1) & (unsampled == 0)).sum(axis=1)
+    return more["posterior_predictive"]["uniques"].to_numpy().ravel()
+
+
+@pytest.mark.slow  # 1,108 cells, 8,000 draws
+def test_the_example_of_the_paper_from_prior_and_likelihood():
+    alone = uniques_by_nuts(paper_table(), 46_228, 1.0, seed=3)
+    assert abs(alone.mean() - 4.3553) < 4 * 2.043 / math.sqrt(len(alone) / 2)
+
+
+@pytest.mark.parametrize("c", [0.2, 1.0])
+def test_prior_times_likelihood_is_the_drawn_posterior_for_the_example_of_the_paper(c):
+    """The multinomial f as written and the Dirichlet(c + f) of `build` differ by a constant."""
+    f, rng = paper_table(), np.random.default_rng(1)
+    joint = models.build_joint(f, concentration=c)
+    logp = joint.compile_logp(jacobian=False)
+    gaps = []
+    for spread in (0.1, 0.5, 1.0):
+        free = spread * rng.normal(size=len(f) - 1)
+        theta = np.exp(np.append(free, -free.sum()))  # the sum of the logarithms is left out
+        theta /= theta.sum()
+        posterior_density = stats.dirichlet.logpdf(theta, f + c)
+        gaps.append(float(logp({"theta_simplex__": free})) - posterior_density)
+    assert np.ptp(gaps) < 1e-6
+
+
+def test_equal_cells_leave_nothing_but_the_unsampled():
+    """c = infinity: each unsampled member misses a cell with probability (K - 1) / K."""
+    f, N, draws = np.array([1, 1, 0, 0, 2, 1, 0, 3]), 14, 20_000
+    model = models.add_unsampled(models.build_joint(f, concentration=math.inf), f, N)
+    with model:
+        tree = pm.sample_prior_predictive(draws, var_names=["uniques"], random_seed=5)
+    alone = tree["prior"]["uniques"].to_numpy()[0]
+    mean = 3 * (7 / 8) ** 6
+    assert mean == pytest.approx(expected_uniques(3, 8, N, 8, concentration=math.inf))
+    assert abs(alone.mean() - mean) < 4 * alone.std() / math.sqrt(draws)
+
+
+def test_prior_and_likelihood_give_the_distribution_that_is_drawn():
+    """`build` takes theta given f from conjugacy; here NUTS gets prior and data separately."""
+    f, N, c = np.array([1, 1, 0, 2, 4]), 20, 0.7
+    alone = uniques_by_nuts(f, N, c, seed=1)
     mean = expected_uniques(2, 8, N, 5, concentration=c)
     sd = uniques_deviation(2, 8, N, 5, concentration=c)
     assert abs(alone.mean() - mean) < 4 * sd / math.sqrt(len(alone) / 2)
@@ -169,3 +205,5 @@ def test_chains_that_disagree_are_sampled_another_way_and_said(monkeypatch):
     result = learn_uniques(pd.Series({1: 7, 2: 5, 10: 6, 23: 1}), 1000, 50, seed=4)
     assert not result.trusted
     assert result.posterior["posterior"].sizes["draw"] == posterior.WAYS[-1]["draws"]
+    assert len(result.notes) == 1
+    assert "12,000 draws with other settings" in result.notes[0]
