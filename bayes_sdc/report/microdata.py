@@ -18,7 +18,7 @@ from bayes_sdc.microdata.job import Measurement
 from bayes_sdc.microdata.keys import RULES
 from bayes_sdc.microdata.posterior import Estimate
 from bayes_sdc.microdata.risk import BULK, VIOLATIONS
-from bayes_sdc.microdata.superpopulation import MODELS
+from bayes_sdc.microdata.superpopulation import MODELS, SuperpopulationRisk
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report import plots
 from bayes_sdc.report.contents import Entry, contents_of, other_checks
@@ -186,7 +186,10 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
             "F",
             "risk",
             "95 % of 1/F",
-            *(f"{result.worst.model}: {what}" for what in ("risk", "95 % of risk", "95 % of 1/F")),
+            *(
+                f"{_beside(result).model}: {what}"
+                for what in ("risk", "95 % of risk", "95 % of 1/F")
+            ),
         ],
         "risky": _riskiest(result),
         "key_count": len(data.keys),
@@ -236,8 +239,14 @@ def model_notes(result: Measurement) -> list[str]:
     return list(dict.fromkeys(notes))
 
 
+def _beside(result: Measurement) -> SuperpopulationRisk:
+    """Return the model to stand beside the closed form: where most are re-identified."""
+    others = (model for name, model in result.models.items() if name != "known")
+    return max(others, key=lambda model: model.expected.value)
+
+
 def _riskiest(result: Measurement) -> list[list[str]]:
-    data, frame, worst = result.data, result.risk.combinations, result.worst
+    data, frame, worst = result.data, result.risk.combinations, _beside(result)
     order = np.argsort(-frame["risk"].to_numpy(), kind="stable")[:RISKIEST]
     top = frame.iloc[order]
     labels = top.index.to_frame().to_numpy(dtype=object)
