@@ -46,12 +46,14 @@ def pareto_khat(log_weights: np.ndarray) -> float:
     ----------
     log_weights : array of float
         The largest log weights in ascending order, preceded by the one that serves as threshold.
+        Minus infinity is a weight of 0.
 
     Returns
     -------
     float
-        k-hat; minus infinity when the weights are all equal, plus infinity when they cannot be
-        judged (fewer than five above the threshold, or mostly ties).
+        k-hat, never missing; minus infinity when the weights are all equal, plus infinity when they
+        cannot be judged (fewer than five above the threshold, mostly ties, all of them 0, or one
+        that is no number).
 
     References
     ----------
@@ -71,6 +73,8 @@ def pareto_khat(log_weights: np.ndarray) -> float:
 def _fit(log_weights: np.ndarray) -> tuple[float, float]:
     """k-hat, and the scale in units of the largest weight (0 where nothing is fitted)."""
     n = len(log_weights) - 1
+    if n < 0 or not math.isfinite(log_weights[n]):  # missing values are sorted last
+        return np.inf, 0.0
     largest = log_weights[n]
     if n > 0 and largest - log_weights[0] < EQUAL:
         return -np.inf, 0.0
@@ -97,9 +101,14 @@ def _fit(log_weights: np.ndarray) -> tuple[float, float]:
         if weight >= 10.0 * 2.220446049250313e-16:
             total += weight
             mean += weight * b[j]
+    if not total > 0.0:
+        return np.inf, 0.0
     mean /= total
     shape = _mean_log1p(-mean, excess)
-    return (n * shape + 10.0 * 0.5) / (n + 10.0), -shape / mean
+    khat = (n * shape + 10.0 * 0.5) / (n + 10.0)
+    if mean == 0.0 or not math.isfinite(khat):
+        return np.inf, 0.0
+    return khat, -shape / mean
 
 
 @numba.njit(cache=True)
@@ -109,8 +118,8 @@ def smooth(log_weights: np.ndarray) -> float:
     Parameters
     ----------
     log_weights : array of float, shape (draw,)
-        Log weights, none of them infinite; changed in place. No weight exceeds the largest there
-        was, and where no distribution can be fitted nothing changes.
+        Log weights, minus infinity for a weight of 0; changed in place. No weight exceeds the
+        largest there was, and where no distribution can be fitted nothing changes.
 
     Returns
     -------
@@ -123,6 +132,8 @@ def smooth(log_weights: np.ndarray) -> float:
     >>> smooth(weights), weights
     (-inf, array([0., 0., 0.]))
     """
+    if len(log_weights) == 0 or np.isnan(log_weights).any():
+        return np.inf
     tail = tail_length(len(log_weights))
     largest = largest_values(log_weights, tail + 1)
     fitted: tuple[float, float] = _fit(largest)
@@ -145,7 +156,11 @@ def _mean_log1p(factor: float, values: np.ndarray) -> float:
     """Mean of log(1 + factor * value), with one logarithm for many values."""
     total, product = 0.0, 1.0
     for value in values:
-        product *= 1.0 + factor * value
+        term = 1.0 + factor * value
+        if term > 1e100:  # times the product it may be no number
+            total += math.log(term)
+            continue
+        product *= term
         if product < 1e-100 or product > 1e100:
             total += math.log(product)
             product = 1.0
@@ -175,11 +190,20 @@ def khat_of_weights(weights: np.ndarray) -> np.ndarray:
     Returns
     -------
     array of float, shape (cell, candidate)
+        As :func:`pareto_khat` gives it.
+
+    Examples
+    --------
+    >>> khat_of_weights(np.array([[[0.0, 0.0, 0.0], [2.0, 2.0, 2.0]]]))
+    array([[ inf, -inf]])
     """
     cells, candidates, n_draws = weights.shape
-    khat, tail = np.empty((cells, candidates)), tail_length(n_draws)
+    khat, tail = np.full((cells, candidates), np.inf), tail_length(n_draws)
     for t in range(cells):
         for candidate in range(candidates):
+            total = weights[t, candidate].sum()
+            if not (total > 0.0 and math.isfinite(total)):
+                continue
             largest = largest_values(weights[t, candidate], tail + 1)
             khat[t, candidate] = pareto_khat(np.log(np.maximum(largest, TINY)))
     return khat

@@ -364,6 +364,56 @@ def test_rates_that_differ_by_hundreds_of_decades_are_judged():
     assert (khat[:, 8] > 0.7).all()
 
 
+LOG_WEIGHT = st.one_of(
+    st.sampled_from([-np.inf, -2500.0, -745.0, -708.4, 0.0, 1e-13, 709.0, 2500.0, np.inf]),
+    st.floats(-700.0, 700.0),
+)
+
+
+@given(st.lists(LOG_WEIGHT, max_size=120))
+def test_any_weights_give_a_khat_and_stay_weights(weights):
+    # a candidate that no draw reaches stopped the whole table with a division by zero
+    log_weights = np.array(weights)
+    assert not math.isnan(pareto.pareto_khat(np.sort(log_weights)))
+    smoothed = log_weights.copy()
+    assert not math.isnan(pareto.smooth(smoothed))
+    assert not np.isnan(smoothed).any()
+    assert (smoothed <= log_weights.max(initial=-np.inf)).all()
+    with np.errstate(over="ignore"):
+        khat = pareto.khat_of_weights(np.exp(log_weights)[None, None])
+    assert not np.isnan(khat).any()
+
+
+@given(st.integers(0, 300))
+def test_weights_of_zero_are_undefined_not_perfect(n):
+    # they are all equal too, and would count as the best there are
+    log_weights = np.full(n, -np.inf)
+    assert pareto.pareto_khat(log_weights) == np.inf
+    assert pareto.smooth(log_weights) == np.inf
+    assert pareto.khat_of_weights(np.zeros((1, 1, n))).item() == np.inf
+
+
+@given(st.integers(1, 300), st.integers(0, 299), st.floats(0.0, 1e150))
+def test_one_draw_that_has_all_the_weight_cannot_be_relied_on(n, position, weight):
+    weights = np.zeros((1, 1, n))
+    weights[0, 0, position % n] = weight
+    assert pareto.khat_of_weights(weights).item() == np.inf
+
+
+@given(st.integers(1, 300), st.integers(0, 299), st.sampled_from([np.nan, np.inf]))
+def test_weight_that_is_no_number_is_not_dropped_from_sight(n, position, wrong):
+    weights = np.ones((1, 1, n))
+    weights[0, 0, position % n] = wrong
+    assert pareto.khat_of_weights(weights).item() == np.inf
+    assert pareto.smooth(np.log(weights[0, 0])) == np.inf
+
+
+def test_excesses_of_hundreds_of_decades_are_judged():
+    # their product left double precision, and its logarithm was no number
+    log_weights = np.concatenate([np.linspace(-2500.0, -650.0, 14), np.linspace(-600.0, 770.0, 10)])
+    assert pareto.pareto_khat(log_weights) > 0.7
+
+
 def test_too_few_weights_cannot_be_judged():
     # else a handful of draws would be called reliable
     assert pareto.pareto_khat(np.array([0.0, 1.0, 2.0, 3.0, 4.0])) == np.inf
