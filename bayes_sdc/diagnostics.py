@@ -17,6 +17,7 @@ from bayes_sdc.flows.predictive import PREDICTIVE_DRAWS, compare_counts
 from bayes_sdc.flows.risk import IntruderRisk
 from bayes_sdc.flows.synthesis import rates_by_draw, spread_draws
 from bayes_sdc.flows.table import FlowTable
+from bayes_sdc.flows.target import LARGEST_ERROR
 from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import generator
 
@@ -414,6 +415,10 @@ def _weights(risk: IntruderRisk) -> Check:
         "importance weights",
         "look" if bad else "pass",
         f"{bad} of {n} cells have a candidate count with Pareto k-hat above "
-        f"{risk.khat_threshold:.2f}"
-        + (": their probabilities are not reliable; refits make them so" if bad else ""),
+        f"{risk.khat_threshold:.2f}, or a Monte Carlo error above {LARGEST_ERROR:g}"
+        + (
+            ": their probabilities are not reliable; refits or more draws make them so"
+            if bad
+            else ""
+        ),
     )

@@ -183,7 +183,11 @@ def risk(r_all: float, r_unq: float | None, probability: list[float]) -> Intrude
         prediction=cell,
         ess=cell,
         refitted=cell,
+        refitted_by_fit=cell,
         khat=xr.DataArray(np.zeros((len(probability), 2)), dims=("cell", "count")),
+        release_probability_error=xr.DataArray(
+            np.zeros((len(probability), 2)), dims=("cell", "true")
+        ),
         khat_threshold=0.7,
         r_all=share(r_all),
         r_unq=share(r_unq, 0 if r_unq is None else 4),

@@ -13,7 +13,7 @@ from bayes_sdc.flows.layout import Layout, thin
 from bayes_sdc.flows.pareto import khat_threshold
 from bayes_sdc.flows.refit import STARTS, SWEEPS, refit
 from bayes_sdc.flows.synthesis import rates_by_draw
-from bayes_sdc.flows.target import likelihood_of_release, stationary
+from bayes_sdc.flows.target import likelihood_of_release, missed, stationary
 from bayes_sdc.progress import Progress
 
 ESTIMATORS = ("integrated", "paper", "refit")
@@ -29,6 +29,7 @@ class Found(NamedTuple):
     khat: np.ndarray  # (target, candidate)
     ess: np.ndarray  # (target, candidate)
     threshold: float
+    error: np.ndarray  # (target, candidate)
     refitted: np.ndarray  # (target,)
 
 
@@ -45,7 +46,9 @@ def estimate(
     progress: Progress,
     resume: Path | None = None,
 ) -> Found:
-    """Release probabilities of the targets; the worst of those with a bad k-hat are refitted.
+    """Release probabilities of the targets; the worst of those that miss are refitted.
+
+    Those miss whose k-hat or Monte Carlo error is too large: :func:`bayes_sdc.flows.target.missed`.
 
     Parameters
     ----------
@@ -98,6 +101,8 @@ def estimate(
             "m": exact.m,
             "prediction": np.array([stationary(one) for one in exact.m]),
             "by_chain": np.stack(by_chain, axis=1),
+            "ess": exact.ess,
+            "error": exact.error.max(axis=2),
         }
 
     if estimator == "refit":
@@ -108,6 +113,7 @@ def estimate(
             khat=np.full((len(targets), width), np.inf),
             ess=np.empty((len(targets), width)),
             threshold=khat_threshold(STARTS * SWEEPS),
+            error=np.empty((len(targets), width)),
             refitted=np.zeros(len(targets), dtype=bool),
         )
         chosen, of_refits = np.arange(len(targets)), progress
@@ -119,9 +125,10 @@ def estimate(
         kept["by_chain"] = np.moveaxis(kept["by_chain"], 0, 1)
         threshold = float(kept.pop("threshold")[0])
         found = Found(**kept, threshold=threshold, refitted=np.zeros(len(targets), dtype=bool))
-        worst = found.khat.max(axis=1)
-        bad = np.flatnonzero(worst > found.threshold)
-        chosen = np.sort(bad[np.argsort(-worst[bad], kind="stable")][:refits])
+        bad = np.flatnonzero(missed(found.khat, found.threshold, found.error))
+        khat, error = found.khat[bad].max(axis=1), found.error[bad].max(axis=1)
+        beyond = np.where(khat > found.threshold, khat, -np.inf)  # the others by their error
+        chosen = np.sort(bad[np.lexsort((-error, -beyond))][:refits])
         of_refits = Progress(len(chosen), f"refits of {len(chosen)} cells")
     if len(chosen):
         with nullcontext() if of_refits is progress else of_refits:
@@ -132,6 +139,6 @@ def estimate(
         found.m[chosen], found.prediction[chosen] = exact["m"], exact["prediction"]
         found.by_chain[:, chosen] = np.moveaxis(exact["by_chain"], 0, 1)
         found.khat[chosen] = -np.inf  # no weights
-        found.ess[chosen] = STARTS * SWEEPS
+        found.ess[chosen], found.error[chosen] = exact["ess"], exact["error"]
         found.refitted[chosen] = True
     return found

@@ -72,6 +72,7 @@ def release_probabilities(
         khat=np.empty((n, width)),
         ess=np.empty((n, width)),
         threshold=khat_threshold(rates.n_draws),
+        error=np.full((n, width), np.inf),  # unknown from one chain
     )
     # cells are sorted by group, and the draws of a group share their ladders
     edges = np.flatnonzero(np.diff(cells.group, prepend=-1, append=-1)).tolist()
@@ -103,6 +104,9 @@ def release_probabilities(
             result.by_chain[:, part] = [
                 likelihood_of_release(one, released[:, part]) for one in by_chain
             ]
+            if chains > 1:
+                spread = by_chain.std(axis=0, ddof=1).max(axis=2)
+                result.error[part] = spread / math.sqrt(chains)
             advance(part.stop - part.start)
     return result
 

@@ -25,7 +25,12 @@ from bayes_sdc.flows.released import released_counts
 from bayes_sdc.flows.risk import UNIQUE, IntruderRisk, Share
 from bayes_sdc.flows.synthesis import check_posterior
 from bayes_sdc.flows.table import FlowTable
-from bayes_sdc.flows.target import best_guess, likelihood_of_release, posterior_of_counts
+from bayes_sdc.flows.target import (
+    best_guess,
+    likelihood_of_release,
+    missed,
+    posterior_of_counts,
+)
 from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import generator, seed_sequence
 
@@ -78,7 +83,8 @@ def intruder_risk(
     cells : int or sequence of str, optional
         Measure only so many random cells, or those with these labels; by default all.
     refits : int
-        Budget: so many of the cells whose k-hat exceeds the threshold are refitted, worst first.
+        Budget: so many of the cells that cannot be relied on (k-hat above the threshold, or Monte
+        Carlo error of M above 0.01) are refitted, worst first, for each fit of the intruder.
     seed : int, optional
         Needed for refits, random cells, and knowledge other than "all-others".
     cores : int, optional
@@ -138,8 +144,8 @@ def intruder_risk(
     targets = _targets(whole.cells, cells, seed)
     steps = backgrounds(table, posterior, released, knowledge, share, seed, cores, resume)
     right_counts = whole.y[targets]
-    rhos, rhos_by_chain, ms, predictions, khats, esses, refitted = [], [], [], [], [], [], []
-    priors = []
+    rhos, rhos_by_chain, ms, predictions, khats, esses, errors = [], [], [], [], [], [], []
+    priors, refitted = [], []
     with Progress(len(steps) * len(targets), f"intruder risk of {len(targets)} cells") as progress:
         for background in steps:
             fitted, y = background()
@@ -165,17 +171,20 @@ def intruder_risk(
             predictions.append(found.prediction)
             khats.append(found.khat)
             esses.append(found.ess)
+            errors.append(found.error)
             refitted.append(found.refitted)
             priors.append(weights)
     rho = np.mean(rhos, axis=0)
     right = best_guess(rho) == right_counts
     by_chain = [best_guess(one) == right_counts for one in _mean(rhos_by_chain)]
-    khat, threshold = np.max(khats, axis=0), found.threshold
-    unreliable = (khat > threshold).any(axis=1)
+    khat, error, threshold = np.max(khats, axis=0), np.max(errors, axis=0), found.threshold
+    unreliable = missed(khat, threshold, error)
     mean_prior = np.mean(priors, axis=0)
     at = np.arange(len(targets)), right_counts
     tied = mean_prior >= mean_prior.max(axis=1, keepdims=True) * (1.0 - 1e-12)
     baseline = np.where(tied[at], 1.0 / tied.sum(axis=1), 0.0)
+
+    believed = released[0, targets] == right_counts
 
     counts = np.arange(table.low, table.high + 1)
     labels = {"cell": [whole.cells[t] for t in targets]}
@@ -186,6 +195,7 @@ def intruder_risk(
             f"cells whose single most probable count is the true one, among {among}",
             int(chosen.sum()),
             trusted=bool(unreliable[chosen].mean() <= 0.01) if chosen.any() else True,
+            believes_release=float(believed[chosen].mean()) if chosen.any() else None,
             **_interval(right[chosen], [r[chosen] for r in by_chain], baseline[chosen]),
         )
 
@@ -207,13 +217,20 @@ def intruder_risk(
         prediction=by_count(np.mean(predictions, axis=0), "prediction"),
         khat=by_count(khat, "khat"),
         ess=by_count(np.min(esses, axis=0), "ess"),
+        release_probability_error=by_count(error, "release_probability_error").rename(count="true"),
         khat_threshold=threshold,
         refitted=by_cell(np.all(refitted, axis=0), "refitted"),
+        refitted_by_fit=xr.DataArray(
+            np.transpose(refitted),
+            {**labels, "fit": np.arange(1, len(refitted) + 1)},
+            ("cell", "fit"),
+            "refitted_by_fit",
+        ),
         r_all=share_of("small cells", np.ones(len(right), dtype=bool)),
         r_unq=share_of(UNIQUE[unique], unique_cells(table, unique)[targets]),
         distance=by_cell(np.abs(guess - right_counts), "distance"),
         true_count_probability=by_cell(rho[at], "true_count_probability"),
-        believes_release=float((released[0, targets] == right_counts).mean()),
+        believes_release=float(believed.mean()),
         prior=prior if isinstance(prior, str) else "given",
         knowledge=knowledge if share is None else f"share of {share:g}",
         estimator=estimator,

@@ -38,6 +38,7 @@ class Refit(NamedTuple):
 
     m: np.ndarray  # (target, candidate, released)
     error: np.ndarray  # (target, candidate, released) Monte Carlo standard error
+    ess: np.ndarray  # (target, candidate) independent sweeps that would give the largest error
     by_start: np.ndarray  # (start, target, candidate, released)
 
 
@@ -70,7 +71,7 @@ def refit(
     Returns
     -------
     Refit
-        M and its Monte Carlo error.
+        M, its Monte Carlo error, and the effective number of sweeps.
 
     References
     ----------
@@ -79,6 +80,7 @@ def refit(
     settings = json.loads(posterior.attrs["prior_settings"])
     width = cells.upper + 1
     by_start = np.empty((STARTS, len(targets), width, width))
+    squares = np.zeros((len(targets), width, width))
     pooled = is_pooled(settings)
 
     def one(number: int) -> None:
@@ -97,19 +99,27 @@ def refit(
             step_size = np.full(len(moving) + 1, 0.7)
             for k, start in enumerate(starts):
                 state = start.state(data, step_size)
-                by_start[k, number, candidate] = _mean_probabilities(
-                    rng, data, state, position, settings, start
-                )
+                mean, square = _mean_probabilities(rng, data, state, position, settings, start)
+                by_start[k, number, candidate] = mean
+                squares[number, candidate] += square / STARTS
                 step_size = state.step_size
         advance(1)
 
     with ThreadPoolExecutor(threads(cores)) as pool:
         list(pool.map(one, range(len(targets))))
-    return Refit(
-        m=by_start.mean(axis=0),
-        error=by_start.std(axis=0, ddof=1) / np.sqrt(STARTS),
-        by_start=by_start,
-    )
+    m = by_start.mean(axis=0)
+    error = by_start.std(axis=0, ddof=1) / np.sqrt(STARTS)
+    return Refit(m, error, _effective_sweeps(squares - m**2, error), by_start)
+
+
+def _effective_sweeps(variance: np.ndarray, error: np.ndarray) -> np.ndarray:
+    """Variance of one sweep over that of the mean, the smallest over released counts.
+
+    No more than there are sweeps, which are taken where nothing varies.
+    """
+    several = np.maximum(variance, 0.0) / np.where(error > 0.0, error, 1.0) ** 2
+    several = np.where(error > 0.0, several, STARTS * SWEEPS)
+    return np.asarray(np.clip(several.min(axis=-1), 1.0, STARTS * SWEEPS))
 
 
 class _Start(NamedTuple):
@@ -189,8 +199,8 @@ def _mean_probabilities(
     target: int,
     settings: dict[str, float],
     start: _Start,
-) -> np.ndarray:
-    """Mean of the target's probabilities over one run of the engine."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean of the target's probabilities over one run of the engine, and of their squares."""
     poisson = bool(np.isneginf(state.theta[0, CV]))
     parameters, covariates = state.theta.shape[1], data.x.shape[1]
     columns = np.array([k for k in range(parameters) if k != CV or not poisson])
@@ -200,7 +210,7 @@ def _mean_probabilities(
         hyper = nation(settings, covariates)
         now.first[columns], now.second[columns] = start.mean, start.sd
     accepted = np.zeros((len(state.theta), 3))
-    total = np.zeros(data.upper + 1)
+    total, squares = np.zeros(data.upper + 1), np.zeros(data.upper + 1)
     group = np.array([np.searchsorted(data.cells_of_group, target, "right") - 1])
     for number in range(WARM_UP + SWEEPS):
         adapt = 0.2 if number < WARM_UP else 0.0
@@ -215,5 +225,7 @@ def _mean_probabilities(
         if number >= WARM_UP:
             rungs = counts.ladder(np.exp(2.0 * state.theta[group, CV]), data.upper)
             rate = state.log_rate[target : target + 1]
-            total += counts.probabilities(rate, np.zeros(1, np.int64), rungs)[0]
-    return total / SWEEPS
+            probability = counts.probabilities(rate, np.zeros(1, np.int64), rungs)[0]
+            total += probability
+            squares += probability**2
+    return total / SWEEPS, squares / SWEEPS

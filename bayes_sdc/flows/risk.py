@@ -7,6 +7,7 @@ import pandas as pd
 import xarray as xr
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.flows.target import LARGEST_ERROR
 from bayes_sdc.html import facts_table
 
 UNIQUE = {
@@ -36,8 +37,10 @@ class Share:
         The same share for an intruder without the release who has the same prior, and guesses at
         random among equally likely counts.
     trusted : bool
-        False when more than one of these cells in a hundred rests on importance weights that
-        Pareto's k-hat calls unreliable.
+        False when more than one of these cells in a hundred cannot be relied on: by the k-hat of
+        its importance weights or by its Monte Carlo error.
+    believes_release : float, optional
+        The same share for an intruder who takes the first released count for the true one.
     """
 
     definition: str
@@ -47,6 +50,7 @@ class Share:
     monte_carlo_error: float | None
     baseline: float | None
     trusted: bool
+    believes_release: float | None = None
 
     def __float__(self) -> float:
         """Return the value; an undefined share has none."""
@@ -65,9 +69,14 @@ class Share:
             if self.monte_carlo_error is None
             else f", Monte Carlo error {self.monte_carlo_error:.2%}"
         )
+        believed = (
+            ""
+            if self.believes_release is None
+            else f", believing the released count {self.believes_release:.1%}"
+        )
         return (
             f"{self.value:.1%} (95 % interval {low:.1%} to {high:.1%}{error}; without the "
-            f"release {self.baseline:.1%}){trust}"
+            f"release {self.baseline:.1%}{believed}){trust}"
         )
 
 
@@ -91,11 +100,19 @@ class IntruderRisk:
         Pareto k-hat of the importance weights of each candidate; minus infinity where weights are
         all equal, as for the true count, or none are used, as in a refitted cell.
     ess : DataArray (cell, count)
-        Effective number of posterior draws that the weights of each candidate leave.
+        Effective number of posterior draws that the weights of each candidate leave; in a refitted
+        cell that of the sweeps of its refits, from the spread between them.
+    release_probability_error : DataArray (cell, true)
+        Monte Carlo standard error of M, the largest of each candidate's row: from batches of the
+        posterior draws, from refits, or for "paper" from the chains (infinite from a single one).
+        Cells with one above 0.01 cannot be relied on.
     khat_threshold : float
         Weights above it are unreliable: min(1 - 1 / log10 S, 0.7) for S draws.
     refitted : DataArray (cell,)
-        Whether the cell's probabilities are from refits.
+        Whether the cell's probabilities are from refits alone, in every fit of the intruder.
+    refitted_by_fit : DataArray (cell, fit)
+        The same for each of his fits, from 1: one, or one for each released data set when the
+        release stands in for what he does not know.
     r_all, r_unq : Share
         Eq. (9) and (10): share of cells whose single most probable count is the true one.
     distance : DataArray (cell,)
@@ -118,8 +135,10 @@ class IntruderRisk:
     prediction: xr.DataArray = field(repr=False)
     khat: xr.DataArray = field(repr=False)
     ess: xr.DataArray = field(repr=False)
+    release_probability_error: xr.DataArray = field(repr=False)
     khat_threshold: float
     refitted: xr.DataArray = field(repr=False)
+    refitted_by_fit: xr.DataArray = field(repr=False)
     r_all: Share
     r_unq: Share
     distance: xr.DataArray = field(repr=False)
@@ -198,7 +217,8 @@ class IntruderRisk:
                 (
                     "unreliable cells",
                     f"{self.unreliable_cells:,}",
-                    f"with a k-hat above {self.khat_threshold:.2f}",
+                    f"with a k-hat above {self.khat_threshold:.2f}, or a Monte Carlo error "
+                    f"above {LARGEST_ERROR:g}",
                 ),
                 ("data sets", self.datasets, "released together"),
                 ("estimator", self.estimator, f"prior {self.prior}, knows {self.knowledge}"),
@@ -206,9 +226,16 @@ class IntruderRisk:
         )
 
     @property
+    def unreliable(self) -> xr.DataArray:
+        """Cells that cannot be relied on, by a candidate's k-hat or Monte Carlo error: (cell,)."""
+        weights = (self.khat > self.khat_threshold).any("count")
+        beyond = (self.release_probability_error > LARGEST_ERROR).any("true")
+        return (weights | beyond).rename("unreliable")
+
+    @property
     def unreliable_cells(self) -> int:
-        """Number of cells with a candidate whose k-hat exceeds the threshold."""
-        return int((self.khat > self.khat_threshold).any("count").sum())
+        """Number of cells that cannot be relied on."""
+        return int(self.unreliable.sum())
 
     def distance_distribution(self, *, squared: bool = False) -> pd.Series:
         """Share of cells at each distance between the true and the most probable count.

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 TINY = 2.2250738585072014e-308  # smallest normal number
+LARGEST_ERROR = 0.01  # Monte Carlo standard error of M; what is decided by more is not known
 
 
 class Estimate(NamedTuple):
@@ -21,6 +22,66 @@ class Estimate(NamedTuple):
     khat: np.ndarray  # (cell, candidate) minus infinity where all weights are equal
     ess: np.ndarray  # (cell, candidate) effective number of draws by the weights
     threshold: float  # k-hat above it is not to be relied on
+    error: np.ndarray  # (cell, candidate) largest Monte Carlo standard error of the row of M
+
+
+def missed(khat: np.ndarray, threshold: float, error: np.ndarray) -> np.ndarray:
+    """Cells that cannot be relied on: by the weights of a candidate, or by Monte Carlo error.
+
+    Parameters
+    ----------
+    khat, error : array of float, shape (cell, candidate)
+        As in :class:`Estimate`; infinite where they are not known.
+    threshold : float
+        Largest k-hat to be relied on; of the errors it is :data:`LARGEST_ERROR`.
+
+    Returns
+    -------
+    array of bool, shape (cell,)
+
+    Examples
+    --------
+    >>> missed(np.array([[0.2], [0.9], [0.2]]), 0.7, np.array([[0.002], [0.002], [0.02]]))
+    array([False,  True,  True])
+    """
+    return np.asarray(((khat > threshold) | (error > LARGEST_ERROR)).any(axis=1))
+
+
+def error_of_batches(sums: np.ndarray, totals: np.ndarray) -> np.ndarray:
+    """Monte Carlo standard error of a ratio of sums, from consecutive batches of the draws.
+
+    Batches that are long beside the memory of a chain are nearly independent, so that their spread
+    holds the autocorrelation of the draws.
+
+    Parameters
+    ----------
+    sums : array of float, shape (batch, ..., released)
+        Of the numerators of each batch.
+    totals : array of float, shape (batch, ...)
+        Of the denominators; those of all batches together are above 0.
+
+    Returns
+    -------
+    array of float, shape (..., released)
+        Infinite for a single batch.
+
+    References
+    ----------
+    C. Geyer, "Practical Markov Chain Monte Carlo", Statistical Science 1992, section 3.2; a ratio
+    by linearization.
+
+    Examples
+    --------
+    >>> error_of_batches(np.array([[1.0], [3.0]]), np.array([2.0, 2.0]))
+    array([0.5])
+    """
+    batches = len(sums)
+    if batches == 1:
+        return np.full(sums.shape[1:], np.inf)
+    total = totals.sum(axis=0)[..., None]
+    beyond = sums - sums.sum(axis=0) / total * totals[..., None]
+    np.square(beyond, out=beyond)
+    return np.asarray(np.sqrt(beyond.sum(axis=0) * (batches / (batches - 1))) / total)
 
 
 def likelihood_of_release(m: np.ndarray, released: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from bayes_sdc.flows.layout import layout
 from bayes_sdc.flows.refit import refit
 from bayes_sdc.flows.released import released_counts
 from bayes_sdc.flows.synthesis import rates_by_draw
+from bayes_sdc.flows.target import missed
 
 NAMES = {"origin": "o", "destination": "d", "count": "n"}
 COUNTS = np.arange(9)
@@ -245,6 +246,64 @@ def test_blocks_of_cells_join_without_a_seam(table, monkeypatch):
     assert len(made) == table.n_small  # a block for each cell
     for name in ("m", "prediction", "by_chain", "khat", "ess"):
         np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
+
+
+def test_monte_carlo_error_is_the_spread_of_independent_fits(table):
+    """Else cells that the draws leave open pass, or good ones are computed again for nothing."""
+    found = [
+        estimate(table, fit_flows(table, draws=250, tune=250, chains=2, seed=seed))
+        for seed in range(10)
+    ]
+    spread = np.std([one.m for one in found], axis=0, ddof=1)
+    said = np.sqrt(np.mean([np.square(one.error) for one in found], axis=0))
+    # what is said is the largest of a row
+    assert 0.7 < np.median(said / spread.max(axis=2)) < 1.4
+
+
+def test_single_draw_has_an_unknown_error_not_none(table):
+    posterior = fit_flows(table, draws=1, tune=5, chains=1, seed=1)
+    found = estimate(table, posterior)
+    assert np.isposinf(found.error).all()
+    assert missed(found.khat, found.threshold, found.error).all()
+
+
+def test_cells_that_miss_are_computed_again_with_all_draws(table, monkeypatch):
+    """Else a small table is judged by few draws while the rest of them lie idle."""
+    posterior = fit_flows(table, draws=600, tune=100, chains=2, seed=1)
+    whole = estimate(table, posterior)
+    monkeypatch.setattr(integrated, "BUDGET", 0)
+    monkeypatch.setattr(integrated, "LEAST", 200)
+    again: list[np.ndarray] = []
+    cells = layout(table)
+    few = integrated._with_draws(
+        posterior, cells, integrated.neighbours(cells), np.zeros((1, 20), int), np.arange(20), 100,
+        1, lambda cells: None, again,
+    )  # fmt: skip
+    mixed, worse = estimate(table, posterior), np.concatenate(again)
+    assert len(worse) > 0
+    np.testing.assert_array_equal(
+        np.sort(worse), np.flatnonzero(missed(few.khat, few.threshold, few.error))
+    )
+    for name in ("m", "prediction", "khat", "ess", "error"):
+        expected = getattr(few, name).copy()
+        expected[worse] = getattr(whole, name)[worse]
+        np.testing.assert_array_equal(getattr(mixed, name), expected, err_msg=name)
+    np.testing.assert_array_equal(mixed.by_chain[:, worse], whole.by_chain[:, worse])
+    assert mixed.threshold == whole.threshold
+
+
+def test_what_no_draw_tells_has_no_effective_draws():
+    """The weights are 0, and their effective number came out above any number of draws."""
+    table = read_flows(pd.DataFrame({"o": ["a"], "d": ["b"], "n": [4]}), **NAMES)
+    posterior = posterior_of(
+        table, alpha=[0.0] * 4, mu_beta=[-5e4] * 4, mu_gamma=[0.0] * 4,
+        phi_beta=[1e8] * 4, phi_gamma=[1e8] * 4, r=[1.0] * 4,
+        beta=[-5e4] * 4, gamma=[0.0] * 4,
+    )  # fmt: skip
+    found = estimate(table, posterior)
+    assert (found.ess == 0.0).all()
+    assert np.isposinf(found.error).all()
+    np.testing.assert_allclose(found.m, 1 / 9)
 
 
 def check_against_refits(table: FlowTable, family: str, prior: str, targets: np.ndarray) -> None:
