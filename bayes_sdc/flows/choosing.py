@@ -46,7 +46,7 @@ class Choice:
         the true count, and believes_release: share of cells released as they are), totals_error
         (as in :class:`bayes_sdc.flows.utility.Utility`), within_limits and chosen.
     procedure : DataFrame
-        The risk of the winner in independent repetitions of the whole procedure.
+        The risk of the winner in independent repetitions of the whole procedure: the same measures.
     """
 
     release: pd.DataFrame
@@ -59,12 +59,16 @@ class Choice:
         within = int(self.candidates["within_limits"].sum())
         mean = self.procedure["r_all"].mean()
         believed = self.procedure["believes_release"].mean()
+        largest = self.procedure["largest_probability"]
         low, high = self.procedure["r_all"].min(), self.procedure["r_all"].max()
         return (
             f"chosen from {len(self.candidates)} candidates, {within} of them within the limits, "
             f"for the smallest error of totals; its R_all is {winner['r_all']:.1%}, and over "
             f"{len(self.procedure)} repetitions of drawing and choosing the winner's R_all is "
             f"{mean:.1%} on average ({low:.1%} to {high:.1%}): judge the procedure by the latter. "
+            "The largest probability of the true count of a cell is "
+            f"{winner['largest_probability']:.1%}, and {largest.mean():.1%} on average "
+            f"({largest.min():.1%} to {largest.max():.1%}). "
             f"The winner's counts are the true ones in {believed:.1%} of the cells on average. "
             "The intruder is taken not to use that a release with good "
             "totals was selected"
@@ -137,7 +141,8 @@ def choose_release(
     for number in range(1, repetitions + 1):
         _, other = _round(table, cells, rates, risk, limits, candidates, datasets, seed, number)
         winners.append(other[other["chosen"]].iloc[0])
-    procedure = pd.DataFrame(winners)[[*MEASURES, "believes_release"]].astype(float)
+    procedure = pd.DataFrame(winners)[[*MEASURES, "largest_probability", "believes_release"]]
+    procedure = procedure.astype(float)
     return Choice(
         release=release_of(table, released[int(np.argmax(frame["chosen"]))]),
         candidates=frame,

@@ -23,7 +23,7 @@ def check_limits(
     risk : IntruderRisk or None
         None when the table has no small cells: then every measure is undefined.
     choice : Choice, optional
-        How the release was chosen: then the shares are judged by the winner or by the mean over
+        How the release was chosen: then each measure is judged by the winner or by the mean over
         repetitions of the procedure, whichever is larger.
     unique : {"single-mover", "isolated"}
         Which cells R_unq is about.
@@ -57,7 +57,7 @@ def check_limits(
         share = None if risk is None else risk.r_unq
         checks.append(_share(policy, "r_unq", limits.r_unq, UNIQUE[unique], share, choice))
     if limits.true_count_probability is not None:
-        checks.append(_single_cells(policy, limits.true_count_probability, risk))
+        checks.append(_single_cells(policy, limits.true_count_probability, risk, choice))
     return checks
 
 
@@ -79,19 +79,27 @@ def _share(
     )
 
 
-def _single_cells(policy: Policy, limit: float, risk: IntruderRisk | None) -> LimitCheck:
+def _single_cells(
+    policy: Policy, limit: float, risk: IntruderRisk | None, choice: Choice | None
+) -> LimitCheck:
     key, definition = "true_count_probability", "largest probability of the true count of a cell"
     if risk is None:
         return policy.judge(key, limit, None, units=0, definition=definition)
     probability = risk.true_count_probability.to_numpy()
     unreliable = risk.unreliable_cells
+    value, chosen = float(probability.max()), ""
+    if choice is not None:
+        procedure = float(choice.procedure["largest_probability"].mean())
+        value = max(value, procedure)
+        chosen = f"; over repetitions of drawing and choosing the largest is {procedure:.1%}"
     check = policy.judge(
         key,
         limit,
-        float(probability.max()),
+        value,
         units=len(probability),
         definition=definition,
         detail=f"{int((probability > limit).sum())} of {len(probability)} cells are above it"
+        + chosen
         + (f"; importance weights are unreliable in {unreliable} cells" if unreliable else ""),
     )
     return replace(check, verdict="look") if check.verdict == "pass" and unreliable else check

@@ -1,5 +1,8 @@
 """Choosing among releases: the best totals within the limits, and the risk of doing so."""
 
+from dataclasses import replace
+from datetime import date
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,8 +18,9 @@ from bayes_sdc import (
     utility,
 )
 from bayes_sdc.flows.choosing import choose_release
+from bayes_sdc.flows.limits import check_limits
 from bayes_sdc.flows.risk import IntruderRisk
-from bayes_sdc.policy import FlowLimits
+from bayes_sdc.policy import FlowLimits, Policy
 
 
 @pytest.fixture(scope="module")
@@ -72,12 +76,28 @@ def test_reported_measures_are_those_of_the_chosen_release(table, posterior, ris
 def test_procedure_is_repeated_with_other_draws(table, posterior, risk):
     """The winner alone says nothing of what choosing does."""
     choice = choose_release(table, posterior, risk, candidates=4, repetitions=5, seed=3)
-    assert choice.procedure.shape == (5, 5)
+    assert choice.procedure.shape == (5, 6)
+    largest = choice.procedure["largest_probability"]
+    assert (largest > choice.procedure["true_count_probability"]).all()
+    assert f"{largest.mean():.1%} on average" in str(choice)
     assert choice.procedure["true_count_probability"].nunique() == 5
     assert f"{choice.procedure['r_all'].mean():.1%} on average" in str(choice)
     again = choose_release(table, posterior, risk, candidates=4, repetitions=5, seed=3)
     pd.testing.assert_frame_equal(choice.procedure, again.procedure)
     pd.testing.assert_frame_equal(choice.release, again.release)
+
+
+def test_limit_on_cells_is_judged_by_the_procedure_too(table, posterior, risk):
+    """A lucky winner is not what drawing and choosing leads to."""
+    choice = choose_release(table, posterior, risk, candidates=3, repetitions=3, seed=3)
+    usual = choice.procedure.assign(largest_probability=0.99)
+    policy = Policy("Board", date(2026, 1, 15), FlowLimits(true_count_probability=0.98))
+    (lucky,) = check_limits(policy, risk, choice, unique="single-mover")
+    assert lucky.value == max(
+        float(risk.true_count_probability.max()), choice.procedure["largest_probability"].mean()
+    )
+    (check,) = check_limits(policy, risk, replace(choice, procedure=usual), unique="single-mover")
+    assert (check.verdict, check.value) == ("fail", pytest.approx(0.99))
 
 
 def test_nothing_within_the_limits_is_said_not_hidden(table, posterior, risk):
