@@ -9,6 +9,7 @@ from scipy.stats import t as student
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.released import released_counts
 from bayes_sdc.flows.table import FlowTable
+from bayes_sdc.flows.utility import SIDES
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,10 +21,11 @@ class CombinedTotals:
     Parameters
     ----------
     totals : DataFrame
-        One row a ``side`` and ``area``: ``cells``, ``true`` total, ``estimate`` (mean of the data
-        sets), variances ``between`` and ``within`` data sets, ``variance`` of the estimate,
-        degrees of freedom ``df`` (infinite when the data sets agree), ``lower`` and ``upper`` end
-        of the interval, and whether the true total is ``covered``.
+        One row a ``side`` and ``area``: side is "origin", "destination", "group", where the area is
+        a group, or "net migration", inflow minus outflow. ``cells``, ``true`` total, ``estimate``
+        (mean of the data sets), variances ``between`` and ``within`` data sets, ``variance`` of the
+        estimate, degrees of freedom ``df`` (infinite when the data sets agree), ``lower`` and
+        ``upper`` end of the interval, and whether the true total is ``covered``.
     summary : DataFrame
         One row a side: ``areas``, ``coverage`` (share of true totals inside) and ``mean_width`` of
         the intervals in persons.
@@ -53,7 +55,8 @@ def combined_totals(table: FlowTable, release: pd.DataFrame) -> CombinedTotals:
     Returns
     -------
     CombinedTotals
-        Estimates and intervals by origin and destination, and how many hold the true total.
+        Estimates and intervals by origin, destination and group, and of net migration by area, and
+        how many hold the true total.
 
     Raises
     ------
@@ -66,7 +69,11 @@ def combined_totals(table: FlowTable, release: pd.DataFrame) -> CombinedTotals:
     A complete table has no sampling variance. The within variance here is the *Poisson variance of
     the total*: the total is one outcome of a rate, and its variance is estimated by itself. The
     intervals are then for that rate; about the total itself the estimate varies by b / m alone, so
-    they hold the true totals in more than 95 % of areas when the model fits.
+    they hold the true totals in more than 95 % of areas when the model fits. Net migration is the
+    difference of two totals without a common cell, and its within variance is the sum of theirs.
+
+    Estimates and ends of the intervals follow from the release alone, and anyone can compute them
+    from it. The rest compares with the truth.
 
     References
     ----------
@@ -81,10 +88,14 @@ def combined_totals(table: FlowTable, release: pd.DataFrame) -> CombinedTotals:
     >>> two = pd.concat([frame.assign(dataset=1), frame.assign(dataset=2, n=[3, 4])])
     >>> columns = ["side", "area", "true", "estimate", "between", "within", "variance"]
     >>> combined_totals(table, two).totals[columns]
-              side area  true  estimate  between  within  variance
-    0       origin    a     5       6.0      2.0     6.0       7.0
-    1  destination    x     1       2.0      2.0     2.0       3.0
-    2  destination    y     4       4.0      0.0     4.0       4.0
+                side area  true  estimate  between  within  variance
+    0         origin    a     5       6.0      2.0     6.0       7.0
+    1    destination    x     1       2.0      2.0     2.0       3.0
+    2    destination    y     4       4.0      0.0     4.0       4.0
+    3          group  all     5       6.0      2.0     6.0       7.0
+    4  net migration    a    -5      -6.0      2.0     6.0       7.0
+    5  net migration    x     1       2.0      2.0     2.0       3.0
+    6  net migration    y     4       4.0      0.0     4.0       4.0
     """
     if table.n_small == 0:
         raise InputError(f"{table.source}: no small cells, so there are no totals to estimate")
@@ -97,13 +108,24 @@ def combined_totals(table: FlowTable, release: pd.DataFrame) -> CombinedTotals:
         )
     true = (table.cells["y"] + table.low).to_numpy()
     sides = []
-    for side in ("origin", "destination"):
-        area, names = pd.factorize(table.cells[side], sort=True)
-        totals = np.stack([np.bincount(area, one) for one in counts])
-        combined = combine(totals, totals)
-        at_true = np.bincount(area, true).astype(np.int64)
+    for side in (*SIDES, "net migration"):
+        if side == "net migration":
+            ends = pd.concat([table.cells["destination"], table.cells["origin"]])
+            both, names = pd.factorize(ends, sort=True)
+            into, out = both[: len(true)], both[len(true) :]
+        else:
+            into, names = pd.factorize(table.cells[side], sort=True)
+            out = into[:0]
+        inflow, outflow = (
+            np.stack([np.bincount(area, one[: len(area)], len(names)) for one in (true, *counts)])
+            for area in (into, out)
+        )
+        difference, variance = inflow - outflow, inflow + outflow
+        combined = combine(difference[1:], variance[1:])
+        at_true = difference[0].astype(np.int64)
         inside = (combined["lower"] <= at_true) & (at_true <= combined["upper"])
-        first = {"side": side, "area": names, "cells": np.bincount(area), "true": at_true}
+        cells = np.bincount(into, minlength=len(names)) + np.bincount(out, minlength=len(names))
+        first = {"side": side, "area": names, "cells": cells, "true": at_true}
         sides.append(pd.DataFrame({**first, **combined, "covered": inside}))
     found = pd.concat(sides, ignore_index=True)
     summary = (

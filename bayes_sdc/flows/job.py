@@ -13,6 +13,7 @@ import xarray as xr
 from bayes_sdc import diagnostics
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.choosing import Choice, choose_release
+from bayes_sdc.flows.combining import CombinedTotals, combined_totals
 from bayes_sdc.flows.estimators import ESTIMATORS
 from bayes_sdc.flows.fit import fit_flows, sampling_of
 from bayes_sdc.flows.forecast import duration, forecast_job, job_in_words
@@ -64,6 +65,8 @@ class Protection:
         :func:`bayes_sdc.flows.utility.margins`.
     utility : Utility or None
         :func:`bayes_sdc.flows.utility.utility`.
+    combined : CombinedTotals or None
+        :func:`bayes_sdc.flows.combining.combined_totals`; None for a single data set.
     risk : IntruderRisk or None
         Of this release, for the intruder asked for.
     worst : IntruderRisk or None
@@ -94,6 +97,7 @@ class Protection:
     dispersion: diagnostics.Dispersion | None
     margins: pd.DataFrame | None
     utility: Utility | None
+    combined: CombinedTotals | None
     risk: IntruderRisk | None
     worst: IntruderRisk | None
     repeats: pd.DataFrame | None
@@ -226,7 +230,8 @@ def protect_flows(
         nothing = dict.fromkeys(
             [
                 "posterior", "groups", "predictive", "predictive_by_size", "dispersion", "margins",
-                "utility", "risk", "worst", "repeats", "by_datasets", "tradeoff", "choice",
+                "utility", "combined", "risk", "worst", "repeats", "by_datasets", "tradeoff",
+                "choice",
             ]
         )  # fmt: skip
         checks = [*leaks(table), *check_limits(policy, None, unique=unique)]
@@ -328,6 +333,7 @@ def protect_flows(
         dispersion=dispersion,
         margins=margins(table, release),
         utility=utility(table, release),
+        combined=combined_totals(table, release) if datasets > 1 else None,
         risk=risk,
         worst=worst,
         repeats=repeats,

@@ -47,7 +47,9 @@ def repeat_risk(
     -------
     pandas.DataFrame
         One row a release: r_all, r_unq (missing where undefined), mean_distance and
-        true_count_probability (mean over cells).
+        true_count_probability (mean over cells); beside them the shares of an intruder who takes
+        the first released count for the true one, believes_release and, of the cells of R_unq,
+        believes_release_unq, and of one who sees no release, no_release and no_release_unq.
 
     Raises
     ------
@@ -67,7 +69,7 @@ def repeat_risk(
     >>> posterior = fit_flows(table, draws=50, tune=50, chains=2, seed=1)
     >>> risk = intruder_risk(table, posterior, synthesize(table, posterior, seed=2))
     >>> repeat_risk(table, posterior, risk, releases=5, seed=2).shape
-    (5, 4)
+    (5, 8)
     """
     if datasets < 1:
         raise InputError(f"datasets must be at least 1; it is {datasets}")
@@ -140,6 +142,10 @@ def _measure(
     rates = rates_by_draw(posterior)
     unique = unique_cells(table, risk.unique)
     m, weights = risk.release_probability.to_numpy(), risk.prior_probability.to_numpy()
+    no_release = {
+        name: np.nan if share.baseline is None else share.baseline
+        for name, share in (("no_release", risk.r_all), ("no_release_unq", risk.r_unq))
+    }
     rng = generator(seed, "repeated releases")
     rows = []
     label = f"risk of {releases} releases, of up to {most} data sets"
@@ -150,9 +156,26 @@ def _measure(
                 released = draw_counts(cells, rates, int(draw), rng)
                 likelihood += likelihood_of_release(m, released[None])
                 rho = posterior_of_counts(likelihood, weights)
-                rows.append({"datasets": number, **measures(rho, cells.y, unique)})
+                if number == 1:
+                    believes = _believes(released == cells.y, unique)
+                rows.append(
+                    {
+                        "datasets": number,
+                        **measures(rho, cells.y, unique),
+                        **believes,
+                        **no_release,
+                    }
+                )
                 progress.advance(1)
     return pd.DataFrame(rows)
+
+
+def _believes(right: np.ndarray, unique: np.ndarray) -> dict[str, float]:
+    """Shares of cells whose released count is the true one."""
+    return {
+        "believes_release": float(right.mean()),
+        "believes_release_unq": float(right[unique].mean()) if unique.any() else np.nan,
+    }
 
 
 def check_repeatable(table: FlowTable, posterior: xr.DataTree, risk: IntruderRisk) -> None:

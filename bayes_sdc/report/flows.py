@@ -190,7 +190,7 @@ def _internal(result: Protection, call: Mapping[str, Any], shapes: Shapes | None
         **_margins(result.margins),
         **internal_release(result, result.margins, shapes),
         **internal_intruder(result, result.risk, result.repeats, result.by_datasets),
-        **internal_utility(result.utility, result.tradeoff),
+        **internal_utility(result.utility, result.tradeoff, result.combined),
     }
 
 

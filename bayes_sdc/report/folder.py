@@ -17,7 +17,7 @@ from bayes_sdc.progress import Progress
 from bayes_sdc.report.flows import render_flows
 from bayes_sdc.report.intruder import knowledge_in_words, scenarios
 from bayes_sdc.report.page import all_or_nothing
-from bayes_sdc.report.utility import utility_line
+from bayes_sdc.report.utility import combined_line, utility_line
 from bayes_sdc.runs import (
     RunFolder,
     discard_resume,
@@ -115,8 +115,9 @@ def _tables(result: Protection) -> dict[str, pd.DataFrame]:
     cells["probability_of_true"] = risk.true_count_probability.to_numpy()
     cells["distance"] = risk.distance.to_numpy()
     cells["worst_khat"] = risk.khat.max("count").to_numpy()
-    cells["unreliable"] = cells["worst_khat"] > risk.khat_threshold
+    cells["unreliable"] = risk.unreliable.to_numpy()
     cells["smallest_ess"] = risk.ess.min("count").to_numpy()
+    cells["monte_carlo_error"] = risk.release_probability_error.max("true").to_numpy()
     cells["refitted"] = risk.refitted.to_numpy()
     for position, count in enumerate(risk.rho["count"].to_numpy()):
         cells[f"probability_of_{count}"] = rho[:, position]
@@ -129,6 +130,8 @@ def _tables(result: Protection) -> dict[str, pd.DataFrame]:
     }
     if result.predictive is not None:
         tables["predictive_counts"] = result.predictive
+    if result.combined is not None:
+        tables["combined_totals"] = result.combined.totals.set_index("side")
     if result.by_datasets is not None:
         tables["risk_by_datasets"] = result.by_datasets
     if result.tradeoff is not None:
@@ -178,6 +181,8 @@ def _record(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
             "right_band": result.utility.right_band,
             "pmse_ratio": result.utility.pmse_ratio,
         }
+    if result.combined is not None:
+        record["combined_totals"] = result.combined.summary.to_dict("index")
     if result.choice is not None:
         record["choice"] = str(result.choice)
     return record
@@ -225,6 +230,7 @@ def summary(result: Protection) -> list[str]:
         f"the cells; mean probability of the true count {at_true:.1%}, of the most probable one "
         f"{risk.expected_correct:.1%}",
         utility_line(result.utility),
+        *([] if result.combined is None else [combined_line(result.combined)]),
         *([] if result.choice is None else [str(result.choice)]),
         "time: " + ", ".join(f"{stage} {s:.0f} s" for stage, s in result.seconds.items()),
     ]

@@ -15,6 +15,7 @@ from bayes_sdc.flows.choosing import Choice
 from bayes_sdc.flows.job import Protection
 from bayes_sdc.flows.risk import IntruderRisk, Share
 from bayes_sdc.flows.table import FlowTable
+from bayes_sdc.flows.target import LARGEST_ERROR
 from bayes_sdc.report import plots
 
 PUBLIC_CELLS = 500  # a share of fewer cells, rounded to a per cent, would still tell single cells
@@ -25,7 +26,12 @@ MEASURES = {
     "r_unq": ("R_unq", "{:.1%}"),
     "mean_distance": ("mean distance", "{:.2f}"),
     "true_count_probability": ("mean probability of the true count", "{:.1%}"),
+    "believes_release": ("R_all, believing the first released count", "{:.1%}"),
+    "believes_release_unq": ("R_unq, believing the first released count", "{:.1%}"),
+    "no_release": ("R_all, without the release", "{:.1%}"),
+    "no_release_unq": ("R_unq, without the release", "{:.1%}"),
 }
+BESIDE = {"r_all": "", "r_unq": "_unq"}  # ends of the names of what stands beside a share
 ESTIMATORS = {
     "integrated": "both effects of the target, that of its origin and that of its destination, "
     "integrated out of every posterior draw",
@@ -133,6 +139,7 @@ def internal_intruder(
         "by_count_plot": plots.by_count(by_count, risk.r_all.baseline),
         "by_group": _classes(groups),
         "by_size": _classes(quarters.set_axis([_quarter(q) for q in quarters.index])),
+        "largest_error": f"{LARGEST_ERROR:g}",
         "pairs": int(by_distance["pairs"].sum()),
         "pairs_flagged": int(by_distance["above"].sum()),
         "weights": [
@@ -143,6 +150,7 @@ def internal_intruder(
         "repeats": _repeats(repeats),
         "releases": len(repeats),
         "growth": _growth(growth),
+        "growth_columns": [name for name, _ in MEASURES.values()],
         "growth_plot": plots.risk_by_datasets(growth),
         **_chosen(result.choice),
     }
@@ -188,16 +196,17 @@ def _side_by_side(columns: list[dict[str, str]]) -> list[list[str]]:
 def _numbers(risk: IntruderRisk) -> dict[str, str]:
     cells = risk.rho.sizes["cell"]
     low, high = risk.expected_correct_interval
-    no_release = risk.r_all.baseline
     return {
-        "R_all": _share(risk.r_all),
-        "R_unq": _share(risk.r_unq),
+        "R_all": _percent(risk.r_all.value),
+        "R_unq": _percent(risk.r_unq.value),
         "R_all of an intruder who believes the first released count": (
             f"{risk.believes_release:.1%}"
         ),
-        "R_all of an intruder who sees no release": (
-            "undefined" if no_release is None else f"{no_release:.1%}"
+        "R_unq of an intruder who believes the first released count": _percent(
+            risk.r_unq.believes_release
         ),
+        "R_all of an intruder who sees no release": _percent(risk.r_all.baseline),
+        "R_unq of an intruder who sees no release": _percent(risk.r_unq.baseline),
         "correct guesses that the intruder expects": (
             f"{risk.expected_correct * cells:,.0f} of {cells:,}: {risk.expected_correct:.1%}"
         ),
@@ -210,38 +219,56 @@ def _numbers(risk: IntruderRisk) -> dict[str, str]:
             )
             for limit in (0.5, 0.9)
         },
-        "cells refitted": f"{int(risk.refitted.sum()):,}",
-        "cells still on unreliable weights": f"{risk.unreliable_cells:,}",
+        "cells refitted": _refitted(risk),
+        "cells still unreliable": f"{risk.unreliable_cells:,}",
         "smallest effective number of draws": f"{float(risk.ess.min()):,.0f}",
+        "largest Monte Carlo error of a release probability": _error(risk),
     }
 
 
 def _public_numbers(table: FlowTable, risk: IntruderRisk) -> dict[str, str]:
     cells = risk.rho.sizes["cell"]
-    guess = ""
-    if risk.prior == "uniform":
-        guess = f"{1 / (table.k + 1):.0%}"  # follows from the rules alone
-    elif risk.r_all.baseline is not None:
-        guess = public_percent(risk.r_all.baseline, cells)
+
+    def guess(share: Share) -> str:
+        if risk.prior == "uniform":
+            return f"{1 / (table.k + 1):.0%}"  # follows from the rules alone
+        return "" if share.baseline is None else public_percent(share.baseline, share.cells)
+
+    believed = risk.r_unq.believes_release
     numbers = {
         f"R_all: {risk.r_all.definition}": public_share(risk.r_all),
         f"R_unq: {risk.r_unq.definition}": public_share(risk.r_unq),
         "R_all of an intruder who believes the first released count": public_percent(
             risk.believes_release, cells
         ),
-        "share found by guessing, without the release": guess,
+        "R_unq of an intruder who believes the first released count": (
+            "" if believed is None else public_percent(believed, risk.r_unq.cells)
+        ),
+        "R_all found by guessing, without the release": guess(risk.r_all),
+        "R_unq found by guessing, without the release": guess(risk.r_unq),
         "share of correct guesses that the intruder expects": public_percent(
             risk.expected_correct, cells
         ),
     }
     return {name: value or NOT_SHOWN for name, value in numbers.items()} | {
         "cells refitted": in_words(int(risk.refitted.sum()) / cells),
-        "cells with unreliable importance weights": in_words(risk.unreliable_cells / cells),
+        "cells that cannot be relied on": in_words(risk.unreliable_cells / cells),
     }
 
 
-def _share(share: Share) -> str:
-    return "undefined" if share.value is None else f"{share.value:.1%}"
+def _refitted(risk: IntruderRisk) -> str:
+    every, some = int(risk.refitted.sum()), int(risk.refitted_by_fit.any("fit").sum())
+    fits = risk.refitted_by_fit.sizes["fit"]
+    return f"{every:,}" if fits == 1 else f"{every:,} in all {fits} fits, {some:,} in one at least"
+
+
+def _error(risk: IntruderRisk) -> str:
+    error = float(risk.release_probability_error.max())
+    return f"{error:.3f}" if math.isfinite(error) else "unknown"
+
+
+def _percent(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.1%}"
 
 
 def _highest(table: FlowTable, risk: IntruderRisk) -> list[list[str]]:
@@ -318,6 +345,8 @@ def _public_growth(result: Protection) -> pd.DataFrame:
         return pd.DataFrame()
     shares = {"r_all": result.worst.r_all, "r_unq": result.worst.r_unq}
     told = [name for name, share in shares.items() if public_share(share)]
+    for name in ("believes_release", "no_release"):
+        told += [name + suffix for key, suffix in BESIDE.items() if key in told]
     return result.by_datasets[told].round(2)[: len(result.by_datasets) if told else 0]
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bayes_sdc.flows.combining import CombinedTotals
 from bayes_sdc.flows.job import Protection
 from bayes_sdc.flows.tradeoff import OURS
 from bayes_sdc.flows.utility import Utility
@@ -14,7 +15,9 @@ from bayes_sdc.report.intruder import PUBLIC_CELLS
 PUBLIC_AREAS = 100  # the median over fewer areas may be the error of one that can be recognised
 
 
-def internal_utility(measured: Utility, compared: pd.DataFrame) -> dict[str, Any]:
+def internal_utility(
+    measured: Utility, compared: pd.DataFrame, combined: CombinedTotals | None
+) -> dict[str, Any]:
     """What the internal report tells of a protected table."""
     return {
         "utility": _measures(measured),
@@ -29,6 +32,7 @@ def internal_utility(measured: Utility, compared: pd.DataFrame) -> dict[str, Any
             ]
             for side, t in measured.totals.iterrows()
         ],
+        "combined": _combined(combined),
         "map": [_compared(row, "{:.1%}", "{:.2f}") for _, row in compared.iterrows()],
         "map_plot": plots.ru_map(compared),
         "ours": OURS,
@@ -38,7 +42,10 @@ def internal_utility(measured: Utility, compared: pd.DataFrame) -> dict[str, Any
 def external_utility(result: Protection) -> dict[str, Any]:
     """What the external report tells: rounded means over many cells and areas, or nothing."""
     measured, compared = result.utility, result.tradeoff
-    nothing: dict[str, Any] = {"utility": [], "map": [], "map_plot": "", "ours": OURS}
+    nothing: dict[str, Any] = {
+        "utility": [], "combined": _public_combined(result.combined), "map": [], "map_plot": "",
+        "ours": OURS,
+    }  # fmt: skip
     if measured is None or compared is None or result.risk is None:
         return nothing
     areas = int(measured.totals.loc[["origin", "destination"], "areas"].sum())
@@ -50,7 +57,7 @@ def external_utility(result: Protection) -> dict[str, Any]:
     shares = ["r_all", "r_unq", "true_count_probability", "totals_error", "right_band"]
     told = told.round(dict.fromkeys(shares, 2) | {"mean_distance": 1, "pmse_ratio": 1})
     withheld = "not shown"
-    return {
+    return nothing | {
         "utility": [
             ["error of totals by area", f"{measured.totals_error:.0%}"],
             ["released count in the size band of the true one", f"{measured.right_band:.0%}"],
@@ -58,7 +65,6 @@ def external_utility(result: Protection) -> dict[str, Any]:
         ],
         "map": [_compared(row, "{:.0%}", "{:.1f}", withheld) for row in _ends(told)],
         "map_plot": plots.ru_map(told),
-        "ours": OURS,
     }
 
 
@@ -68,6 +74,18 @@ def utility_line(measured: Utility) -> str:
         f"utility: error of totals by area {measured.totals_error:.1%}, "
         f"pMSE ratio {_ratio(measured.pmse_ratio, '{:.2f}')} "
         "(near 1 where a release keeps how counts go with the totals of their areas)"
+    )
+
+
+def combined_line(combined: CombinedTotals) -> str:
+    """Return in one line how many intervals for totals hold the true one, for the console."""
+    parts = [
+        f"{_total(str(side))} {t['coverage']:.1%} (mean width {t['mean_width']:,.1f})"
+        for side, t in combined.summary.iterrows()
+    ]
+    return (
+        f"true totals inside their 95 % intervals from {combined.datasets} data sets: "
+        + ", ".join(parts)
     )
 
 
@@ -89,6 +107,34 @@ def _measures(measured: Utility) -> list[list[str]]:
         ["pMSE ratio", _ratio(measured.pmse_ratio, "{:.2f}")],
         ["released data sets", f"{measured.datasets}"],
     ]
+
+
+def _combined(combined: CombinedTotals | None) -> list[list[str]]:
+    """Coverage and mean width of the intervals of each kind of total."""
+    if combined is None:
+        return []
+    return [
+        [
+            _total(str(side)),
+            f"{t['areas']:,.0f}",
+            f"{t['coverage']:.1%}",
+            f"{t['mean_width']:,.1f}",
+        ]
+        for side, t in combined.summary.iterrows()
+    ]
+
+
+def _public_combined(combined: CombinedTotals | None) -> list[list[str]]:
+    """Mean widths, which anyone can compute from the release.
+
+    Not the coverage: that all intervals hold the truth would be a bound on every true count, and
+    how many do not would change with one of them.
+    """
+    return [[row[0], row[3]] for row in _combined(combined)]
+
+
+def _total(side: str) -> str:
+    return f"{side} by area" if side == "net migration" else f"by {side}"
 
 
 def _ends(compared: pd.DataFrame) -> list[pd.Series]:

@@ -326,9 +326,34 @@ def test_combined_totals_of_a_release(table, release):
     assert result.summary.loc["destination", "mean_width"] == pytest.approx(
         (part["upper"] - part["lower"]).mean()
     )
-    assert (
-        result.totals.groupby("side")["true"].sum().tolist() == [(table.cells["y"] + 1).sum()] * 2
+    sums = result.totals.groupby("side")["true"].sum()
+    total = (table.cells["y"] + 1).sum()
+    assert sums.to_dict() == {
+        "origin": total, "destination": total, "group": total, "net migration": 0
+    }  # fmt: skip
+
+
+def test_combined_net_migration_is_inflow_less_outflow(table, release):
+    """Its variance is that of a difference, the sum of both: else the intervals are too narrow."""
+    found = combined_totals(table, release).totals.set_index(["side", "area"])
+    zero = pd.Series(0.0, found.loc["net migration"].index)
+    into, out = (
+        found.loc[side].reindex(zero.index).fillna(0.0) for side in ("destination", "origin")
     )
+    net = found.loc["net migration"]
+    for name in ("true", "estimate"):
+        np.testing.assert_allclose(net[name], into[name] - out[name])
+    for name in ("cells", "within"):
+        np.testing.assert_allclose(net[name], into[name] + out[name])
+    by_set = release.merge(
+        table.cells[["origin", "destination"]], left_on=["from", "to"],
+        right_on=["origin", "destination"],
+    )  # fmt: skip
+    each = [
+        by_set.groupby([end, "dataset"])["n"].sum().unstack().reindex(zero.index).fillna(0.0)
+        for end in ("to", "from")
+    ]
+    np.testing.assert_allclose(net["between"], (each[0] - each[1]).var(axis=1))
 
 
 def test_one_data_set_cannot_be_combined(table):

@@ -73,11 +73,17 @@ def test_risk_by_count_and_by_datasets(measured):
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), classes["true_count_probability"])
     assert ax.lines[1].get_ydata()[0] == 0.25
     growth = pd.DataFrame(
-        {"r_all": [0.2, 0.3], "r_all_low": [0.1, 0.2], "r_all_high": [0.3, 0.4], "r_unq": np.nan},
+        {"r_all": [0.2, 0.3], "r_all_low": [0.1, 0.2], "r_all_high": [0.3, 0.4], "r_unq": np.nan,
+         "believes_release": 0.15, "no_release": 0.11, "believes_release_unq": np.nan},
         index=[1, 2],
-    )
+    )  # fmt: skip
     ax = plot_risk_by_datasets(growth, ax=Figure().add_subplot())
-    assert [line.get_label() for line in ax.lines] == ["R_all"], "an undefined share has a line"
+    drawn = {line.get_label(): line.get_ydata().tolist() for line in ax.lines}
+    assert drawn == {  # an undefined share has no line
+        "R_all": [0.2, 0.3],
+        "R_all, believes the release": [0.15, 0.15],
+        "R_all, no release": [0.11, 0.11],
+    }
     band = ax.collections[0].get_datalim(ax.transData)
     assert (band.y0, band.y1) == pytest.approx((0.1, 0.4))
 

@@ -7,13 +7,14 @@ import re
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from bayes_sdc import Protection
+from bayes_sdc import CombinedTotals, Protection
 from bayes_sdc.report import folder
 from bayes_sdc.report.flows import render_flows
 from bayes_sdc.report.folder import summary
-from bayes_sdc.report.intruder import ESTIMATORS, KNOWLEDGE, PRIORS
+from bayes_sdc.report.intruder import ESTIMATORS, KNOWLEDGE, MEASURES, PRIORS
 
 CALL: dict[str, Any] = {
     "command": "bayes-sdc flows moves.csv",
@@ -85,15 +86,19 @@ def test_both_intruders_stand_side_by_side(result: Protection, internal: str) ->
         mine = {name: row[column] for name, row in numbers.items()}
         assert mine["R_all"] == f"{risk.r_all.value:.1%}"
         assert shares[f"R_all, {risk.knowledge}"][1] == f"{risk.r_all.value:.1%}"
-        believer, blind = [row for name, row in mine.items() if "an intruder who" in name]
-        assert believer == f"{risk.believes_release:.1%}"
-        assert blind == f"{risk.r_all.baseline:.1%}"
+        assert [row for name, row in mine.items() if "an intruder who" in name] == [
+            f"{value:.1%}"
+            for value in (
+                risk.believes_release, risk.r_unq.believes_release, risk.r_all.baseline,
+                risk.r_unq.baseline,
+            )
+        ]  # fmt: skip
         assert mine["correct guesses that the intruder expects"] == (
             f"{risk.expected_correct * cells:.0f} of {cells}: {risk.expected_correct:.1%}"
         )
         assert mine["95 % interval of these"] == f"{low * cells:.0f} to {high * cells:.0f}"
         assert mine["cells refitted"] == f"{int(risk.refitted.sum())}"
-        assert mine["cells still on unreliable weights"] == f"{risk.unreliable_cells}"
+        assert mine["cells still unreliable"] == f"{risk.unreliable_cells}"
         for limit in (0.5, 0.9):
             above = int((risk.true_count_probability > limit).sum())
             assert mine[f"cells with a probability of the true count above {limit}"] == f"{above}"
@@ -160,7 +165,8 @@ def test_risk_by_data_sets_equals_the_result(result: Protection, internal: str) 
     assert result.by_datasets is not None
     rows = tables(internal)["Risk by number of data sets"]
     assert [row[0] for row in rows] == [str(m) for m in range(1, 21)]
-    for column, name in ((1, "r_all"), (2, "r_unq"), (4, "true_count_probability")):
+    percent = [name for name in MEASURES if name != "mean_distance"]
+    for column, name in zip((1, 2, *range(4, 9)), percent, strict=True):
         assert [row[column] for row in rows] == result.by_datasets[name].map(
             "{:.1%}".format
         ).tolist()
@@ -186,6 +192,27 @@ def test_utility_and_map_equal_the_result(result: Protection, internal: str) -> 
     assert "Its risk cannot be compared" in internal
 
 
+def test_coverage_of_totals_is_internal_and_the_width_public(result: Protection) -> None:
+    """That an interval holds the truth is a bound on a true count where an area has one cell."""
+    sides = ["origin", "destination", "group", "net migration"]
+    frame = pd.DataFrame(
+        {"areas": [1234, 40, 3, 50], "coverage": 0.9753, "mean_width": [12.34, 5.0, 90.1, 7.0]},
+        index=sides,
+    )
+    several = dataclasses.replace(result, combined=CombinedTotals(pd.DataFrame(), frame, 3))
+    inside = tables(render_flows(several, audience="internal", call=CALL))["Intervals for totals"]
+    assert inside[0] == ["by origin", "1,234", "97.5%", "12.3"]
+    assert [row[0] for row in inside][3] == "net migration by area"
+    assert "97.5% (mean width 12.3)" in " ".join(summary(several))
+    public = render_flows(several, audience="external", call=CALL)
+    assert tables(public)["Intervals for totals"] == [[row[0], row[3]] for row in inside]
+    assert "97.5%" not in public
+    assert "1,234" not in public
+    assert "Intervals for totals" not in tables(
+        render_flows(result, audience="internal", call=CALL)
+    )
+
+
 def test_choice_is_told(result: Protection, internal: str) -> None:
     choice = result.choice
     assert choice is not None
@@ -205,7 +232,8 @@ def test_public_shares_are_rounded(large: Protection, public: str) -> None:
     assert risk["R_all: cells found"] == ["25%", "31%"]
     assert risk["R_unq: few cells found"] == ["not shown", "not shown"]
     rows = found["Risk by number of data sets, rounded"]
-    assert rows == [[f"{m}", f"{v:.0%}"] for m, v in large.by_datasets["r_all"].items()]
+    told = large.by_datasets[["r_all", "believes_release", "no_release"]]
+    assert rows == [[f"{m}", *(f"{v:.0%}" for v in row)] for m, row in told.iterrows()]
     rows = found["Risk and utility by method, rounded"]
     assert len(rows) == 10
     assert {row[4] for row in rows} == {"not shown"}, "R_unq of few cells"
@@ -225,7 +253,11 @@ def test_public_pictures_hold_rounded_numbers_only(large: Protection, public: st
     other = dataclasses.replace(
         large,
         by_datasets=large.by_datasets.assign(
-            r_all=large.by_datasets["r_all"].round(2), r_unq=0.5, r_all_low=0.0, r_all_high=1.0
+            **large.by_datasets[["r_all", "believes_release", "no_release"]].round(2),
+            r_unq=0.5,
+            believes_release_unq=0.4,
+            r_all_low=0.0,
+            r_all_high=1.0,
         ),
         tradeoff=compared,
         classes={},

@@ -236,7 +236,11 @@ def intruder_in_numbers(result: Protection) -> list[list[Cell]]:
                 "R_all of an intruder who believes the first released count": (
                     risk.believes_release
                 ),
+                "R_unq of an intruder who believes the first released count": (
+                    risk.r_unq.believes_release
+                ),
                 "R_all of an intruder who sees no release": risk.r_all.baseline,
+                "R_unq of an intruder who sees no release": risk.r_unq.baseline,
                 "correct guesses that the intruder expects": (
                     f"{{}} of {n}: {{}}",
                     risk.expected_correct * n,
@@ -248,8 +252,11 @@ def intruder_in_numbers(result: Protection) -> list[list[Cell]]:
                 "cells with a probability of the true count above 0.5": int((p > 0.5).sum()),
                 "cells with a probability of the true count above 0.9": int((p > 0.9).sum()),
                 "cells refitted": int(risk.refitted.sum()),
-                "cells still on unreliable weights": risk.unreliable_cells,
+                "cells still unreliable": risk.unreliable_cells,
                 "smallest effective number of draws": float(risk.ess.min()),
+                "largest Monte Carlo error of a release probability": float(
+                    risk.release_probability_error.max()
+                ),
             }
         )
     return [[name, *(column[name] for column in columns)] for name in columns[0]]
@@ -265,6 +272,7 @@ def found_shares(result: Protection) -> list[list[Cell]]:
             ("{} to {}", *share.interval),
             share.monte_carlo_error,
             share.baseline,
+            share.believes_release,
         ]
 
     return [
@@ -301,6 +309,10 @@ def flows_tables(result: Protection) -> dict[str, list[list[Cell]]]:
         "R_unq": "r_unq",
         "mean distance": "mean_distance",
         "mean probability of the true count": "true_count_probability",
+        "R_all, believing the first released count": "believes_release",
+        "R_unq, believing the first released count": "believes_release_unq",
+        "R_all, without the release": "no_release",
+        "R_unq, without the release": "no_release_unq",
     }
     use = result.utility
     candidates = result.choice.candidates
@@ -455,13 +467,14 @@ def test_numbers_in_sentences_of_a_table_equal_the_result(chosen: Protection) ->
         for part in html.fromstring(render_flows(chosen, audience="internal", call=CALL)).iter("p")
     )
     pairs = pairs_by_distance(chosen)
+    high, of = (sum(row[column] for row in pairs) for column in (2, 1))
     cells, spread = chosen.table.n_small, chosen.dispersion
     for sentence in (
         f"dispersion of the small counts is {spread.value:.2f}, "
         f"and {spread.lower:.2f} to {spread.upper:.2f} in 95 %",
         f"k-hat above {chosen.risk.khat_threshold:.2f} are unreliable",
-        f"{chosen.risk.unreliable_cells} of {cells} cells have such a candidate count, and "
-        f"{sum(row[2] for row in pairs)} of {sum(row[1] for row in pairs)} pairs",
+        f"{chosen.risk.unreliable_cells} of {cells} cells have such a candidate count. "
+        f"The k-hat is too high for {high} of {of} pairs",
         f"{len(chosen.repeats)} independent releases",
     ):
         assert sentence in text
@@ -482,7 +495,10 @@ def test_external_report_of_a_table_shows_the_rounded_result(large: Protection) 
     assert large.utility is not None
     assert large.posterior is not None
     columns = [
-        (risk.r_all.value, None, risk.believes_release, 1 / 9, risk.expected_correct)
+        (
+            *(risk.r_all.value, None, risk.believes_release, None, 1 / 9, 1 / 9),
+            risk.expected_correct,
+        )
         for risk in risks
         if risk is not None
     ]
@@ -490,7 +506,9 @@ def test_external_report_of_a_table_shows_the_rounded_result(large: Protection) 
         "R_all: cells found",
         "R_unq: few cells found",
         "R_all of an intruder who believes the first released count",
-        "share found by guessing, without the release",
+        "R_unq of an intruder who believes the first released count",
+        "R_all found by guessing, without the release",
+        "R_unq found by guessing, without the release",
         "share of correct guesses that the intruder expects",
     ]
     ends = large.tradeoff[
@@ -512,10 +530,13 @@ def test_external_report_of_a_table_shows_the_rounded_result(large: Protection) 
             ]
             + [
                 ["cells refitted", ..., ...],
-                ["cells with unreliable importance weights", ..., ...],
+                ["cells that cannot be relied on", ..., ...],
             ],
             "Risk by number of data sets, rounded": [
-                [m, value] for m, value in large.by_datasets["r_all"].items()
+                [m, *g]
+                for m, g in large.by_datasets[
+                    ["r_all", "believes_release", "no_release"]
+                ].iterrows()
             ],
             "Utility of the release, rounded": [
                 ["error of totals by area", large.utility.totals_error],
