@@ -125,7 +125,7 @@ def release_probabilities(
     """
     targets = np.arange(len(cells.y)) if targets is None else targets
     chains, length = posterior["posterior"].sizes["chain"], posterior["posterior"].sizes["draw"]
-    each = min(max(LEAST, BUDGET // len(cells.y)) // chains or 1, length)
+    each = draws_at_first(len(cells.y), chains, length)
     near = neighbours(cells)
     again: list[np.ndarray] = []
     result = _with_draws(posterior, cells, near, released, targets, each, cores, advance, again)
@@ -139,6 +139,17 @@ def release_probabilities(
         result.by_chain[:, worse] = better.by_chain
     # what was not computed again has kept a lower threshold
     return result._replace(threshold=khat_threshold(chains * length))
+
+
+def draws_at_first(cells: int, chains: int, length: int) -> int:
+    """Draws of each chain that a table of so many cells is estimated from at first.
+
+    Examples
+    --------
+    >>> draws_at_first(100, 4, 1000), draws_at_first(70_000, 4, 1000)
+    (1000, 125)
+    """
+    return min(max(LEAST, BUDGET // cells) // chains or 1, length)
 
 
 def _with_draws(
