@@ -344,9 +344,9 @@ def test_command_writes_the_folders(
     assert shown[2][3] == f"{sets.loc['short', 'records_below_2']:,}"
     assert shown[2][6] == f"{sets.loc['short', 'expected']:,.2f}"
     assert "Sets of key variables" not in (out / "release" / "report.html").read_text()
-    # once more into the same folder: nothing stale is left
-    assert command(monkeypatch, file, out) == 0
-    assert not (out / "confidential" / "key_sets.csv").exists()
+    # once more into the same folder: a finished run is not replaced
+    assert command(monkeypatch, file, out) == 2
+    assert (out / "confidential" / "key_sets.csv").exists()
 
 
 @pytest.mark.parametrize(
