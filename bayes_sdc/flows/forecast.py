@@ -11,7 +11,7 @@ import numpy as np
 
 from bayes_sdc.flows.engine import SWEEPS_PER_DRAW
 from bayes_sdc.flows.hyperpriors import is_pooled
-from bayes_sdc.flows.integrated import draws_at_first
+from bayes_sdc.flows.integrated import draws_used
 from bayes_sdc.flows.layout import Layout
 from bayes_sdc.flows.predictive import PREDICTIVE_DRAWS
 from bayes_sdc.flows.refit import STARTS, SWEEPS, WARM_UP, WHOLE
@@ -160,9 +160,7 @@ def forecast_job(
     exact = n if estimator == "refit" else min(refits, n)
     one_pass = exact * _refit(cells, sampling) / min(cores, max(exact, 1))
     if estimator != "refit":
-        used = kept
-        if estimator == "integrated":  # what these leave uncertain is not foreseen
-            used = sampling.chains * draws_at_first(n, sampling.chains, sampling.draws)
+        used = draws_used(n, kept) if estimator == "integrated" else kept
         one_pass += ESTIMATE[estimator] * n * used / cores
     risk: float | None = (passes + scenarios) * one_pass
     if scenarios and risk is not None:

@@ -88,6 +88,17 @@ class Sum(NamedTuple):
     n: np.ndarray  # (NODES**2,) N(s)
 
 
+def draws_used(cells: int, available: int) -> int:
+    """Number of posterior draws that a table of so many cells is first estimated from.
+
+    Examples
+    --------
+    >>> [draws_used(cells, 4000) for cells in (20, 1000, 73_535)]
+    [4000, 2000, 500]
+    """
+    return min(max(LEAST, BUDGET // max(cells, 1)), available)
+
+
 def release_probabilities(
     posterior: xr.DataTree,
     cells: Layout,
@@ -125,7 +136,7 @@ def release_probabilities(
     """
     targets = np.arange(len(cells.y)) if targets is None else targets
     chains, length = posterior["posterior"].sizes["chain"], posterior["posterior"].sizes["draw"]
-    each = draws_at_first(len(cells.y), chains, length)
+    each = max(draws_used(len(cells.y), chains * length) // chains, 1)
     near = neighbours(cells)
     again: list[np.ndarray] = []
     result = _with_draws(posterior, cells, near, released, targets, each, cores, advance, again)
@@ -139,17 +150,6 @@ def release_probabilities(
         result.by_chain[:, worse] = better.by_chain
     # what was not computed again has kept a lower threshold
     return result._replace(threshold=khat_threshold(chains * length))
-
-
-def draws_at_first(cells: int, chains: int, length: int) -> int:
-    """Draws of each chain that a table of so many cells is estimated from at first.
-
-    Examples
-    --------
-    >>> draws_at_first(100, 4, 1000), draws_at_first(70_000, 4, 1000)
-    (1000, 125)
-    """
-    return min(max(LEAST, BUDGET // cells) // chains or 1, length)
 
 
 def _with_draws(

@@ -202,8 +202,8 @@ def khat_of_weights(weights: np.ndarray) -> np.ndarray:
     for t in range(cells):
         for candidate in range(candidates):
             total = weights[t, candidate].sum()
-            if not (total > 0.0 and math.isfinite(total)):
+            if not (total >= TINY and math.isfinite(total)):  # below it digits are lost
                 continue
             largest = largest_values(weights[t, candidate], tail + 1)
-            khat[t, candidate] = pareto_khat(np.log(np.maximum(largest, TINY)))
+            khat[t, candidate] = pareto_khat(np.log(largest))
     return khat

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.special import gammaln, logsumexp
 from scipy.stats import nbinom
@@ -393,6 +393,7 @@ def test_weights_of_zero_are_undefined_not_perfect(n):
     assert pareto.khat_of_weights(np.zeros((1, 1, n))).item() == np.inf
 
 
+@example(n=2, position=0, weight=5e-324)
 @given(st.integers(1, 300), st.integers(0, 299), st.floats(0.0, 1e150))
 def test_one_draw_that_has_all_the_weight_cannot_be_relied_on(n, position, weight):
     weights = np.zeros((1, 1, n))
