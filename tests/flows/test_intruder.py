@@ -471,7 +471,8 @@ def backgrounds_equal(
     """Whether two tables that differ in the true counts lead to the same fit."""
     released = released_counts(table, release)
     fits = [
-        backgrounds(one, posterior, released, "none", None, 3, 2)[0]() for one in (table, blind)
+        backgrounds(one, posterior, released, "none", None, 3, 2, None)[0]()
+        for one in (table, blind)
     ]
     same = np.array_equal(fits[0][1], fits[1][1])
     return same and fits[0][0]["posterior"].equals(fits[1][0]["posterior"])
@@ -481,7 +482,7 @@ def test_share_of_known_cells_goes_from_none_to_all(table, posterior, release):
     released = released_counts(table, release)
     y = table.cells["y"].to_numpy()
     for share in (0.0, 0.5, 1.0):
-        (background,) = backgrounds(table, posterior, released, "share", share, 3, 2)
+        (background,) = backgrounds(table, posterior, released, "share", share, 3, 2, None)
         counts = background()[1]
         known = counts == y
         assert np.isin(counts[~known], released).all()
