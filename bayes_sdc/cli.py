@@ -345,8 +345,9 @@ def demo(
     from bayes_sdc.microdata.simulate import EXAMPLE_KEYS, PERSONS, example_persons_path
     from bayes_sdc.runs import discard_finished
 
-    for folder in (out, out / "microdata"):
-        discard_finished(folder)  # an earlier demo can be made again at any time
+    # an earlier demo can be made again at any time
+    discard_finished(out, example_flows_path())
+    discard_finished(out / "microdata", example_persons_path())
     _microdata(
         example_persons_path(),
         reading={"keys": list(EXAMPLE_KEYS), "weight": "weight", "household": "household"},

@@ -1,5 +1,6 @@
 """The run folder: what may leave, what must not, and files that are whole or absent."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -78,11 +79,14 @@ def open_run(out: Path, *, resume: bool = False) -> RunFolder:
     return run
 
 
-def discard_finished(out: Path) -> None:
-    """Delete the results of a finished run, if there is one, and nothing else."""
+def discard_finished(out: Path, source: Path) -> None:
+    """Delete the results of a finished run of one input file, if there is one, and nothing else."""
     run = _folders(out)
     earlier = results_of_earlier_run(run)
-    if _is_finished(run, earlier):
+    if not _is_finished(run, earlier):
+        return
+    record = json.loads((run.confidential / "run.json").read_text(encoding="utf-8"))
+    if record["input"]["sha256"] == hashlib.sha256(source.read_bytes()).hexdigest():
         # the record last: without it what is left would be files that no run wrote
         for path in sorted(earlier, key=lambda path: path.name == "run.json"):
             path.unlink()
@@ -98,15 +102,17 @@ def _cannot_write(out: Path, error: OSError | None = None) -> InputError:
 
 
 def _is_finished(run: RunFolder, earlier: list[Path]) -> bool:
-    """Tell whether a run ended here: its record is the full one, and all that it names is there.
+    """Tell whether a run ended here: its record is the full one, and what it names is there.
 
-    A run that is killed while it writes leaves a list of names as its record, or not all files.
+    A run that is killed while it writes leaves a list of names as its record, or not all files. The
+    release may be gone: it is made to be taken away.
     """
     record = run.confidential / "run.json"
     if record not in earlier:
         return False
     content = json.loads(record.read_text(encoding="utf-8"))
-    return "checks" in content and {run.root / name for name in content["written"]} <= set(earlier)
+    kept = {run.root / name for name in content["written"]} - set(earlier)
+    return "checks" in content and all(path.parent == run.release for path in kept)
 
 
 def results_of_earlier_run(run: RunFolder) -> list[Path]:
@@ -121,8 +127,10 @@ def results_of_earlier_run(run: RunFolder) -> list[Path]:
     written: list[str] = []
     if record.exists():
         try:
-            written = json.loads(record.read_text(encoding="utf-8")).get("written", [])
-        except ValueError:
+            written = [
+                str(name) for name in json.loads(record.read_text(encoding="utf-8"))["written"]
+            ]
+        except (ValueError, TypeError, KeyError):
             raise InputError(
                 f"{record}: is not the record that a run wrote, so what it wrote is not known; "
                 "choose another folder with --out"

@@ -94,11 +94,12 @@ def beta_concentration(
 ) -> npt.NDArray[np.float64]:
     """Sum of the two parameters of a Beta distribution of mean p and relative deviation spread.
 
-    It is kept from 1e-3 (nearly all mass at 0 and 1) to 1e12 (p is known).
+    It is kept from 1 / (1 - p), the widest without a pile of mass at 1, to 1e12 (p is known). A
+    spread that a p near 1 cannot have would else mean that it is either 0 or 1.
     """
     with np.errstate(divide="ignore", over="ignore"):
         concentration = (1.0 - p) / (p * spread**2) - 1.0
-    return np.clip(concentration, 1e-3, 1e12)
+    return np.clip(concentration, np.maximum(1.0 / (1.0 - p), 1e-3), 1e12)
 
 
 def build_shared(

@@ -1,5 +1,6 @@
 """The run folder: what is private, and files that are whole or absent."""
 
+import hashlib
 import json
 import os
 import stat
@@ -167,7 +168,10 @@ def test_files_of_somebody_else_are_neither_deleted_nor_released(tmp_path, folde
 def finished_run(out):
     run = runs.open_run(out)
     runs.write_text(run.release / "report.html", "x")
-    record = {"checks": [], "written": ["release/report.html", "confidential/run.json"]}
+    runs.write_text(run.confidential / "risk.csv", "x", private=True)
+    written = ["release/report.html", "confidential/risk.csv", "confidential/run.json"]
+    source = {"sha256": hashlib.sha256(b"of the demo").hexdigest()}
+    record = {"checks": [], "input": source, "written": written}
     runs.write_json(run.confidential / "run.json", record, private=True)
     return run
 
@@ -187,12 +191,17 @@ def test_what_is_discarded_is_a_finished_run_and_nothing_else(tmp_path):
     # the demo is made again in its folder, beside what the user keeps there
     run = finished_run(tmp_path / "out")
     (tmp_path / "out" / "notes.txt").write_text("of the user", encoding="utf-8")
-    runs.discard_finished(tmp_path / "out")
+    other, demo = tmp_path / "other.csv", tmp_path / "demo.csv"
+    other.write_bytes(b"of the user")
+    demo.write_bytes(b"of the demo")
+    runs.discard_finished(tmp_path / "out", other)
+    assert (run.release / "report.html").exists()  # a run of another file is no demo
+    runs.discard_finished(tmp_path / "out", demo)
     assert list(run.release.iterdir()) == []
     assert (tmp_path / "out" / "notes.txt").exists()
     runs.open_run(tmp_path / "out")
-    runs.discard_finished(tmp_path / "out")  # nothing is finished, nothing is done
-    runs.discard_finished(tmp_path / "none")
+    runs.discard_finished(tmp_path / "out", demo)  # nothing is finished, nothing is done
+    runs.discard_finished(tmp_path / "none", demo)
     assert not (tmp_path / "none").exists()
 
 
@@ -202,8 +211,24 @@ def test_a_run_that_was_killed_while_it_wrote_is_gone_on_with(tmp_path):
     run.resume.mkdir()
     runs.open_run(tmp_path / "out", resume=True)
     runs.discard_resume(run.resume)
-    (run.release / "report.html").unlink()  # a record without its files
+    (run.confidential / "risk.csv").unlink()  # a record without its files
     runs.open_run(tmp_path / "out")
+
+
+def test_a_release_that_was_taken_away_leaves_a_finished_run(tmp_path):
+    # else the draws and the record of a published table are deleted by the next run
+    run = finished_run(tmp_path / "out")
+    (run.release / "report.html").unlink()
+    with pytest.raises(InputError, match="holds a finished run"):
+        runs.check_out(tmp_path / "out")
+
+
+@pytest.mark.parametrize("record", ["[]", "{}", '{"written": null}', "7"])
+def test_record_of_another_shape_is_one_clear_error(tmp_path, record):
+    run = runs.open_run(tmp_path / "out")
+    runs.write_text(run.confidential / "run.json", record, private=True)
+    with pytest.raises(InputError, match="is not the record that a run wrote"):
+        runs.check_out(tmp_path / "out")
 
 
 # ---- after a kill ----------------------------------------------------------------------------

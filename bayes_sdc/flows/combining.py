@@ -68,8 +68,9 @@ def combined_totals(table: FlowTable, release: pd.DataFrame) -> CombinedTotals:
     -----
     A complete table has no sampling variance. The within variance here is the *Poisson variance of
     the total*: the total is one outcome of a rate, and its variance is estimated by itself. The
-    intervals are then for that rate; about the total itself the estimate varies by b / m alone, so
-    they hold the true totals in more than 95 % of areas when the model fits. Net migration is the
+    intervals hold the true totals in about 95 % of areas when the model fits and totals are not
+    tiny; in more where the model ties an area's rates to its own counts, in fewer for totals near
+    0 and few data sets. They end where a total of so many small counts must. Net migration is the
     difference of two totals without a common cell, and its within variance is the sum of theirs.
 
     Estimates and ends of the intervals follow from the release alone, and anyone can compute them
@@ -122,10 +123,15 @@ def combined_totals(table: FlowTable, release: pd.DataFrame) -> CombinedTotals:
         )
         difference, variance = inflow - outflow, inflow + outflow
         combined = combine(difference[1:], variance[1:])
+        into_cells, out_cells = (np.bincount(a, minlength=len(names)) for a in (into, out))
+        # what so many small counts can add up to
+        least = table.low * into_cells - table.high * out_cells
+        most = table.high * into_cells - table.low * out_cells
+        for end in ("lower", "upper"):
+            combined[end] = np.clip(combined[end], least, most)
         at_true = difference[0].astype(np.int64)
         inside = (combined["lower"] <= at_true) & (at_true <= combined["upper"])
-        cells = np.bincount(into, minlength=len(names)) + np.bincount(out, minlength=len(names))
-        first = {"side": side, "area": names, "cells": cells, "true": at_true}
+        first = {"side": side, "area": names, "cells": into_cells + out_cells, "true": at_true}
         sides.append(pd.DataFrame({**first, **combined, "covered": inside}))
     found = pd.concat(sides, ignore_index=True)
     summary = (

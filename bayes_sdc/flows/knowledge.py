@@ -78,7 +78,9 @@ def backgrounds(
             chains=int(attributes["chains"]),
             seed=own_seed,
             cores=cores,
-            resume=None if resume is None else resume / f"scenario-{fingerprint(counts, own_seed)}",
+            resume=None
+            if resume is None
+            else resume / f"scenario-{fingerprint(counts, own_seed, sorted(attributes.items()))}",
         )
         return fit, counts
 

@@ -100,7 +100,11 @@ def _single_cells(
         definition=definition,
         detail=f"{int((probability > limit).sum())} of {len(probability)} cells are above it"
         + chosen
-        + (f"; importance weights are unreliable in {unreliable} cells" if unreliable else ""),
+        + (
+            f"; weights or Monte Carlo errors are unreliable in {unreliable} cells"
+            if unreliable
+            else ""
+        ),
     )
     return replace(check, verdict="look") if check.verdict == "pass" and unreliable else check
 

@@ -34,7 +34,7 @@ EXACT_TO = 64  # f
 AT_ONCE = 1 << 14
 MOST = 1e18  # a larger F counts as this
 LEAST = 1e-6  # F - f + 1 as a continuous number; from 1 down F - f is 0
-NODES, NODE_WEIGHTS = np.polynomial.legendre.leggauss(32)  # of the distribution function of p
+NODES, NODE_WEIGHTS = np.polynomial.legendre.leggauss(128)  # of the distribution function of p
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -63,7 +63,8 @@ def known_interval(f: Integers, p: Floats) -> Floats:
     """
     found = nodes_of(f, p, None)
     frequency = f[found.first]
-    ends = [frequency + nbinom.ppf(level, frequency, found.p) for level in LEVELS]
+    chance = np.maximum(found.p, 1.0 / MOST)
+    ends = [frequency + nbinom.ppf(level, frequency, chance) for level in LEVELS]
     return _inverse(ends)[found.place[:, 0]]
 
 

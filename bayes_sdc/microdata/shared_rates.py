@@ -128,7 +128,7 @@ def _mean_risk(
         for s in range(len(shape)):
             rho = (rate[s] + p[i]) / (rate[s] + 1.0)
             z = (1.0 - p[i]) / (rate[s] + 1.0)
-            if f[i] >= SERIES_FROM + shape[s] or z < 1e-3:
+            if f[i] >= SERIES_FROM + shape[s] or z * max(1.0, shape[s]) < 1e-3:
                 term = total = 1.0
                 j = 0
                 while abs(term) > 1e-17 * abs(total) and j < 1000:

@@ -203,7 +203,7 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
         if name in PUBLIC_OPTIONS
     }
     if result.posterior is not None:  # what "default" stood for
-        arguments |= {name: result.posterior.attrs[name] for name in ("family", "prior")}
+        arguments |= {name: result.posterior.attrs[name] for name in ("family", "prior", "tune")}
     context = {
         "contents": _contents(result, checks, without=("parameters",)),
         "checks": checks,

@@ -203,10 +203,11 @@ def _comparison(found: RiskComparison) -> dict[str, pd.DataFrame]:
     """Tables of the comparison of all measures."""
     records = found.records.rename_axis("record").reset_index()
     records["record"] += 1  # as in risk_by_record.csv
-    disagreements = found.disagreements.reset_index()
+    disagreements = found.disagreements.rename_axis("record").reset_index()
     disagreements.columns = pd.Index(
         [": ".join(part for part in name if part) for name in disagreements.columns]
     )
+    disagreements["record"] += 1
     return {
         "comparison_of_methods": found.methods.reset_index(),
         "comparison_of_records": records,

@@ -597,7 +597,10 @@ def microdata_tables(result: Measurement) -> dict[str, list[list[Cell]]]:
         of_combinations = int((frame["risk"] > limit).sum())
         return ("{}, {}", int((r > limit).sum()), of_combinations)
 
-    top = frame.sort_values("risk", ascending=False, kind="stable").iloc[:10]
+    places = np.argsort(-frame["risk"].to_numpy(), kind="stable")[:10]
+    top = frame.iloc[places]
+    others = [model for name, model in result.models.items() if name != "known"]
+    beside = max(others, key=lambda model: model.expected.value)
     quantities = {
         "expected re-identifications": "expected",
         "tau1": "tau1",
@@ -638,7 +641,15 @@ def microdata_tables(result: Measurement) -> dict[str, list[list[Cell]]]:
             ],
         ],
         "The ten riskiest combinations": [
-            [*map(str, label), *row[["records", "f", "F", "risk"]]] for label, row in top.iterrows()
+            [
+                *map(str, label),
+                *row[["records", "f", "F", "risk"]],
+                ("{} to {}", *result.models["known"].inverse_interval[place]),
+                beside.risk[place],
+                ("{} to {}", *beside.risk_interval[place]),
+                ("{} to {}", *beside.inverse_interval[place]),
+            ]
+            for (label, row), place in zip(top.iterrows(), places, strict=True)
         ],
         "Totals of the file by model, with 95 % intervals": [
             [
@@ -728,6 +739,14 @@ def test_external_report_of_a_file_shows_the_rounded_result(measured: Measuremen
         ends = {share < 0.01: "less than 1 %", share > 0.99: "more than 99 %"}
         return ends.get(True, share)
 
+    def homes(risk_by_record: Any) -> float:
+        alone = pd.Series(1 - np.asarray(risk_by_record))
+        return float((1 - alone.groupby(np.asarray(data.household)).prod()).sum())
+
+    found_homes = {"closed form": homes(risk.risk)} | {
+        f"model {name}": homes(model.risk[data.combination])
+        for name, model in measured.models.items()
+    }
     levels = (0.05, 0.1, 0.2, 0.5)
     compare(
         render_microdata(measured, audience="external", call=CALL),
@@ -757,6 +776,13 @@ def test_external_report_of_a_file_shows_the_rounded_result(measured: Measuremen
             "The models": [[name, ...] for name in measured.models],
             "Household risk": [
                 ["mean household risk of a person", told(risk.household.mean())],
+                *(
+                    [
+                        f"expected re-identified households, {name}",
+                        "fewer than 10" if n < 10 else f"about {float(f'{n:.2g}'):,.0f}",
+                    ]
+                    for name, n in found_homes.items()
+                ),
             ],
             "Versions": made(CALL, {})["Versions"],
         },

@@ -12,12 +12,12 @@ but for the shape that the negative binomial gives it, so the difference is that
 """
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from default_study import SEED, TABLES, held_out, pit, predict, read
 from matplotlib.figure import Figure
 from scipy.optimize import linprog
 from scipy.special import gammaln, softmax
@@ -25,6 +25,9 @@ from scipy.stats import binom, kstest
 
 from bayes_sdc import diagnostics, fit_flows
 from bayes_sdc.flows.layout import layout
+
+sys.path.insert(0, str(Path(__file__).parent))
+from default_study import SEED, TABLES, held_out, pit, predict, read
 
 MODELS = {"negative-binomial": "default model", "poisson": "Poisson, pooled"}
 BINS = 20
