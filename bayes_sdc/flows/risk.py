@@ -63,11 +63,7 @@ class Share:
         if self.value is None or self.interval is None or self.baseline is None:
             return "undefined (no such cell)"
         low, high = self.interval
-        trust = (
-            ""
-            if self.trusted
-            else "; NOT TRUSTED: weights or Monte Carlo errors of some cells are unreliable"
-        )
+        trust = "" if self.trusted else "; NOT TRUSTED: some weights or errors are unreliable"
         error = (
             ""
             if self.monte_carlo_error is None

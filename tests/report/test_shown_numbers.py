@@ -547,7 +547,7 @@ def test_external_report_of_a_table_shows_the_rounded_result(large: Protection) 
             "Arguments": [
                 ["draws", "30"],
                 ["releases", "3"],
-                *([name, large.posterior.attrs[name]] for name in ("family", "prior")),
+                *([name, str(large.posterior.attrs[name])] for name in ("family", "prior", "tune")),
             ],
         },
     )
