@@ -209,7 +209,7 @@ def test_a_run_that_was_killed_while_it_wrote_is_gone_on_with(tmp_path):
     # else --resume refuses what it is for
     run = finished_run(tmp_path / "out")
     run.resume.mkdir()
-    runs.open_run(tmp_path / "out", resume=True)
+    assert runs.open_run(tmp_path / "out", resume=True) == run
     runs.discard_resume(run.resume)
     (run.confidential / "risk.csv").unlink()  # a record without its files
     runs.open_run(tmp_path / "out")
