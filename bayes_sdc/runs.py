@@ -85,8 +85,7 @@ def discard_finished(out: Path, source: Path) -> None:
     earlier = results_of_earlier_run(run)
     if not _is_finished(run, earlier):
         return
-    record = json.loads((run.confidential / "run.json").read_text(encoding="utf-8"))
-    if record["input"]["sha256"] == hashlib.sha256(source.read_bytes()).hexdigest():
+    if _record(run)["input"]["sha256"] == hashlib.sha256(source.read_bytes()).hexdigest():
         # the record last: without it what is left would be files that no run wrote
         for path in sorted(earlier, key=lambda path: path.name == "run.json"):
             path.unlink()
@@ -107,12 +106,24 @@ def _is_finished(run: RunFolder, earlier: list[Path]) -> bool:
     A run that is killed while it writes leaves a list of names as its record, or not all files. The
     release may be gone: it is made to be taken away.
     """
-    record = run.confidential / "run.json"
-    if record not in earlier:
-        return False
-    content = json.loads(record.read_text(encoding="utf-8"))
-    kept = {run.root / name for name in content["written"]} - set(earlier)
-    return "checks" in content and all(path.parent == run.release for path in kept)
+    record = _record(run)
+    gone = {run.root / name for name in record["written"]} - set(earlier)
+    return "checks" in record and all(path.parent == run.release for path in gone)
+
+
+def _record(run: RunFolder) -> dict[str, Any]:
+    """Read the record of an earlier run; without one, nothing was written."""
+    path = run.confidential / "run.json"
+    if not path.exists():
+        return {"written": []}
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        return {**record, "written": [str(name) for name in record["written"]]}
+    except (ValueError, TypeError, KeyError):
+        raise InputError(
+            f"{path}: is not the record that a run wrote, so what it wrote is not known; "
+            "choose another folder with --out"
+        ) from None
 
 
 def results_of_earlier_run(run: RunFolder) -> list[Path]:
@@ -123,19 +134,7 @@ def results_of_earlier_run(run: RunFolder) -> list[Path]:
     InputError
         If the folders hold files that no run recorded: they are not ours to replace.
     """
-    record = run.confidential / "run.json"
-    written: list[str] = []
-    if record.exists():
-        try:
-            written = [
-                str(name) for name in json.loads(record.read_text(encoding="utf-8"))["written"]
-            ]
-        except (ValueError, TypeError, KeyError):
-            raise InputError(
-                f"{record}: is not the record that a run wrote, so what it wrote is not known; "
-                "choose another folder with --out"
-            ) from None
-    ours = {run.root / name for name in written} | {run.confidential / ".gitignore"}
+    ours = {run.root / name for name in _record(run)["written"]} | {run.confidential / ".gitignore"}
     folders = [folder for folder in (run.release, run.confidential) if folder.is_dir()]
     there = [p for folder in folders for p in folder.iterdir()]
     foreign = [p for p in there if p not in ours and p != run.resume]

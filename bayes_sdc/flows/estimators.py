@@ -67,11 +67,13 @@ def estimate(
     """
     chains, width = posterior["posterior"].sizes["chain"], cells.upper + 1
 
-    def folder(name: str, *of: object) -> Path | None:
-        if resume is None:
-            return None
+    mark = ""
+    if resume is not None:
         counts = (cells.y, cells.origin, cells.destination, cells.x, released)
-        return resume / f"{name}-{fingerprint(fingerprint_of_draws(posterior), *counts, *of)}"
+        mark = fingerprint(fingerprint_of_draws(posterior), *counts)
+
+    def folder(name: str, *of: object) -> Path | None:
+        return None if resume is None else resume / f"{name}-{fingerprint(mark, *of)}"
 
     def sampled(part: np.ndarray) -> dict[str, np.ndarray]:
         if estimator == "integrated":

@@ -200,8 +200,7 @@ def _with_draws(
         np.square(weights, out=weights)
         squares = np.maximum(weights.sum(axis=2), TINY)
         squares[undefined] = np.inf
-        ess = total**2 / squares
-        result.ess[block] = ess
+        result.ess[block] = total**2 / squares
         worse = missed(khat, result.threshold, error) & (each < length)
         if worse.any():
             again.append(block[worse])

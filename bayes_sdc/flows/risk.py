@@ -7,7 +7,7 @@ import pandas as pd
 import xarray as xr
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.target import LARGEST_ERROR
+from bayes_sdc.flows.target import LARGEST_ERROR, missed
 from bayes_sdc.html import facts_table
 
 UNIQUE = {
@@ -228,9 +228,10 @@ class IntruderRisk:
     @property
     def unreliable(self) -> xr.DataArray:
         """Cells that cannot be relied on, by a candidate's k-hat or Monte Carlo error: (cell,)."""
-        weights = (self.khat > self.khat_threshold).any("count")
-        beyond = (self.release_probability_error > LARGEST_ERROR).any("true")
-        return (weights | beyond).rename("unreliable")
+        khat = self.khat.transpose("cell", "count")
+        error = self.release_probability_error.transpose("cell", "true")
+        found = missed(khat.to_numpy(), self.khat_threshold, error.to_numpy())
+        return self.refitted.copy(data=found).rename("unreliable")
 
     @property
     def unreliable_cells(self) -> int:

@@ -214,12 +214,17 @@ def plot_risk_by_datasets(growth: pd.DataFrame, *, ax: Axes | None = None) -> Ax
         if f"{column}_low" in growth:
             ends = growth[f"{column}_low"], growth[f"{column}_high"]
             axes.fill_between(growth.index, *ends, color=colour, alpha=0.2, linewidth=0)
-        others = {"believes_release": ("believes the release", "--"), "no_release": ("none", ":")}
-        for other, (who, style) in others.items():
-            beside = other + column.removeprefix("r_all").removeprefix("r")
-            if beside in growth:
-                label = f"{name}, {'no release' if who == 'none' else who}"
-                axes.plot(growth.index, growth[beside], ls=style, lw=1, color=colour, label=label)
+        end = "" if column == "r_all" else "_unq"
+        others = (
+            ("believes_release", "believes the release", "--"),
+            ("no_release", "no release", ":"),
+        )
+        for other, who, style in others:
+            if other + end in growth:
+                beside = growth[other + end]
+                axes.plot(
+                    growth.index, beside, ls=style, lw=1, color=colour, label=f"{name}, {who}"
+                )
     axes.set(xlabel="released data sets", ylabel="share of cells found")
     axes.set_ylim(0.0, 1.04)
     whole_numbers(axes)
