@@ -21,7 +21,7 @@ from bayes_sdc.microdata.learned_uniques import LearnedUniques, learn_uniques
 from bayes_sdc.microdata.limits import check_limits
 from bayes_sdc.microdata.risk import RecordRisk, record_risk
 from bayes_sdc.microdata.superpopulation import (
-    Model,
+    MODELS,
     SuperpopulationRisk,
     superpopulation_risk,
 )
@@ -29,7 +29,6 @@ from bayes_sdc.microdata.uniques import expected_uniques, uniques_deviation
 from bayes_sdc.policy import Policy
 from bayes_sdc.seeds import seed_sequence
 
-MODELS: tuple[Model, ...] = ("known", "uncertain", "gamma", "extended")
 AGREEMENT = 0.05  # relative difference of weight sum and population size that is remarked on
 
 

@@ -32,7 +32,7 @@ from bayes_sdc.microdata.shared_rates import fit_rates, shared_risk
 from bayes_sdc.seeds import generator, seed_sequence
 
 Model = Literal["known", "uncertain", "gamma", "extended"]
-MODELS: dict[str, str] = {
+MODELS: dict[Model, str] = {
     "known": "prior 1/rate for each combination, inclusion probability known",
     "uncertain": "prior 1/rate, inclusion probability from the weights with its uncertainty",
     "gamma": "the rates of all combinations share a Gamma distribution",

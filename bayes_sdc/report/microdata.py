@@ -121,7 +121,7 @@ def _shared(result: Measurement) -> dict[str, Any]:
         "source": re.split(r"[\\/]", result.data.source)[-1],
         "basis": basis,
         "bulk_definition": BULK[0].upper() + BULK[1:],
-        "model_words": {name: MODELS[name] for name in result.models},
+        "model_words": {name: words for name, words in MODELS.items() if name in result.models},
         "model_names": list(result.models),
     }
 
