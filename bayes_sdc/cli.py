@@ -50,6 +50,7 @@ def _interruptible(remedy: str) -> Iterator[None]:
 
 
 @app.command()
+@_interruptible("the same command with --resume goes on from here")
 def flows(
     file: Annotated[
         Path, typer.Argument(help="CSV (also .gz) or Parquet, one row a pair of areas.")
@@ -182,6 +183,7 @@ def flows(
 
 
 @app.command()
+@_interruptible("the same command starts anew")
 def microdata(
     file: Annotated[
         Path, typer.Argument(help="CSV (also .gz), Parquet, Stata, SPSS or SAS; a row a person.")
@@ -256,7 +258,6 @@ def _pairs(options: list[str] | None, name: str) -> list[tuple[str, str]]:
     return [(left, right) for left, _, right in split]
 
 
-@_interruptible("the same command starts anew")
 def _microdata(
     file: Path,
     *,
@@ -325,7 +326,11 @@ def simulate(
         dialect = Dialect(
             format="parquet" if path.suffix == ".parquet" else "csv", gzipped=path.suffix == ".gz"
         )
-        write_bytes(path, encode(content, dialect))
+        try:
+            write_bytes(path, encode(content, dialect))
+        except InputError:
+            files[0].unlink(missing_ok=True)  # both files, or none
+            raise
     moved = frame[frame["origin"] != frame["destination"]]
     few = int(moved["count"].between(1, 9).sum())
     groups = moved[["origin_state", "destination_state"]].drop_duplicates()
@@ -337,13 +342,14 @@ def simulate(
 
 
 @app.command()
+@_interruptible("the same command goes on with it")
 def demo(
     out: Out = Path("bayes-sdc-demo"), sampler: Sampler = "gibbs", cores: Cores = None
 ) -> None:
     """Run both jobs on the bundled files of an invented country."""
     from bayes_sdc.flows.simulate import example_flows_path
     from bayes_sdc.microdata.simulate import EXAMPLE_KEYS, PERSONS, example_persons_path
-    from bayes_sdc.runs import discard_finished
+    from bayes_sdc.runs import discard_finished, is_interrupted
 
     # an earlier demo can be made again at any time
     discard_finished(out, example_flows_path())
@@ -370,12 +376,11 @@ def demo(
         policy=None,
         out=out,
         seed=1,  # the data are invented, so nobody is protected by a secret seed
-        resume=False,
+        resume=is_interrupted(out),
         arguments={"sampler": sampler, "cores": cores},
     )
 
 
-@_interruptible("the same command with --resume goes on from here")
 def _flows(
     file: Path,
     *,
@@ -393,7 +398,7 @@ def _flows(
     from bayes_sdc.flows.table import read_flows
     from bayes_sdc.policy import read_policy
     from bayes_sdc.report.folder import read_seed, summary, write_flows
-    from bayes_sdc.runs import check_out, discard_resume, open_run
+    from bayes_sdc.runs import check_out, open_run
 
     run = check_out(out, resume=resume)
     limits = None if policy is None else read_policy(policy)
@@ -402,18 +407,14 @@ def _flows(
     table = _with_gravity(table, gravity, reading)
     outlines = _outlines(table, **shapes)
     earlier = read_seed(run)
-    if seed is None and resume:
-        seed = earlier
+    seed = earlier if seed is None else seed
     seed = secrets.randbits(128) if seed is None else seed
 
     def ready() -> None:
-        # not sooner: a call that is refused leaves no folder, and drops nothing
+        # not sooner: a call that is refused leaves no folder
         open_run(out, resume=resume)
         if resume:
             _say("going on with what is done" if earlier is not None else "nothing to go on with")
-        elif earlier is not None:
-            _say("an interrupted run is dropped; --resume would have gone on with it")
-            discard_resume(run.resume)
 
     result = protect_flows(
         table, **arguments, policy=limits, seed=seed, resume=run.resume, ready=ready

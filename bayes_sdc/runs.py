@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from bayes_sdc.errors import InputError
 
+LEFTOVERS = ".*.part"  # names of what is being written, or deleted
+
 
 class RunFolder(NamedTuple):
     """Folders of one run. Only the content of ``release`` may leave the agency."""
@@ -38,16 +40,23 @@ def check_out(out: Path, *, resume: bool = False) -> RunFolder:
     Raises
     ------
     InputError
-        If the folder cannot be written, holds a finished run, or files that no run wrote.
+        If the folder cannot be written, holds a finished run, an interrupted one that is not to be
+        gone on with, or files that no run wrote.
     """
     run = _folders(out)
+    earlier = results_of_earlier_run(run)
     try:
         for folder in (run.release, run.confidential):
             _remove_leftovers(folder)
     except OSError as error:
         raise _cannot_write(out, error) from None
-    earlier = results_of_earlier_run(run)
-    if _is_finished(run, earlier) and not (resume and run.resume.exists()):
+    if is_interrupted(out):
+        if not resume:
+            raise InputError(
+                f"{out}: holds an interrupted run; go on with it by --resume, choose another "
+                f"folder with --out, or delete {run.resume} to start anew"
+            )
+    elif _is_finished(run, earlier):
         raise InputError(
             f"{out}: holds a finished run; choose another folder with --out, or delete that one"
         )
@@ -89,6 +98,11 @@ def discard_finished(out: Path, source: Path) -> None:
         # the record last: without it what is left would be files that no run wrote
         for path in sorted(earlier, key=lambda path: path.name == "run.json"):
             path.unlink()
+
+
+def is_interrupted(out: Path) -> bool:
+    """Tell whether a run began here and did not end."""
+    return _folders(out).resume.exists()
 
 
 def _folders(out: Path) -> RunFolder:
@@ -137,13 +151,14 @@ def results_of_earlier_run(run: RunFolder) -> list[Path]:
     ours = {run.root / name for name in _record(run)["written"]} | {run.confidential / ".gitignore"}
     folders = [folder for folder in (run.release, run.confidential) if folder.is_dir()]
     there = [p for folder in folders for p in folder.iterdir()]
-    foreign = [p for p in there if p not in ours and p != run.resume]
+    leftovers = {path for folder in folders for path in folder.glob(LEFTOVERS)}
+    foreign = [p for p in there if p not in ours | leftovers and p != run.resume]
     if foreign:
         raise InputError(
             f"{foreign[0]}: was not written by an earlier run, and would stand among the results; "
             "choose another folder with --out"
         )
-    return [p for p in there if p.is_file() and p.name != ".gitignore"]
+    return [p for p in there if p.is_file() and p in ours and p.name != ".gitignore"]
 
 
 def discard_resume(folder: Path) -> None:
@@ -157,7 +172,7 @@ def discard_resume(folder: Path) -> None:
 
 def _remove_leftovers(folder: Path) -> None:
     """Remove what a killed run was about to write, or to delete."""
-    for path in folder.glob(".*.part"):
+    for path in folder.glob(LEFTOVERS):
         if path.is_dir():
             shutil.rmtree(path)
         else:

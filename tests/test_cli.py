@@ -224,7 +224,21 @@ def test_refused_call_drops_no_interrupted_run(
     resume = tmp_path / "confidential" / "resume"
     resume.mkdir(parents=True)
     (resume / "call.json").write_text('{"seed": 3}')
-    assert flows(monkeypatch, file, tmp_path, "--estimator", "guess") == 2
+    assert flows(monkeypatch, file, tmp_path, "--resume", "--estimator", "guess") == 2
+    assert (resume / "call.json").exists()
+
+
+def test_forgotten_resume_drops_no_interrupted_run(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else the shell's last command, sent again, costs the hours that it had run."""
+    resume = tmp_path / "confidential" / "resume"
+    resume.mkdir(parents=True)
+    (resume / "call.json").write_text('{"seed": 3}')
+    assert flows(monkeypatch, file, tmp_path) == 2
+    said = capsys.readouterr().err
+    assert "holds an interrupted run; go on with it by --resume" in said
+    assert str(resume) in said  # what to delete to start anew
     assert (resume / "call.json").exists()
 
 
@@ -376,3 +390,14 @@ def test_shapes_that_cannot_be_used_end_the_run_before_it_begins(
     assert flows(monkeypatch, file, tmp_path / "out", *options) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_simulate_writes_both_files_or_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A table without its areas would be found, and refused, by the next try."""
+    file, areas = tmp_path / "country.csv", tmp_path / "none" / "areas.csv"
+    call = ["simulate", file, "--areas", "20", "--states", "2", "--areas-file", areas]
+    assert run(monkeypatch, *call) == 2
+    assert "cannot be written" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

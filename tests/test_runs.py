@@ -247,6 +247,28 @@ def test_what_a_killed_run_was_writing_does_not_stand_in_the_way(tmp_path):
     assert [p.name for p in run.confidential.iterdir()] == [".gitignore"]
 
 
+def test_nothing_is_removed_from_a_folder_that_is_refused(tmp_path):
+    # names that end in .part are what downloads of other programs are called too
+    run = runs.open_run(tmp_path / "out")
+    for name in ("thesis.tex", ".thesis.pdf.part"):
+        (run.release / name).write_text("of the user", encoding="utf-8")
+    with pytest.raises(InputError, match=r"thesis\.tex: was not written by an earlier run"):
+        runs.check_out(tmp_path / "out")
+    assert len(list(run.release.iterdir())) == 2
+
+
+def test_an_interrupted_run_is_gone_on_with_or_refused(tmp_path):
+    # else its hours are lost to a command without --resume
+    run = runs.open_run(tmp_path / "out")
+    run.resume.mkdir()
+    with pytest.raises(InputError, match="holds an interrupted run; go on with it by --resume"):
+        runs.check_out(tmp_path / "out")
+    assert runs.is_interrupted(tmp_path / "out")
+    assert runs.check_out(tmp_path / "out", resume=True) == run
+    runs.discard_resume(run.resume)
+    assert runs.check_out(tmp_path / "out") == run
+
+
 def test_draws_are_never_left_without_their_call(tmp_path, monkeypatch):
     # else the next run takes them for its own
     folder = tmp_path / "resume"

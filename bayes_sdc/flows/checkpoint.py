@@ -51,7 +51,7 @@ class Checkpoint:
             if changed:
                 raise InputError(
                     f"{folder}: holds another run, which differs in {', '.join(changed)}; "
-                    "repeat that call, or start afresh without resuming"
+                    "repeat that call, or delete the folder to start afresh"
                 )
         elif any(folder.glob("*.npz")):
             raise InputError(
