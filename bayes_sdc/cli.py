@@ -1,14 +1,9 @@
 """The command ``bayes-sdc``."""
 
-import inspect
-import secrets
-import shlex
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -381,119 +376,16 @@ def demo(
     )
 
 
-def _flows(
-    file: Path,
-    *,
-    reading: dict[str, Any],
-    gravity: dict[str, Any],
-    shapes: dict[str, Any],
-    policy: Path | None,
-    out: Path,
-    seed: int | None,
-    resume: bool,
-    arguments: dict[str, Any],
-) -> None:
+def _flows(file: Path, **options: Any) -> None:
     # imported here: PyMC takes seconds, and --help should not
-    from bayes_sdc.flows.job import protect_flows
-    from bayes_sdc.flows.table import read_flows
-    from bayes_sdc.policy import read_policy
-    from bayes_sdc.report.folder import read_seed, summary, write_flows
-    from bayes_sdc.runs import check_out, open_run
+    from bayes_sdc.report.flows_folder import run_flows, summary
 
-    run = check_out(out, resume=resume)
-    limits = None if policy is None else read_policy(policy)
-    table = read_flows(file, **reading)
-    _say(table.summary())
-    table = _with_gravity(table, gravity, reading)
-    outlines = _outlines(table, **shapes)
-    earlier = read_seed(run)
-    seed = earlier if seed is None else seed
-    seed = secrets.randbits(128) if seed is None else seed
-
-    def ready() -> None:
-        # not sooner: a call that is refused leaves no folder
-        open_run(out, resume=resume)
-        if resume:
-            _say("going on with what is done" if earlier is not None else "nothing to go on with")
-
-    result = protect_flows(
-        table, **arguments, policy=limits, seed=seed, resume=run.resume, ready=ready
-    )
-    defaults = {
-        name: parameter.default
-        for name, parameter in inspect.signature(protect_flows).parameters.items()
-        if parameter.default is not inspect.Parameter.empty and name not in ("resume", "ready")
-    }
-    call = {
-        "command": shlex.join(["bayes-sdc", *sys.argv[1:]]),
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seed": seed,
-        "arguments": {
-            **reading,
-            **defaults,
-            **arguments,
-            "policy": None if limits is None else str(limits),
-            "covariates": list(table.covariates.columns),
-            **{
-                name: str(value)
-                for name, value in {**gravity, **shapes}.items()
-                if value is not None
-            },
-        },
-        "versions": {
-            name: version(name) for name in ("bayes-sdc", "pymc", "nutpie", "arviz", "numpy")
-        },
-    }
-    written = write_flows(run, result, call, shapes=outlines)
+    result, run, written = run_flows(file, **options, announce=_say)
     _say("\n".join(summary(result)))
     for path in written[:2]:
         _say(f"may leave: {path}")
     _say(f"confidential: {run.confidential}, and what is printed here")
     _end(result.checks)
-
-
-def _with_gravity(table: Any, gravity: dict[str, Any], reading: dict[str, Any]) -> Any:
-    """Add the covariates that the options ask for."""
-    from bayes_sdc.flows.covariates import (
-        gravity_covariates,
-        read_areas,
-        read_neighbours,
-        with_covariates,
-    )
-    from bayes_sdc.flows.table import read_flows
-
-    asked = {name: value for name, value in gravity.items() if value is not None}
-    area = asked.pop("area", None)
-    if not asked or table.n_small == 0:
-        return table
-    if "areas" in asked:
-        asked["areas"] = read_areas(asked["areas"], area=str(area))
-    if "neighbours" in asked:
-        asked["neighbours"] = read_neighbours(asked["neighbours"])
-    if "earlier" in asked:
-        asked["earlier"] = read_flows(asked["earlier"], **reading)
-    covariates = gravity_covariates(table, **asked)
-    if covariates.empty:
-        raise InputError(
-            "covariates: none differs between the small cells; with --areas, name its columns by "
-            "--population, --longitude and --latitude, or --state"
-        )
-    _say(f"covariates: {', '.join(covariates.columns)}")
-    return with_covariates(table, covariates)
-
-
-def _outlines(table: Any, shapes: Path | None = None, shape_key: str | None = None) -> Any:
-    """Read the outlines of the areas, if asked for; before the fit, so that it is not lost."""
-    from bayes_sdc.flows.checking import read_codes
-    from bayes_sdc.shapes import read_shapes
-
-    if (shapes is None) != (shape_key is None):
-        raise InputError("--shapes and --shape-key belong together: a file, and where its code is")
-    if shapes is None or shape_key is None or table.n_small == 0:
-        return None
-    columns = [read_codes(table.frame[name], name) for name in (table.origin, table.destination)]
-    codes = {code for column in columns for code in column.labels}
-    return read_shapes(shapes, key=shape_key, codes=codes)
 
 
 def _end(checks: Sequence[Check]) -> None:

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from bayes_sdc import CombinedTotals, Protection
-from bayes_sdc.report import folder
+from bayes_sdc.report import flows_folder
 from bayes_sdc.report.flows import render_flows
-from bayes_sdc.report.folder import summary
+from bayes_sdc.report.flows_folder import summary
 from bayes_sdc.report.intruder import ESTIMATORS, KNOWLEDGE, MEASURES, PRIORS
 
 CALL: dict[str, Any] = {
@@ -320,7 +320,7 @@ def test_summary_names_intruder_worst_case_utility_and_choice(result: Protection
     assert f"{result.utility.totals_error:.1%}" in line
     assert f"{result.utility.pmse_ratio:.2f}" in line
     assert str(result.choice) in said
-    record = json.loads(json.dumps(folder._record(result, CALL), default=str))
+    record = json.loads(json.dumps(flows_folder._record(result, CALL), default=str))
     assert record["worst_case"]["r_all"]["value"] == result.worst.r_all.value
     assert record["utility"]["totals_error"] == result.utility.totals_error
     assert record["choice"] == str(result.choice)

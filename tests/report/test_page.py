@@ -16,7 +16,7 @@ from bayes_sdc.microdata.job import Measurement
 from bayes_sdc.report import plots
 from bayes_sdc.report.contents import contents_of
 from bayes_sdc.report.flows import render_flows
-from bayes_sdc.report.folder import write_flows
+from bayes_sdc.report.flows_folder import write_flows
 from bayes_sdc.report.limits import WITHHELD, Told
 from bayes_sdc.report.microdata import render_microdata
 from bayes_sdc.report.microdata_folder import write_microdata

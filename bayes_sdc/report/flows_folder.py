@@ -1,18 +1,34 @@
-"""What a run leaves behind: files that may be released, and files that must not."""
+"""A run on a flow table from file to folder: reading, protecting, and what is left behind."""
 
 import hashlib
+import inspect
 import json
-from collections.abc import Mapping
+import secrets
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from bayes_sdc.errors import InputError
+from bayes_sdc.flows.checking import read_codes
+from bayes_sdc.flows.covariates import (
+    gravity_covariates,
+    read_areas,
+    read_neighbours,
+    with_covariates,
+)
 from bayes_sdc.flows.files import encode
-from bayes_sdc.flows.job import Protection
+from bayes_sdc.flows.job import Protection, protect_flows
 from bayes_sdc.flows.posterior import write_posterior
 from bayes_sdc.flows.released import released_counts
+from bayes_sdc.flows.table import FlowTable, read_flows
+from bayes_sdc.policy import read_policy
 from bayes_sdc.progress import Progress
 from bayes_sdc.report.flows import render_flows
 from bayes_sdc.report.intruder import knowledge_in_words, scenarios
@@ -20,14 +36,153 @@ from bayes_sdc.report.page import all_or_nothing
 from bayes_sdc.report.utility import combined_line, utility_line
 from bayes_sdc.runs import (
     RunFolder,
+    check_out,
     discard_resume,
+    open_run,
     results_of_earlier_run,
     write_atomically,
     write_bytes,
     write_json,
     write_text,
 )
-from bayes_sdc.shapes import Shapes
+from bayes_sdc.shapes import Shapes, read_shapes
+
+
+def run_flows(
+    file: Path,
+    *,
+    reading: Mapping[str, Any],
+    gravity: Mapping[str, Any],
+    shapes: Mapping[str, Any],
+    policy: Path | None,
+    out: Path,
+    seed: int | None,
+    resume: bool,
+    arguments: Mapping[str, Any],
+    announce: Callable[[str], None],
+) -> tuple[Protection, RunFolder, list[Path]]:
+    """Read a table, protect it and write the run folder.
+
+    Parameters
+    ----------
+    file : Path
+        The table.
+    reading : mapping
+        Arguments of :func:`bayes_sdc.flows.table.read_flows`.
+    gravity : mapping
+        Files and columns for :func:`bayes_sdc.flows.covariates.gravity_covariates`; None for what
+        is not asked for.
+    shapes : mapping
+        ``shapes``, a file of outlines for maps, and ``shape_key``, where its code is; or None.
+    policy : Path or None
+        File of limits.
+    out : Path
+        Folder for ``release`` and ``confidential``.
+    seed : int or None
+        By default that of the run that is gone on with, or a fresh one.
+    resume : bool
+        Go on with an interrupted run.
+    arguments : mapping
+        Further arguments of :func:`bayes_sdc.flows.job.protect_flows`.
+    announce : callable
+        Told, in lines of text, what was read and what is done before the fit.
+
+    Returns
+    -------
+    Protection, RunFolder, list of Path
+        What was measured; where to; the files written, those that may leave first.
+
+    Raises
+    ------
+    InputError
+        If something cannot be used or written. What is refused before the fit leaves no folder
+        behind.
+    """
+    run = check_out(out, resume=resume)
+    limits = None if policy is None else read_policy(policy)
+    table = read_flows(file, **reading)
+    announce(table.summary())
+    table = _with_gravity(table, gravity, reading, announce)
+    outlines = _outlines(table, **shapes)
+    earlier = _seed_of_interrupted(run)
+    seed = earlier if seed is None else seed
+    seed = secrets.randbits(128) if seed is None else seed
+
+    def ready() -> None:
+        # not sooner: a call that is refused leaves no folder
+        open_run(out, resume=resume)
+        if resume:
+            announce("nothing to go on with" if earlier is None else "going on with what is done")
+
+    result = protect_flows(
+        table, **arguments, policy=limits, seed=seed, resume=run.resume, ready=ready
+    )
+    defaults = {
+        name: parameter.default
+        for name, parameter in inspect.signature(protect_flows).parameters.items()
+        if parameter.default is not inspect.Parameter.empty and name not in ("resume", "ready")
+    }
+    call = {
+        "command": shlex.join(["bayes-sdc", *sys.argv[1:]]),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seed": seed,
+        "arguments": {
+            **reading,
+            **defaults,
+            **arguments,
+            "policy": None if limits is None else str(limits),
+            "covariates": list(table.covariates.columns),
+            **{
+                name: str(value)
+                for name, value in {**gravity, **shapes}.items()
+                if value is not None
+            },
+        },
+        "versions": {
+            name: version(name) for name in ("bayes-sdc", "pymc", "nutpie", "arviz", "numpy")
+        },
+    }
+    return result, run, write_flows(run, result, call, shapes=outlines)
+
+
+def _with_gravity(
+    table: FlowTable,
+    gravity: Mapping[str, Any],
+    reading: Mapping[str, Any],
+    announce: Callable[[str], None],
+) -> FlowTable:
+    """Add the covariates that the options ask for."""
+    asked = {name: value for name, value in gravity.items() if value is not None}
+    area = asked.pop("area", None)
+    if not asked or table.n_small == 0:
+        return table
+    if "areas" in asked:
+        asked["areas"] = read_areas(asked["areas"], area=str(area))
+    if "neighbours" in asked:
+        asked["neighbours"] = read_neighbours(asked["neighbours"])
+    if "earlier" in asked:
+        asked["earlier"] = read_flows(asked["earlier"], **reading)
+    covariates = gravity_covariates(table, **asked)
+    if covariates.empty:
+        raise InputError(
+            "covariates: none differs between the small cells; with --areas, name its columns by "
+            "--population, --longitude and --latitude, or --state"
+        )
+    announce(f"covariates: {', '.join(covariates.columns)}")
+    return with_covariates(table, covariates)
+
+
+def _outlines(
+    table: FlowTable, shapes: Path | None = None, shape_key: str | None = None
+) -> Shapes | None:
+    """Read the outlines of the areas, if asked for; before the fit, so that it is not lost."""
+    if (shapes is None) != (shape_key is None):
+        raise InputError("--shapes and --shape-key belong together: a file, and where its code is")
+    if shapes is None or shape_key is None or table.n_small == 0:
+        return None
+    columns = [read_codes(table.frame[name], name) for name in (table.origin, table.destination)]
+    codes = {code for column in columns for code in column.labels}
+    return read_shapes(shapes, key=shape_key, codes=codes)
 
 
 def write_flows(
@@ -236,7 +391,7 @@ def summary(result: Protection) -> list[str]:
     ]
 
 
-def read_seed(run: RunFolder) -> int | None:
+def _seed_of_interrupted(run: RunFolder) -> int | None:
     """Seed of an interrupted run in this folder, if there is one."""
     stamp = run.resume / "call.json"
     if not stamp.exists():
