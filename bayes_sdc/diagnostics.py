@@ -372,7 +372,10 @@ def _fit(name: str, predictive: pd.DataFrame, fail: float) -> Check:
     )
     missed = error[outside & (error.abs() > MISFIT_LIMIT)]
     worst = missed.reindex(missed.abs().sort_values(ascending=False).index)[:NAMED].sort_index()
-    found = ", ".join(f"{_place(place)} ({error:+.0%})" for place, error in worst.items())
+    found = ", ".join(
+        f"{_place(place)} ({f'{error:+.0%}' if np.isfinite(error) else 'none observed'})"
+        for place, error in worst.items()
+    )
     found += " and others" if len(missed) > NAMED else ""
     return Check(
         name,

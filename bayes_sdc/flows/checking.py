@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from bayes_sdc.errors import InputError
+
 Rows = npt.NDArray[np.intp]
 Flaw = Literal["missing", "negative", "fraction", "infinite", "text", "no code", "number as code"]
 
@@ -62,6 +64,17 @@ class Problem:
             f"{name_columns(self.columns)}: {self.what} in {rows}: "
             f"{', '.join(places)}{more}. Remedy: {self.remedy}"
         )
+
+
+def refuse_problems(
+    source: str, problems: Sequence[Problem], lines: npt.NDArray[np.int64] | None = None
+) -> None:
+    """Raise one error that lists every problem, if there is one."""
+    texts = [problem.text(lines) for problem in problems]
+    if len(texts) == 1:
+        raise InputError(f"{source}: {texts[0]}")
+    if texts:
+        raise InputError("\n- ".join([f"{source}: {len(texts)} problems", *texts]))
 
 
 @dataclass(frozen=True, eq=False)

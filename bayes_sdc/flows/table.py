@@ -21,7 +21,6 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.files import find_columns
 from bayes_sdc.flows.checking import (
     Codes,
-    Problem,
     duplicates,
     name_columns,
     own_area,
@@ -29,6 +28,7 @@ from bayes_sdc.flows.checking import (
     padding_variants,
     read_codes,
     read_counts,
+    refuse_problems,
 )
 from bayes_sdc.flows.files import Dialect, Loaded, encode, load
 from bayes_sdc.html import facts_table
@@ -225,8 +225,7 @@ def read_flows(
     problems += duplicates(froms, tos, by, wanted)
     own = own_area(froms, tos)
     problems += own_area_across_groups(own, by, group_columns)
-    if problems:
-        raise InputError(_list_problems(loaded, problems))
+    refuse_problems(loaded.source, problems, loaded.lines)
 
     small = ~own & (counts >= low) & (counts <= high)
     below = ~own & (counts < low)
@@ -299,13 +298,6 @@ def _group_places(by: Sequence[Codes], n: int) -> tuple[npt.NDArray[np.intp], li
     rank = np.empty(len(order), dtype=np.intp)
     rank[order] = np.arange(len(order))
     return rank[places.ravel()], [labels[i] for i in order]
-
-
-def _list_problems(loaded: Loaded, problems: Sequence[Problem]) -> str:
-    texts = [problem.text(loaded.lines) for problem in problems]
-    if len(texts) == 1:
-        return f"{loaded.source}: {texts[0]}"
-    return "\n".join([f"{loaded.source}: {len(texts)} problems", *(f"- {text}" for text in texts)])
 
 
 def _small_cells(

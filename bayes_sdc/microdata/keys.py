@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.flows.checking import refuse_problems
 from bayes_sdc.html import facts_table
 from bayes_sdc.microdata.columns import (
     declared_missing,
@@ -353,9 +354,7 @@ def read_microdata(
         numbers, homes = read_households(frame[household], household, declared[household])
         problems += homes.problems
         notes += homes.notes
-    if problems:
-        texts = [problem.text(None) for problem in problems]
-        raise InputError("\n- ".join([f"{loaded.source}: {len(texts)} problems", *texts]))
+    refuse_problems(loaded.source, problems)
 
     labels = tuple(level.labels for level in levels)
     codes = np.column_stack([level.places for level in levels])

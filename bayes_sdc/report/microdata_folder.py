@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from bayes_sdc.errors import InputError
+from bayes_sdc.flows.checking import refuse_problems
 from bayes_sdc.microdata.additive_forecast import lancaster_forecast
 from bayes_sdc.microdata.columns import read_weights
 from bayes_sdc.microdata.comparison import RiskComparison
@@ -126,15 +126,17 @@ def run_microdata(
 def _read_truth(file: Path, column: str) -> Any:
     loaded = load_columns(file, [column])
     counts, problems = read_weights(loaded.frame[column], column)
-    if problems:
-        wrong = problems[0]
-        told = replace(
-            wrong,
-            what=wrong.what.replace("weight", "population frequency"),
-            remedy="the column of --truth tells how many people of the population have the "
-            "record's key values, itself included: 1 or more",
-        )
-        raise InputError(f"{loaded.source}: {told.text(None)}")
+    remedy = (
+        "the column of --truth tells how many people of the population have the record's key "
+        "values, itself included: 1 or more"
+    )
+    refuse_problems(
+        loaded.source,
+        [
+            replace(wrong, what=wrong.what.replace("weight", "population frequency"), remedy=remedy)
+            for wrong in problems
+        ],
+    )
     return counts
 
 
