@@ -273,3 +273,22 @@ def test_empty_groups_and_effects_follow_the_prior() -> None:
     walk = engine.Walk(data, sampling, np.random.SeedSequence(1))
     alpha = sample_chain(walk, sampling).values["alpha"][-1]
     assert kstest(alpha, norm(0.0, np.sqrt(2.0) * 0.8).cdf).pvalue > 1e-3
+
+
+def test_chain_leaves_the_upper_tail_of_an_effect() -> None:
+    """Else an effect that got there stays for hundreds of sweeps, and R-hat says so at random."""
+    groups = 500
+    cells = many_groups(groups, 1, 4)._replace(y=np.full(4 * groups, 3))
+    data, rng = engine.prepare(cells), np.random.default_rng(1)
+    state = engine.init(rng, data, "negative-binomial")
+    state.theta[:, [LEVEL, SD_ORIGIN, CV]] = 0.0, 0.0, np.log(0.3)
+    state.g[:] = 0.0
+    state.b[:] = 5.0  # below it lies more than 99 % of the distribution
+    newton.refresh(data, state)
+    work = newton.make_work(data)
+    for _ in range(20):
+        for g in range(groups):
+            newton.move_effects(
+                rng, g, g, g + 1, SD_ORIGIN, state.b, data.origin, data, state, work
+            )
+    assert np.mean(state.b > 3.0) < 0.05  # 0.92 with normal proposals
