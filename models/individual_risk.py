@@ -39,13 +39,12 @@ import numpy.typing as npt
 import pymc as pm
 import pytensor.tensor as pt
 
-#: Normal priors: of log alpha ("gamma") or log(1 + alpha) ("extended"), and of log(1 / beta) about
-#: the log of the mean of f / p.
+#: What alpha is above, and the normal prior of the log of how far.
 PRIORS: dict[str, dict[str, float]] = {
-    "gamma": {"mean": -1.0, "sd": 2.0},
-    "extended": {"mean": 0.0, "sd": 1.0},
-    "log_scale": {"sd": 2.5},
+    "gamma": {"lowest": 0.0, "log_shape_mean": -1.0, "log_shape_sd": 2.0},
+    "extended": {"lowest": -1.0, "log_shape_mean": 0.0, "log_shape_sd": 1.0},
 }
+LOG_SCALE_SD = 2.5  # of the normal prior of log(1 / beta) about the log of the mean of f / p
 MOST_CERTAIN = 1.0 - 1e-12  # PyMC's negative binomial needs p below 1
 
 
@@ -141,9 +140,11 @@ def build_shared(
         chance = pm.Data("inclusion", inclusion, dims="group")
         weight = pm.Data("copies", number, dims="group")
         typical = pm.Data("log_typical", log_typical(frequency, inclusion, number))
-        log_shape = pm.Normal("log_shape", prior["mean"], prior["sd"])
-        log_scale = pm.Normal("log_scale", typical, PRIORS["log_scale"]["sd"])
-        alpha = pm.Deterministic("alpha", pt.exp(log_shape) - (1.0 if extended else 0.0))
+        # data, so that one compiled model serves both assumptions on alpha
+        lowest, mean, sd = (pm.Data(name, value) for name, value in prior.items())
+        log_shape = pm.Normal("log_shape", mean, sd)
+        log_scale = pm.Normal("log_scale", typical, LOG_SCALE_SD)
+        alpha = pm.Deterministic("alpha", lowest + pt.exp(log_shape))
         beta = pm.Deterministic("beta", pt.exp(-log_scale))
         parameters = [alpha, beta, chance, weight]
         if unseen is not None:

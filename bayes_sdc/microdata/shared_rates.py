@@ -52,7 +52,7 @@ def fit_rates(
     f: Integers, p: Floats, empty: int | None, extended: bool, draws: int, seed: int
 ) -> Sampled:
     """Posterior of alpha and beta; combinations of equal f and p are one group."""
-    from bayes_sdc.models.individual_risk import log_typical
+    from bayes_sdc.models.individual_risk import PRIORS, log_typical
 
     # p to one per cent is enough to learn two parameters, and makes few groups of many weights
     rounded = np.minimum(1.0, np.exp(np.round(np.log(p) / P_STEP) * P_STEP))
@@ -64,23 +64,23 @@ def fit_rates(
         "copies": pad(copies, length, 0.0),
         "log_typical": np.float64(log_typical(pairs[:, 0], pairs[:, 1], copies)),
     }
+    prior = PRIORS["extended" if extended else "gamma"]
+    data |= {name: np.float64(value) for name, value in prior.items()}
     if empty is not None:
         data["unseen"] = pad(copies * (empty / copies.sum()), length, 0.0)
-    model = _compiled(length, empty is not None, extended).with_data(**data)
+    model = _compiled(length, empty is not None).with_data(**data)
     what = f"model {'extended' if extended else 'gamma'}"
     return sample_posterior(model, ["alpha", "beta"], what, draws=draws, seed=seed)
 
 
 @functools.cache
-def _compiled(length: int, with_unseen: bool, extended: bool) -> Any:
+def _compiled(length: int, with_unseen: bool) -> Any:
     import nutpie
 
     from bayes_sdc.models.individual_risk import build_shared
 
     blank = np.ones(length)
-    model = build_shared(
-        blank, 0.5 * blank, blank, unseen=blank if with_unseen else None, extended=extended
-    )
+    model = build_shared(blank, 0.5 * blank, blank, unseen=blank if with_unseen else None)
     return nutpie.compile_pymc_model(model, var_names=["alpha", "beta"])
 
 
