@@ -24,6 +24,7 @@ from bayes_sdc.report.limits import PUBLIC_REASON, Told, limit_section, tell_lim
 from bayes_sdc.report.page import render_page
 from bayes_sdc.report.posterior import internal_posterior
 from bayes_sdc.report.release import internal_release
+from bayes_sdc.report.rounding import two_figures
 from bayes_sdc.report.utility import PUBLIC_AREAS, external_utility, internal_utility
 from bayes_sdc.shapes import Shapes
 
@@ -346,5 +347,4 @@ def _rounded(n: int) -> str:
         return "none"
     if n < 10:
         return "fewer than 10"
-    step = 10 ** max(1, len(str(n)) - 2)
-    return f"about {(n + step // 2) // step * step:,}"
+    return f"about {(n + 5) // 10 * 10 if n < 100 else two_figures(n):,}"

@@ -1,7 +1,7 @@
 """Report of the record-level risk of a file, for the agency or for the public.
 
-The two audiences get two contexts that are built apart. That of the external report holds shares in
-whole per cent and rounded numbers, no value of a record and no small count.
+The two audiences get two contexts that are built apart: the internal one here, the other in
+:mod:`bayes_sdc.report.microdata_public`.
 """
 
 import re
@@ -15,20 +15,16 @@ from bayes_sdc.diagnostics import Check
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.comparison import RiskComparison
 from bayes_sdc.microdata.job import Measurement
-from bayes_sdc.microdata.keys import RULES
 from bayes_sdc.microdata.posterior import Estimate
 from bayes_sdc.microdata.risk import BULK, VIOLATIONS
 from bayes_sdc.microdata.superpopulation import MODELS, SuperpopulationRisk
-from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report import plots
-from bayes_sdc.report.contents import Entry, contents_of, other_checks
-from bayes_sdc.report.limits import PUBLIC_REASON, Told, limit_section, tell_limit
+from bayes_sdc.report.contents import contents_of, other_checks
+from bayes_sdc.report.limits import Told, limit_section
+from bayes_sdc.report.microdata_public import LEVELS, missing_rule, public_check, public_context
 from bayes_sdc.report.page import render_page
 
 RISKIEST = 10
-LEVELS = (0.05, 0.1, 0.2, 0.5)
-FEW = 10  # an expected number of households below this is not told
-PUBLIC_RECORDS = 500  # a share of fewer records, rounded to a per cent, could tell of single ones
 
 SECTIONS = {  # id: title, names of its checks
     "input": ("Input and rules", ("population",)),
@@ -41,14 +37,6 @@ SECTIONS = {  # id: title, names of its checks
     "other": ("Other checks", ()),
     "run": ("How it was made", ()),
     "glossary": ("Glossary and limits", ()),
-}
-PUBLIC_REASONS = {
-    ("convergence", "pass"): "The chains of every model agree.",
-    ("convergence", "look"): "The chains of some models disagree.",
-    ("models", "pass"): "The models agree.",
-    ("models", "look"): "The models differ: the risk depends on the assumption.",
-    ("population", "pass"): "Weights and population agree.",
-    ("population", "look"): "Weights and population do not agree, or one is missing.",
 }
 
 
@@ -94,25 +82,35 @@ def render_microdata(
     >>> "must not leave the agency" in render_microdata(result, audience="internal", call=call)
     True
     """
+    checks: Sequence[Check | Told] = result.checks
     if audience == "internal":
         context = {**_internal(result, call), "key_sets": _key_sets(key_sets)}
     elif audience == "external":
-        context = _external(result, call)
+        context = public_context(result)
+        checks = [public_check(check) for check in result.checks]
     else:
         raise InputError(f"audience {audience!r} is unknown; choose internal or external")
-    return render_page("microdata.html", {**context, "audience": audience})
-
-
-def _contents(
-    result: Measurement, checks: Sequence[Check | Told], *, without: Sequence[str] = ()
-) -> list[Entry]:
-    measured = {"households": result.risk.household, "comparison": result.comparison}
-    absent = [section for section, part in measured.items() if part is None]
-    return contents_of(SECTIONS, checks, without=[*absent, *without])
+    measured = {
+        "households": result.risk.household is not None,
+        "comparison": result.comparison is not None and audience == "internal",
+    }
+    context |= {
+        **_shared(result),
+        "audience": audience,
+        "created": call["created"],
+        "versions": call["versions"],
+        "checks": checks,
+        "contents": contents_of(
+            SECTIONS, checks, without=[section for section, there in measured.items() if not there]
+        ),
+        "others": other_checks(SECTIONS, checks),
+        "limits": limit_section(result.checks, checks, audience=audience),
+    }
+    return render_page("microdata.html", context)
 
 
 def _shared(result: Measurement) -> dict[str, Any]:
-    """What both audiences may read."""
+    """What both audiences may read of the file and the models."""
     fraction = result.risk.sampling_fraction
     basis = "the sampling fraction" if fraction is not None else "the weights"
     if result.data.weights is None and fraction is None:
@@ -124,10 +122,6 @@ def _shared(result: Measurement) -> dict[str, Any]:
         "model_words": {name: words for name, words in MODELS.items() if name in result.models},
         "model_names": list(result.models),
     }
-
-
-def _rule(result: Measurement) -> str:
-    return f"{result.data.missing}: {RULES[result.data.missing]}"
 
 
 def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
@@ -142,7 +136,7 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
         "weight": data.weight_name or "none",
         "household": data.household_name or "none",
         "population size": f"{result.population_size:,}",
-        "missing values": _rule(result),
+        "missing values": missing_rule(data),
         "combinations with F raised to f": f"{data.raised:,}",
     }
     violations = []
@@ -163,12 +157,6 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
         ),
     ]
     return {
-        **_shared(result),
-        "contents": _contents(result, result.checks),
-        "checks": result.checks,
-        "others": other_checks(SECTIONS, result.checks),
-        "limits": limit_section(result.checks, result.checks, audience="internal"),
-        "created": call["created"],
         "input": columns,
         "notes": data.notes,
         "left_out": result.notes,
@@ -378,91 +366,3 @@ def _households(result: Measurement) -> list[list[str]]:
             for level in LEVELS
         ),
     ]
-
-
-def _external(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
-    data, risk = result.data, result.risk
-    checks = [_told(check) for check in result.checks]
-    enough = data.n >= PUBLIC_RECORDS
-    household = risk.household
-    return {
-        **_shared(result),
-        "contents": _contents(result, checks, without=["comparison"]),
-        "checks": checks,
-        "others": other_checks(SECTIONS, checks),
-        "limits": limit_section(result.checks, checks, audience="external"),
-        "created": call["created"],
-        "input": {
-            "records": _rounded(data.n),
-            "key variables": ", ".join(data.keys),
-            "weights": "yes" if data.weights is not None else "no",
-            "households": "yes" if data.household is not None else "no",
-            "missing values": _rule(result),
-        },
-        "violation_columns": ["violation", "share of records"],
-        "violations": [
-            [f"f < {k}", _public(data.k_violations(k).records / data.n, enough)] for k in VIOLATIONS
-        ],
-        "measures": [
-            ["global risk (mean)", _public(risk.global_risk, enough)],
-            *(
-                [f"share of records with risk > {level:g}", _public(share, enough)]
-                for level in LEVELS
-                for share in [risk.above(level).records / data.n]
-            ),
-        ],
-        "model_columns": ["model", "expected share of re-identified records"],
-        "models": [
-            [name, _public(model.expected.value / data.n, enough)]
-            for name, model in result.models.items()
-        ],
-        "households": []
-        if household is None
-        else [
-            ["mean household risk of a person", _public(float(np.mean(household)), enough)],
-            *(
-                [f"expected re-identified households, {by}", _about(number, enough)]
-                for by, number in (
-                    ("closed form", risk.expected_households or 0.0),
-                    *((f"model {name}", n) for name, n in result.expected_households.items()),
-                )
-            ),
-        ],
-        "versions": call["versions"],
-    }
-
-
-def _told(check: Check) -> Told:
-    """What the public may read of a check; each limit is on the whole file."""
-    if isinstance(check, LimitCheck):
-        return tell_limit(check, at_least=0)
-    words = PUBLIC_REASONS.get((check.name, check.verdict), PUBLIC_REASON[check.verdict])
-    return Told(check.name, check.verdict, words)
-
-
-def _public(share: float, enough: bool) -> str:
-    """Return a share in whole per cent; its ends in words, for they would tell of every record."""
-    if not enough:
-        return "not shown (few records)"
-    if share < 0.01:
-        return "less than 1 %"
-    if share > 0.99:
-        return "more than 99 %"
-    return f"{share:.0%}"
-
-
-def _about(number: float, enough: bool) -> str:
-    """Return an expected number of households to two digits; a small one in words."""
-    if not enough:
-        return "not shown (few records)"
-    if number < FEW:
-        return f"fewer than {FEW}"
-    step = 10 ** max(len(str(int(number))) - 2, 0)
-    return f"about {round(number / step) * step:,}"
-
-
-def _rounded(n: int) -> str:
-    if n < PUBLIC_RECORDS:
-        return f"fewer than {PUBLIC_RECORDS}"
-    step = 10 ** (len(str(n)) - 2)
-    return f"about {(n + step // 2) // step * step:,}"

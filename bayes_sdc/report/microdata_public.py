@@ -1,0 +1,109 @@
+"""What the public may read of the risk of a file: nothing that tells of a single record.
+
+Shares are whole per cents and numbers have two figures; there is no value of a record and no small
+count.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bayes_sdc.diagnostics import Check
+from bayes_sdc.microdata.job import Measurement
+from bayes_sdc.microdata.keys import RULES, Microdata
+from bayes_sdc.microdata.risk import VIOLATIONS
+from bayes_sdc.policy import LimitCheck
+from bayes_sdc.report.limits import PUBLIC_REASON, Told, tell_limit
+from bayes_sdc.report.rounding import two_figures
+
+LEVELS = (0.05, 0.1, 0.2, 0.5)
+FEW = 10  # an expected number of households below this is not told
+PUBLIC_RECORDS = 500  # a share of fewer records, rounded to a per cent, could tell of single ones
+PUBLIC_REASONS = {
+    ("convergence", "pass"): "The chains of every model agree.",
+    ("convergence", "look"): "The chains of some models disagree.",
+    ("models", "pass"): "The models agree.",
+    ("models", "look"): "The models differ: the risk depends on the assumption.",
+    ("population", "pass"): "Weights and population agree.",
+    ("population", "look"): "Weights and population do not agree, or one is missing.",
+}
+
+
+def public_context(result: Measurement) -> dict[str, Any]:
+    """Return what the public may read of the numbers."""
+    data, risk = result.data, result.risk
+    enough = data.n >= PUBLIC_RECORDS
+    household = risk.household
+    return {
+        "input": {
+            "records": f"about {two_figures(data.n):,}"
+            if enough
+            else f"fewer than {PUBLIC_RECORDS}",
+            "key variables": ", ".join(data.keys),
+            "weights": "yes" if data.weights is not None else "no",
+            "households": "yes" if data.household is not None else "no",
+            "missing values": missing_rule(data),
+        },
+        "violation_columns": ["violation", "share of records"],
+        "violations": [
+            [f"f < {k}", _public(data.k_violations(k).records / data.n, enough)] for k in VIOLATIONS
+        ],
+        "measures": [
+            ["global risk (mean)", _public(risk.global_risk, enough)],
+            *(
+                [f"share of records with risk > {level:g}", _public(share, enough)]
+                for level in LEVELS
+                for share in [risk.above(level).records / data.n]
+            ),
+        ],
+        "model_columns": ["model", "expected share of re-identified records"],
+        "models": [
+            [name, _public(model.expected.value / data.n, enough)]
+            for name, model in result.models.items()
+        ],
+        "households": []
+        if household is None
+        else [
+            ["mean household risk of a person", _public(float(np.mean(household)), enough)],
+            *(
+                [f"expected re-identified households, {by}", _about(number, enough)]
+                for by, number in (
+                    ("closed form", risk.expected_households or 0.0),
+                    *((f"model {name}", n) for name, n in result.expected_households.items()),
+                )
+            ),
+        ],
+    }
+
+
+def public_check(check: Check) -> Told:
+    """What the public may read of a check; each limit is on the whole file."""
+    if isinstance(check, LimitCheck):
+        return tell_limit(check, at_least=0)
+    words = PUBLIC_REASONS.get((check.name, check.verdict), PUBLIC_REASON[check.verdict])
+    return Told(check.name, check.verdict, words)
+
+
+def _public(share: float, enough: bool) -> str:
+    """Return a share in whole per cent; its ends in words, for they would tell of every record."""
+    if not enough:
+        return "not shown (few records)"
+    if share < 0.01:
+        return "less than 1 %"
+    if share > 0.99:
+        return "more than 99 %"
+    return f"{share:.0%}"
+
+
+def _about(number: float, enough: bool) -> str:
+    """Return an expected number of households to two figures; a small one in words."""
+    if not enough:
+        return "not shown (few records)"
+    if number < FEW:
+        return f"fewer than {FEW}"
+    return f"about {two_figures(round(number)):,}"
+
+
+def missing_rule(data: Microdata) -> str:
+    """Return the rule about missing values with its meaning."""
+    return f"{data.missing}: {RULES[data.missing]}"
