@@ -284,6 +284,7 @@ def _microdata(
 
 
 @app.command()
+@_interruptible("the same command starts anew")
 def simulate(
     file: Annotated[Path, typer.Argument(help="CSV file to write (also .csv.gz) or Parquet.")],
     areas: Annotated[int, typer.Option(help="Number of areas.")] = 80,
@@ -323,7 +324,7 @@ def simulate(
         )
         try:
             write_bytes(path, encode(content, dialect))
-        except InputError:
+        except BaseException:
             files[0].unlink(missing_ok=True)  # both files, or none
             raise
     moved = frame[frame["origin"] != frame["destination"]]

@@ -45,16 +45,11 @@ def check_out(out: Path, *, resume: bool = False) -> RunFolder:
     """
     run = _folders(out)
     earlier = results_of_earlier_run(run)
-    try:
-        for folder in (run.release, run.confidential):
-            _remove_leftovers(folder)
-    except OSError as error:
-        raise _cannot_write(out, error) from None
     if is_interrupted(out):
         if not resume:
             raise InputError(
-                f"{out}: holds an interrupted run; go on with it by --resume, choose another "
-                f"folder with --out, or delete {run.resume} to start anew"
+                f"{out}: holds an interrupted run of flows; go on with it by --resume, choose "
+                f"another folder with --out, or delete {run.resume} to start anew"
             )
     elif _is_finished(run, earlier):
         raise InputError(
@@ -64,6 +59,12 @@ def check_out(out: Path, *, resume: bool = False) -> RunFolder:
         there = next(path for path in (folder, *folder.parents) if path.exists())
         if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
             raise _cannot_write(out)
+    try:
+        # last of all: in a folder that is refused another run may be writing
+        for folder in (run.release, run.confidential):
+            _remove_leftovers(folder)
+    except OSError as error:
+        raise _cannot_write(out, error) from None
     return run
 
 

@@ -237,7 +237,7 @@ def test_forgotten_resume_drops_no_interrupted_run(
     (resume / "call.json").write_text('{"seed": 3}')
     assert flows(monkeypatch, file, tmp_path) == 2
     said = capsys.readouterr().err
-    assert "holds an interrupted run; go on with it by --resume" in said
+    assert "holds an interrupted run of flows; go on with it by --resume" in said
     assert str(resume) in said  # what to delete to start anew
     assert (resume / "call.json").exists()
 

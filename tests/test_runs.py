@@ -257,11 +257,21 @@ def test_nothing_is_removed_from_a_folder_that_is_refused(tmp_path):
     assert len(list(run.release.iterdir())) == 2
 
 
+def test_a_run_that_is_writing_loses_nothing_to_one_started_by_mistake(tmp_path):
+    # else the rename at the end of a file finds none
+    run = runs.open_run(tmp_path / "out")
+    run.resume.mkdir()
+    (run.release / ".table.csv.77.part").write_text("half", encoding="utf-8")
+    with pytest.raises(InputError, match="interrupted run"):
+        runs.check_out(tmp_path / "out")
+    assert (run.release / ".table.csv.77.part").exists()
+
+
 def test_an_interrupted_run_is_gone_on_with_or_refused(tmp_path):
     # else its hours are lost to a command without --resume
     run = runs.open_run(tmp_path / "out")
     run.resume.mkdir()
-    with pytest.raises(InputError, match="holds an interrupted run; go on with it by --resume"):
+    with pytest.raises(InputError, match="holds an interrupted run of flows; go on with it by --resume"):
         runs.check_out(tmp_path / "out")
     assert runs.is_interrupted(tmp_path / "out")
     assert runs.check_out(tmp_path / "out", resume=True) == run
