@@ -7,7 +7,7 @@ with probability p_k. Its rate :math:`\lambda_k` is the expected F_k, so that
     f_k \mid F_k \sim \mathrm{Binomial}(F_k, p_k),
 
 and, independently, :math:`f_k \sim \mathrm{Poisson}(p_k \lambda_k)` and
-:math:`F_k - f_k \sim \mathrm{Poisson}((1 - p_k) \lambda_k)`. Three assumptions on the rates:
+:math:`F_k - f_k \sim \mathrm{Poisson}((1 - p_k) \lambda_k)`. Four assumptions on the rates:
 
 known
     prior :math:`1 / \lambda_k` and p_k known, as in the paper. Then
@@ -61,8 +61,8 @@ def build(f: npt.ArrayLike, p: npt.ArrayLike, *, spread: npt.ArrayLike | None = 
     p : array_like of float, shape (combination,)
         Probability to be in the sample, above 0 and at most 1.
     spread : array_like of float, shape (combination,), optional
-        Relative standard deviation of p; 0 or None where it is known. The largest value that a
-        Beta distribution of mean p can have is taken where it is exceeded.
+        Relative standard deviation of p; 0 or None where it is known. It is limited as
+        `beta_concentration` says.
 
     Returns
     -------
@@ -93,12 +93,13 @@ def beta_concentration(
 ) -> npt.NDArray[np.float64]:
     """Sum of the two parameters of a Beta distribution of mean p and relative deviation spread.
 
-    It is kept from 1 / (1 - p), the widest without a pile of mass at 1, to 1e12 (p is known). A
-    spread that a p near 1 cannot have would else mean that it is either 0 or 1.
+    It is kept from the larger of 1 / p and 1 / (1 - p), the widest without a pile of mass at 0 or
+    1, to 1e12 (p is known). A larger spread would else mean that p is either next to nothing or 1.
     """
     with np.errstate(divide="ignore", over="ignore"):
         concentration = (1.0 - p) / (p * spread**2) - 1.0
-    return np.clip(concentration, np.maximum(1.0 / (1.0 - p), 1e-3), 1e12)
+        widest = 1.0 / np.minimum(p, 1.0 - p)
+    return np.clip(concentration, widest, np.maximum(widest, 1e12))
 
 
 def build_shared(
@@ -129,7 +130,8 @@ def build_shared(
     -------
     pm.Model
         Free variables ``log_shape`` and ``log_scale``; ``alpha`` and ``beta`` derived from them.
-        ``with_data`` of a compiled model can replace the arrays by others of the same length.
+        ``with_data`` of a compiled model can replace the arrays by others of the same length. The
+        likelihood stands for many combinations at once, so ``f`` has no forward draws.
     """
     if extended and unseen is not None:
         raise ValueError("a negative alpha needs the number of combinations to be unknown")

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pymc as pm
 import pytensor.tensor as pt
 
+STIRLING_FROM = 1e3  # the first term left out is below 1e-18
 #: Normal prior of log c, where c is learned.
 PRIORS: dict[str, dict[str, float]] = {"log_concentration": {"mean": -1.0, "sd": 2.5}}
 
@@ -140,8 +141,9 @@ def build_concentration(sizes: npt.ArrayLike, cells: npt.ArrayLike, K: int) -> p
         log_c = pm.Normal("log_concentration", prior["mean"], prior["sd"])
         c = pm.Deterministic("concentration", pt.exp(log_c))
         pm.CustomDist(
-            "cells", c, members, whole, logp=_log_likelihood, observed=observed, dims="size"
-        )
+            "cells", c, members, whole, logp=_log_likelihood, signature="(),(n),()->(n)",
+            observed=observed, dims="size",
+        )  # fmt: skip
     return model
 
 
@@ -151,6 +153,19 @@ def _log_likelihood(
     sizes: pt.TensorVariable,
     K: pt.TensorVariable,
 ) -> pt.TensorVariable:
+    """Dirichlet-multinomial log-probability of all cells up to what does not depend on c.
+
+    With n members the powers of c, c^n in the numerator and (K c)^n below, leave K^n.
+    """
     n = (cells * sizes).sum()
-    whole = pt.gammaln(K * c) - pt.gammaln(K * c + n)
-    return cells * (pt.gammaln(c + sizes) - pt.gammaln(c)) + whole / cells.shape[0]
+    return (cells * _log_rising(c, sizes)).sum() - _log_rising(K * c, n)
+
+
+def _log_rising(x: pt.TensorVariable, n: pt.TensorVariable) -> pt.TensorVariable:
+    """Log of Gamma(x + n) / (Gamma(x) x^n), by Stirling's series where Gamma loses the digits."""
+    small, large = pt.minimum(x, STIRLING_FROM), pt.maximum(x, STIRLING_FROM)
+    exact = pt.gammaln(small + n) - pt.gammaln(small) - n * pt.log(small)
+    end = large + n
+    series = (end - 0.5) * pt.log1p(n / large) - n
+    series += (1.0 / end - 1.0 / large) / 12.0 - (end**-3.0 - large**-3.0) / 360.0
+    return pt.switch(x < STIRLING_FROM, exact, series)

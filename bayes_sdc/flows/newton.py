@@ -202,7 +202,10 @@ def student(rng: np.random.Generator) -> float:
 
 @compiled
 def log_student(square: float, precision: float) -> float:
-    """Log-density of such a draw at a squared distance in its unit, up to a constant."""
+    """Log-density of a draw over the root of a precision, less what does not depend on the state.
+
+    ``square`` is the squared distance from the centre times the precision.
+    """
     tail = 1.0 + square / 6.0
     return 0.5 * math.log(precision / (tail**4 * tail**2 * tail))
 

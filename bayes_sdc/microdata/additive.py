@@ -197,7 +197,10 @@ def lancaster(
     at = place[record]
     raw = _risk(p[at], int(population) - microdata.n)
     renormalized = _risk(p[at] / normalizer, int(population) - microdata.n)
-    table["expected_raw"], table["expected_renormalized"] = raw.sum(0), renormalized.sum(0)
+    # sorted: the sums must not depend on the order of the records
+    table["expected_raw"], table["expected_renormalized"] = (
+        np.sort(risk, axis=0).sum(0) for risk in (raw, renormalized)
+    )
     table["clamped"] = (p[at] <= 0).sum(0)
     table["log_likelihood"] = number @ _log_likelihood(p, normalizer)
     table["posterior"], undefined = _posterior(table["log_likelihood"].to_numpy())

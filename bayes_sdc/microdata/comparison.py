@@ -99,6 +99,7 @@ def compare_risks(
     *,
     max_size: int = 3,
     structural_zeros: Any = None,
+    cells: int | None = None,
     most_disagreements: int = 20,
     seed: int = 0,
 ) -> RiskComparison:
@@ -114,6 +115,9 @@ def compare_risks(
         Largest minimal sample unique of DIS-SUDA.
     structural_zeros : data frame or sequence of mappings, optional
         Impossible cells, as in `lancaster`; models that count cells leave them out.
+    cells : int, optional
+        Combinations that can occur, for the models that count cells; by default all combinations
+        of levels but for the structural zeros.
     most_disagreements : int
         Records to list.
     seed : int
@@ -153,9 +157,19 @@ def compare_risks(
     )
     special = dis_suda(microdata, microdata.n / population, max_size=max_size)
     lines = [*_additive_lines(additive, validated), _special_line(special)]
-    notes = [*additive.notes, *_without_size_model(microdata)]
-    cells = allowed_cells(microdata, structural_zeros)
-    for model in _size_models(microdata, population, cells):
+    notes = [*additive.notes]
+    if cells is not None:
+        check_cells(microdata, cells)
+    else:
+        cells = allowed_cells(microdata, structural_zeros)
+        if structural_zeros is None:
+            notes.append(
+                f"Poisson-gamma and Cohen-Sackrowitz count all {cells:,} combinations of levels; "
+                "those that cannot occur must not be counted: every unique would look rarer"
+            )
+    differing = size_indices_differ(microdata)
+    notes += [f"Ewens, Pitman, Poisson-gamma and Zayatz are left out: {why}" for why in differing]
+    for model in [] if differing else _size_models(microdata, population, cells):
         if model.expected is None:
             notes.append(str(model))
         else:
@@ -237,13 +251,25 @@ def _special_line(special: DisSuda) -> _Line:
     )
 
 
-def _without_size_model(microdata: Microdata) -> list[str]:
+def check_cells(microdata: Microdata, cells: int) -> None:
+    """Refuse a number of combinations that can occur which is below those that do."""
+    least = len(microdata.combinations)
+    whole = isinstance(cells, int | np.integer) and not isinstance(cells, bool)
+    if not whole or cells < least:
+        raise InputError(
+            "cells, the combinations that can occur, must be a whole number from the "
+            f"{least:,} combinations in the file up; it is {cells!r}"
+        )
+
+
+def size_indices_differ(microdata: Microdata) -> list[str]:
+    """Say why size indices do not tell of the sample uniques, where they do not."""
     exact = int((microdata.combinations["records"] == 1).sum())
     if exact == microdata.sample_uniques:
         return []
     return [
         f"size indices count a missing value as a category: {exact:,} combinations of one record, "
-        f"where {microdata.sample_uniques:,} records are unique by the rule about missing values"
+        f"where {microdata.sample_uniques:,} records are unique by the rule {microdata.missing!r}"
     ]
 
 
@@ -288,9 +314,11 @@ def _cells_line(microdata: Microdata, population: int, cells: int) -> _Line:
 
 def _individual_lines(risk: np.ndarray, inclusion: np.ndarray) -> list[_Line]:
     name, text = "individual risk", "the weight of a combination says how often it occurs"
+    # sorted: the sums must not depend on the order of the records
+    matches, uniques = (float(np.sort(values).sum()) for values in (risk, inclusion))
     return [
-        _Line(name + ", matches", MATCHES, float(risk.sum()), np.nan, np.nan, True, text),
-        _Line(name + ", uniques", UNIQUES, float(inclusion.sum()), np.nan, np.nan, True, text),
+        _Line(name + ", matches", MATCHES, matches, np.nan, np.nan, True, text),
+        _Line(name + ", uniques", UNIQUES, uniques, np.nan, np.nan, True, text),
     ]
 
 

@@ -154,10 +154,10 @@ def _read_csv(
             "mark that is not closed"
         ) from error
     places = [str(place) for place in find_columns(name, header, wanted)]
-    ragged: list[int] = []
+    ragged: list[str] = []
 
     def refuse(row: pa_csv.InvalidRow) -> str:
-        ragged.append(row.actual_columns)
+        ragged.append(f"row {row.number}, blank lines not counted, has {row.actual_columns}")
         return "skip"  # and refused below, once all are counted
 
     if body.strip("\r\n"):
@@ -180,8 +180,8 @@ def _read_csv(
         table = pa.table({place: pa.array([], pa.string()) for place in places})
     if ragged:
         raise InputError(
-            f"{name}: {len(ragged):,} rows do not have the {len(header)} fields of the header "
-            f"(the first has {ragged[0]}). Put text that contains the separator {separator!r} in "
+            f"{name}: rows without the {len(header)} fields of the header: {len(ragged):,} "
+            f"({ragged[0]}). Put text that contains the separator {separator!r} in "
             "quotation marks, and remove footers"
         )
     notes = csv_notes(encoding, separator, blank if table.num_rows else 0, usual=True)

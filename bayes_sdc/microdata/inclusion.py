@@ -18,7 +18,11 @@ Integers = npt.NDArray[np.int64]
 
 
 def weight_spread(
-    weights: npt.ArrayLike, combination: npt.ArrayLike, records: npt.ArrayLike
+    weights: npt.ArrayLike,
+    combination: npt.ArrayLike,
+    records: npt.ArrayLike,
+    *,
+    f: npt.ArrayLike | None = None,
 ) -> Floats:
     """Estimate how uncertain the inclusion probability of each combination is, from its weights.
 
@@ -35,6 +39,9 @@ def weight_spread(
         Place of the record's combination.
     records : array_like of int, shape (combination,)
         Records with each combination, 1 or more.
+    f : array_like of int, shape (combination,), optional
+        Records whose weights make p; ``records`` by default. They differ where missing values
+        match.
 
     Returns
     -------
@@ -69,7 +76,10 @@ def weight_spread(
     means = sums(place, given, len(pooled)) / pooled
     squares = sums(place, (given / means[place] - 1.0) ** 2, len(pooled)).sum()
     variance = squares / max(1, (pooled - 1).sum())
-    return np.asarray(np.sqrt(variance / number), dtype=np.float64)
+    averaged = number if f is None else check_whole(f, "f")
+    if averaged.shape != number.shape:
+        raise InputError(f"f must have {len(number):,} values, as many as records")
+    return np.asarray(np.sqrt(variance / averaged), dtype=np.float64)
 
 
 def uncertain_risk(f: Integers, p: Floats, spread: Floats) -> Floats:

@@ -273,7 +273,7 @@ def household_risk(risk: npt.ArrayLike, household: Any) -> Floats:
     groups = len(found) + len(risks)
     result = -np.expm1(sums(number, kept, groups))
     result[number[certain]] = 1.0
-    return np.asarray(np.clip(result[number], 0.0, 1.0), dtype=np.float64)
+    return np.asarray(np.clip(result[number], 0.0, 1.0) + 0.0, dtype=np.float64)  # no -0.0
 
 
 def check_risks(risk: npt.ArrayLike) -> Floats:

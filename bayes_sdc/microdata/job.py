@@ -12,7 +12,12 @@ import pandas as pd
 from bayes_sdc.diagnostics import Check
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.checking import LARGEST_COUNT
-from bayes_sdc.microdata.comparison import RiskComparison, compare_risks
+from bayes_sdc.microdata.comparison import (
+    RiskComparison,
+    check_cells,
+    compare_risks,
+    size_indices_differ,
+)
 from bayes_sdc.microdata.dis import check_fraction
 from bayes_sdc.microdata.inclusion import weight_spread
 from bayes_sdc.microdata.individual import household_risk
@@ -29,6 +34,7 @@ from bayes_sdc.microdata.uniques import expected_uniques, uniques_deviation
 from bayes_sdc.policy import Policy
 from bayes_sdc.seeds import seed_sequence
 
+OVERLAP = 0.02  # share by which overlapping combinations may exceed the file without a remark
 AGREEMENT = 0.05  # relative difference of weight sum and population size that is remarked on
 
 
@@ -67,7 +73,7 @@ class Measurement:
         A row a household, as `RecordRisk.households` gives it, with a column ``risk_MODEL`` for
         each model; None for a file without households.
     unstructured : Unstructured or None
-        Where the number of cells was given.
+        Where the number of cells was given, and no missing value hides how many records are unique.
     comparison : RiskComparison or None
         All measures of the sample uniques side by side; None for a single key, where there is no
         sample unique, or where a method cannot work on the file, which ``notes`` tells.
@@ -171,6 +177,8 @@ def measure_microdata(
         policy.for_microdata()  # refuses one without limits for microdata before the work
     seed_sequence(seed)  # refuses a seed that is none
     fraction = _fraction(data, population_size, sampling_fraction)
+    if cells is not None:
+        check_cells(data, cells)
     seconds: dict[str, float] = {}
     clock = monotonic()
     risk = record_risk(data, sampling_fraction=fraction)
@@ -179,6 +187,8 @@ def measure_microdata(
     N = population_size or max(data.n, round(float(_population(data, fraction))))
     truth = None if population_counts is None else _truth(data, population_counts)
 
+    notes: list[str] = []
+    differing = size_indices_differ(data)
     models: dict[str, SuperpopulationRisk] = {}
     for model in MODELS:
         clock = monotonic()
@@ -186,7 +196,7 @@ def measure_microdata(
         if model == "uncertain":
             if data.weights is None:
                 continue  # a fraction is known, not estimated
-            spread = weight_spread(data.weights, data.combination, frame["records"])
+            spread = weight_spread(data.weights, data.combination, frame["records"], f=frame["f"])
         models[model] = superpopulation_risk(
             frame["f"],
             frame["p"],
@@ -202,15 +212,17 @@ def measure_microdata(
     if households is not None:
         seconds["households"] = monotonic() - clock
     unstructured = None
-    if cells is not None:
+    if cells is not None and differing:
+        notes += [f"uniques without structure were not estimated: {why}" for why in differing]
+    elif cells is not None:
         clock = monotonic()
         unstructured = _unstructured(data, N, cells, draws, seed)
         seconds["uniques without structure"] = monotonic() - clock
-    comparison, notes = None, []
+    comparison = None
     if len(data.keys) > 1 and data.sample_uniques:
         clock = monotonic()
         try:
-            comparison = compare_risks(data, N, seed=seed)
+            comparison = compare_risks(data, N, cells=cells, seed=seed)
         except InputError as error:
             # the risks stand without it: more keys or sets than SUDA can search, say
             notes.append(f"all measures were not set side by side: {error}")
@@ -269,8 +281,18 @@ def _truth(data: Microdata, population_counts: npt.ArrayLike) -> Truth:
     counts = np.asarray(population_counts, dtype=np.float64)
     if counts.shape != (data.n,):
         raise InputError(f"population_counts must have {data.n:,} values, one a record")
-    if not bool(np.all(counts >= data.f)):
-        raise InputError("population_counts must be at least the frequency in the file")
+    first = np.empty(len(data.combinations), dtype=np.intp)
+    first[data.combination] = np.arange(data.n)
+    of_combination = counts[first][data.combination]
+    complete = (data.codes >= 0).all(axis=1)
+    for wrong, what in (
+        (counts != np.floor(counts), "must be whole numbers"),
+        (counts < data.f, "must be at least the frequency in the file"),
+        (complete & (counts != of_combination), "must be equal for equal key values"),
+    ):
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise InputError(f"population_counts {what}; row {row + 1} has {counts[row]:g}")
     unique = data.f == 1
     return Truth(
         expected=float(np.sort(1.0 / counts).sum()),
@@ -291,8 +313,7 @@ def _households(risk: RecordRisk, models: Mapping[str, SuperpopulationRisk]) -> 
 
 
 def _unstructured(data: Microdata, N: int, cells: int, draws: int, seed: int) -> Unstructured:
-    sizes = data.size_indices
-    s, n = int(sizes.get(1, 0)), data.n
+    sizes, s, n = data.size_indices, data.sample_uniques, data.n
     return Unstructured(
         cells=cells,
         uniform=expected_uniques(s, n, N, cells),
@@ -318,7 +339,7 @@ def _checks(
         Check(
             "convergence",
             "look" if bad else "pass",
-            f"chains disagree (R-hat above 1.01) in: {', '.join(bad)}"
+            f"chains disagree (R-hat above 1.01 or effective size below 400) in: {', '.join(bad)}"
             if bad
             else "the chains of every model agree",
         )
@@ -333,6 +354,17 @@ def _checks(
             "by model" + ("; the closed form is known to be too low for rare cells" * apart),
         )
     )
+    if data.missing != "own" and bool((data.codes < 0).any()):
+        times = float(risk.combinations["f"].sum() / data.n)
+        checks.append(
+            Check(
+                "missing values",
+                "look" if times > 1.0 + OVERLAP else "pass",
+                f"by the rule {data.missing!r} combinations overlap: their frequencies add up to "
+                f"{times:,.2f} times the file. The models take combinations for separate, so their "
+                "totals are the worse the more that is above 1: compare those of the rule 'own'",
+            )
+        )
     if data.weights is None and risk.sampling_fraction is None:
         checks.append(
             Check(

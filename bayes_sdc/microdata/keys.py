@@ -33,6 +33,7 @@ from bayes_sdc.microdata.columns import (
 from bayes_sdc.microdata.files import load_columns
 from bayes_sdc.microdata.tabulate import match, patterns, sums
 
+VIOLATIONS = (2, 3, 5)  # k of the k-anonymity that is counted everywhere
 MissingRule = Literal["wildcard", "own", "conservative"]
 RULES = {
     "wildcard": "a missing value matches every value",
@@ -236,7 +237,7 @@ class Microdata:
             ("combinations", f"{len(self.combinations):,}", "of key values that occur"),
             ("sample uniques", f"{self.sample_uniques:,}", "records with f = 1"),
         ]
-        for k in (2, 3, 5):
+        for k in VIOLATIONS:
             low = self.k_violations(k)
             facts.append(
                 (f"f < {k}", f"{low.records:,}", f"records, in {low.combinations:,} combinations")
@@ -257,7 +258,7 @@ class Microdata:
             ("sample uniques (f = 1)", f"{self.sample_uniques:,}"),
             *(
                 (f"f < {k}", "{:,} records, {:,} combinations".format(*self.k_violations(k)))
-                for k in (2, 3, 5)
+                for k in VIOLATIONS
             ),
         ]
         if self.household is not None:

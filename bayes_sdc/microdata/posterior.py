@@ -9,7 +9,7 @@ import xarray as xr
 from bayes_sdc.errors import InputError
 from bayes_sdc.seeds import seed_sequence
 
-RHAT_LIMIT = 1.01  # Vehtari, Gelman, Simpson, Carpenter and Buerkner 2021
+RHAT_LIMIT, ESS_LIMIT = 1.01, 400.0  # Vehtari, Gelman, Simpson, Carpenter and Buerkner 2021
 # Two parameters of a Gamma distribution follow a ridge, for which the first way is best; where the
 # shape is pushed to its border the ridge bends, and the second way takes longer and gets round it.
 WAYS: tuple[dict[str, Any], ...] = (
@@ -118,8 +118,9 @@ def sample_posterior(
     for way in WAYS:
         if way is not WAYS[0]:
             notes = (
-                f"{what}: the chains did not agree (R-hat above {RHAT_LIMIT:g}), and it was "
-                f"sampled once more, by {CHAINS * way['draws']:,} draws with other settings",
+                f"{what}: the chains did not agree (R-hat above {RHAT_LIMIT:g} or effective size "
+                f"below {ESS_LIMIT:g}), and it was sampled once more, by "
+                f"{CHAINS * way['draws']:,} draws with other settings",
             )
         posterior = nutpie.sample(
             compiled,
@@ -130,10 +131,16 @@ def sample_posterior(
             save_warmup=False,
             **{**way, "draws": max(way["draws"], -(-draws // CHAINS))},
         )
-        rhat = arviz_stats.rhat(posterior["posterior"].to_dataset()[names])
-        trusted = all(float(rhat[name]) <= RHAT_LIMIT for name in names)
+        judged = posterior["posterior"].to_dataset()[names]
+        rhat, ess = arviz_stats.rhat(judged), arviz_stats.ess(judged)
+        trusted = all(
+            float(rhat[name]) <= RHAT_LIMIT and float(ess[name]) >= ESS_LIMIT for name in names
+        )
         if trusted:
             break
+    diverging = posterior["sample_stats"]["diverging"]
+    if diverging.any():
+        notes += (f"{what}: {int(diverging.sum()):,} of {diverging.size:,} transitions diverged",)
     return Sampled(cast(xr.DataTree, posterior), trusted, notes)
 
 

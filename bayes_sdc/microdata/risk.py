@@ -9,10 +9,9 @@ import pandas as pd
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.individual import check_risks, household_risk, individual_risk
-from bayes_sdc.microdata.keys import Microdata, Tally
+from bayes_sdc.microdata.keys import VIOLATIONS, Microdata, Tally
 
 BULK = "risk above the larger of 0.1 and median + 2 x 1.4826 x median absolute deviation"
-VIOLATIONS = (2, 3, 5)
 
 
 @dataclass(frozen=True, eq=False)

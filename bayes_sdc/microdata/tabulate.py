@@ -162,12 +162,10 @@ def match(
     incomplete = np.flatnonzero((found < 0).any(axis=1))
     if len(incomplete):
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        spill = np.zeros(len(found))
         levels = max(1, int(offsets[-1]))  # none where every value is missing
         words = min(BLOCK, max(1, HELD // levels), -(-len(found) // 64))
         bits = np.zeros((levels, words), dtype=np.uint64)
-        _match(found, incomplete, records, weights, offsets, mutual, f, weighted, spill, bits)
-        weighted += spill
+        _match(found, incomplete, records, weights, offsets, mutual, f, weighted, bits)
     return f, weighted
 
 
@@ -181,7 +179,6 @@ def _match(
     mutual: bool,
     f: np.ndarray,
     weighted: np.ndarray,
-    spill: np.ndarray,
     bits: np.ndarray,
 ) -> None:
     n, keys = found.shape
@@ -227,7 +224,7 @@ def _match(
                     weighted[i] += weights[j]
                     if mutual and is_complete[j]:
                         f[j] += records[i]
-                        spill[j] += weights[i]
+                        weighted[j] += weights[i]
 
 
 @numba.njit(cache=True, nogil=True)

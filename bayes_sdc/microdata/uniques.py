@@ -31,6 +31,7 @@ import pandas as pd
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.individual import check_numbers, check_whole, is_number
 
+LEAST_CONCENTRATION = 1e-300  # the inverse of less is no number
 SUMMED = 1 << 12  # factors multiplied one by one; the others have gamma functions from this on
 
 
@@ -91,7 +92,7 @@ def _none_added(n: int, N: int, K: int, c: float, cells: int) -> float:
     if math.isinf(K * c):  # also where c is finite and so large that it makes no difference
         return math.exp(unsampled * math.log1p(-cells / K)) if cells < K else 0.0
     total, a = K * c + n, cells * (c + 1.0)
-    rest = (K - cells) * c + n - cells  # total - a, without cancellation
+    rest = (K - cells) * c + (n - cells)  # total - a, without cancellation
     if rest <= 0:
         return 0.0
     summed = min(unsampled, SUMMED)
@@ -407,8 +408,8 @@ def _check_uniques(s: int, n: int, K: int) -> None:
 
 
 def _check_concentration(c: float) -> None:
-    if not is_number(c) or not c > 0:
-        raise InputError(f"concentration must be above 0; it is {c!r}")
+    if not is_number(c) or not c >= LEAST_CONCENTRATION:
+        raise InputError(f"concentration must be {LEAST_CONCENTRATION:g} or more; it is {c!r}")
 
 
 def _check_probability(q: float) -> None:

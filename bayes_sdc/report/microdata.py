@@ -15,8 +15,9 @@ from bayes_sdc.diagnostics import Check
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.comparison import RiskComparison
 from bayes_sdc.microdata.job import Measurement
+from bayes_sdc.microdata.keys import VIOLATIONS
 from bayes_sdc.microdata.posterior import Estimate
-from bayes_sdc.microdata.risk import BULK, VIOLATIONS
+from bayes_sdc.microdata.risk import BULK
 from bayes_sdc.microdata.superpopulation import MODELS, SuperpopulationRisk
 from bayes_sdc.report import plots
 from bayes_sdc.report.contents import contents_of, other_checks
@@ -57,7 +58,8 @@ def render_microdata(
         The internal report holds values of rare combinations and is confidential.
     call : mapping
         What was run: ``command`` (text), ``created`` (ISO date), ``seed`` (int), ``arguments``
-        (mapping) and ``versions`` (mapping); ``bytes`` (int), the size of the file, if it is one.
+        (mapping) and ``versions`` (mapping); ``input`` with ``bytes``, the size of the file, if it
+        is one.
     key_sets : DataFrame, optional
         From :func:`bayes_sdc.microdata.risk.compare_key_sets`, for the internal report.
 
@@ -75,7 +77,7 @@ def render_microdata(
     --------
     >>> import pandas as pd
     >>> from bayes_sdc.microdata.job import measure_microdata
-    >>> from bayes_sdc.microdata.keys import read_microdata
+    >>> from bayes_sdc.microdata.keys import VIOLATIONS, read_microdata
     >>> people = pd.DataFrame({"sex": list("mmf"), "w": [10, 30, 5]})
     >>> result = measure_microdata(read_microdata(people, keys=["sex"], weight="w"), seed=1)
     >>> call = {"command": "", "created": "2026-01-01", "seed": 1, "arguments": {}, "versions": {}}

@@ -18,7 +18,7 @@ from bayes_sdc.microdata.columns import read_weights
 from bayes_sdc.microdata.comparison import RiskComparison
 from bayes_sdc.microdata.files import load_columns
 from bayes_sdc.microdata.job import Measurement, measure_microdata
-from bayes_sdc.microdata.keys import read_microdata
+from bayes_sdc.microdata.keys import VIOLATIONS, read_microdata
 from bayes_sdc.microdata.posterior import Estimate
 from bayes_sdc.microdata.risk import compare_key_sets
 from bayes_sdc.policy import Policy
@@ -279,7 +279,7 @@ def _record(
         },
         "notes": [*result.notes, *model_notes(result)],
         "key_sets": None if key_sets is None else key_sets.to_dict("index"),
-        "violations": {f"f < {k}": data.k_violations(k)._asdict() for k in (2, 3, 5)},
+        "violations": {f"f < {k}": data.k_violations(k)._asdict() for k in VIOLATIONS},
         "risk": {
             "expected": risk.expected,
             "global_risk": risk.global_risk,
@@ -298,6 +298,15 @@ def _record(
             }
             for name, model in result.models.items()
         },
+        "unstructured": None
+        if result.unstructured is None
+        else {
+            "cells": result.unstructured.cells,
+            "uniform": result.unstructured.uniform,
+            "uniform_deviation": result.unstructured.uniform_deviation,
+            "learned": numbers(result.unstructured.learned.uniques),
+            "concentration": numbers(result.unstructured.learned.concentration),
+        },
         "truth": None if result.truth is None else result.truth._asdict(),
         "checks": [vars(check) for check in result.checks],
         "seconds": result.seconds,
@@ -314,6 +323,14 @@ def summary(result: Measurement) -> list[str]:
         lines.append(
             f"expected re-identifications, model {name}: {value:,.1f} ({low:,.1f} to {high:,.1f}), "
             f"{value / n:.2%} of the records; tau1 {model.tau1.value:,.1f}"
+        )
+    if result.unstructured is not None:
+        learned = result.unstructured.learned.uniques
+        lines.append(
+            f"population uniques among sample uniques, without structure of "
+            f"{result.unstructured.cells:,} cells: {result.unstructured.uniform:,.1f} with c = 1, "
+            f"{learned.value:,.1f} ({learned.interval[0]:,.0f} to {learned.interval[1]:,.0f}) with "
+            "c learned"
         )
     if result.households is not None:
         by_model = (f"{name} {value:,.1f}" for name, value in result.expected_households.items())

@@ -10,15 +10,14 @@ import numpy as np
 
 from bayes_sdc.diagnostics import Check
 from bayes_sdc.microdata.job import Measurement
-from bayes_sdc.microdata.keys import RULES, Microdata
-from bayes_sdc.microdata.risk import VIOLATIONS
+from bayes_sdc.microdata.keys import RULES, VIOLATIONS, Microdata
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report.limits import PUBLIC_REASON, Told, tell_limit
 from bayes_sdc.report.rounding import two_figures
 
 LEVELS = (0.05, 0.1, 0.2, 0.5)
 FEW = 10  # an expected number of households below this is not told
-PUBLIC_RECORDS = 500  # a share of fewer records, rounded to a per cent, could tell of single ones
+PUBLIC_RECORDS = 1000  # a per cent of fewer records is fewer than ten
 PUBLIC_REASONS = {
     ("convergence", "pass"): "The chains of every model agree.",
     ("convergence", "look"): "The chains of some models disagree.",
@@ -26,6 +25,8 @@ PUBLIC_REASONS = {
     ("models", "look"): "The models differ: the risk depends on the assumption.",
     ("population", "pass"): "Weights and population agree.",
     ("population", "look"): "Weights and population do not agree, or one is missing.",
+    ("missing values", "pass"): "Missing values hardly change how many records share key values.",
+    ("missing values", "look"): "Missing values lower the totals by the rule about them.",
 }
 
 
@@ -77,9 +78,9 @@ def public_context(result: Measurement) -> dict[str, Any]:
 
 
 def public_check(check: Check) -> Told:
-    """What the public may read of a check; each limit is on the whole file."""
+    """Return what the public may read of a check; of few records no limit is told."""
     if isinstance(check, LimitCheck):
-        return tell_limit(check, at_least=0)
+        return tell_limit(check, at_least=PUBLIC_RECORDS)
     words = PUBLIC_REASONS.get((check.name, check.verdict), PUBLIC_REASON[check.verdict])
     return Told(check.name, check.verdict, words)
 

@@ -121,3 +121,40 @@ def test_methods_without_differences_have_no_correlation():
 def test_wrong_arguments_are_named():
     with pytest.raises(InputError, match="most_disagreements"):
         compare_risks(data(), 6000, most_disagreements=-1)
+
+
+def test_cells_that_can_occur_serve_the_models_that_count_them():
+    """Else one report holds two numbers for the same prior, and the higher count hides uniques."""
+    file = data()
+    found = compare_risks(file, 6000, cells=700)
+    alone = expected_uniques(file.sample_uniques, file.n, 6000, 700)
+    assert found.methods["expected"]["Cohen-Sackrowitz"] == alone
+    assert not any("count all" in note for note in found.notes)
+    plain = compare_risks(file, 6000)
+    assert any("those that cannot occur must not be counted" in note for note in plain.notes)
+    with pytest.raises(InputError, match="cells, the combinations that can occur"):
+        compare_risks(file, 6000, cells=10)
+
+
+def test_size_models_are_left_out_where_sizes_do_not_tell_of_uniques():
+    """Else more population uniques are expected than there are sample uniques."""
+    file = data(missing=True)
+    found = compare_risks(file, 6000)
+    assert not {"Ewens", "Pitman", "Zayatz"} & set(found.methods.index)
+    assert any("Zayatz are left out" in note for note in found.notes)
+    of_uniques = found.methods[found.methods["about"] == UNIQUES]
+    assert (of_uniques["expected"] <= found.uniques).all()
+
+
+def test_order_of_records_changes_no_digit_of_the_totals():
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame(rng.integers(0, 7, (500, 3)).astype(str), columns=list("abc"))
+    frame["w"] = rng.uniform(5, 15, 500)
+    totals = [
+        compare_risks(
+            read_microdata(frame.sample(frac=1, random_state=k), keys=list("abc"), weight="w"), 6000
+        ).methods["expected"]
+        for k in range(4)
+    ]
+    for other in totals[1:]:
+        pd.testing.assert_series_equal(totals[0], other, check_exact=True)

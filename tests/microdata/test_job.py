@@ -234,3 +234,47 @@ def test_same_seed_same_numbers_for_any_record_order(plain):
 def test_arguments_that_cannot_be_used(changed):
     with pytest.raises(InputError):
         measure(**changed)
+
+
+def test_overlapping_combinations_are_to_be_looked_at():
+    """Else totals that missing values lower tenfold pass for those of a safe file."""
+    frame = PEOPLE.copy()
+    frame.loc[::5, "a"] = None
+    wildcard = measure(frame=frame)
+    assert verdicts(wildcard)["missing values"] == "look"
+    (check,) = (check for check in wildcard.checks if check.name == "missing values")
+    times = wildcard.data.combinations["f"].sum() / 300
+    assert times > 1.5
+    assert f"{times:,.2f} times the file" in check.reason
+    own = read_microdata(frame, keys=["a", "b"], weight="w", missing="own")
+    assert "missing values" not in verdicts(measure_microdata(own, draws=200, seed=1))
+    assert "missing values" not in verdicts(measure())
+
+
+def test_uniques_without_structure_are_those_of_the_rule_or_none():
+    """59 records that a record without values matches are no sample uniques."""
+    frame = pd.DataFrame({"a": [*map(str, range(59)), None], "b": ["x"] * 59 + [None], "w": 2.0})
+    result = measure(frame=frame, cells=70)
+    assert result.data.sample_uniques == 0
+    assert result.unstructured is None
+    assert any("uniques without structure were not estimated" in note for note in result.notes)
+
+
+def test_too_few_cells_are_refused_before_the_work(monkeypatch):
+    monkeypatch.setattr("bayes_sdc.microdata.job.record_risk", lambda *a, **k: pytest.fail("late"))
+    with pytest.raises(InputError, match=r"whole number from the \d+ combinations in the file up"):
+        measure(cells=3)
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ([4, 4, 1.5, 5], "whole numbers; row 3 has 1.5"),
+        ([4, 4, 1, 0], "at least the frequency in the file; row 4 has 0"),
+        ([4, 5, 1, 5], "equal for equal key values; row"),
+    ],
+)
+def test_truth_that_cannot_be_is_refused(counts, said):
+    frame = pd.DataFrame({"a": list("xxyz"), "b": "1", "w": 4.0})
+    with pytest.raises(InputError, match=said):
+        measure(frame=frame, population_counts=counts)

@@ -282,6 +282,10 @@ def test_spread_of_weights():
     pooled = (2 * 0.5**2 + 0) / (1 + 2)
     expected = np.sqrt(pooled / np.array([2, 3, 1]))
     np.testing.assert_allclose(weight_spread(weights, place, [2, 3, 1]), expected)
+    # the mean of f weights varies less, whichever records match
+    np.testing.assert_allclose(
+        weight_spread(weights, place, [2, 3, 1], f=[8, 12, 4]), np.array(expected) / 2
+    )
     alone = weight_spread([1, 3], [0, 1], [1, 1])
     np.testing.assert_allclose(alone, np.std([1, 3], ddof=1) / 2)
 

@@ -207,3 +207,26 @@ def test_chains_that_disagree_are_sampled_another_way_and_said(monkeypatch):
     assert result.posterior["posterior"].sizes["draw"] == posterior.WAYS[-1]["draws"]
     assert len(result.notes) == 1
     assert "12,000 draws with other settings" in result.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "N", "K"),
+    [({1: 231, 2: 33, 3: 1}, 8414, 1000), ({1: 400, 2: 60, 3: 9}, 50_000, 2000)],
+)
+def test_nearly_equal_cells_have_the_concentration_of_the_grid(sizes, N, K):
+    """Differences of log Gamma at a large c once made a mode at c = 1e23 that held the chains."""
+    result = learn_uniques(sizes, N, K, draws=1000, seed=5)
+    grid = np.linspace(-8, 15, 4001)
+    prior = models.PRIORS["log_concentration"]
+    log_density = -0.5 * ((grid - prior["mean"]) / prior["sd"]) ** 2
+    n = sum(size * cells for size, cells in sizes.items())
+    for size, cells in sizes.items():  # in 1 / c, as no model here is written
+        log_density += cells * np.log1p(np.arange(size)[:, None] * np.exp(-grid)).sum(0)
+    log_density -= np.log(K + np.arange(n)[:, None] * np.exp(-grid)).sum(0)
+    weight = np.exp(log_density - log_density.max())
+    cumulated = np.cumsum(weight) / weight.sum()
+    log_c = np.log(result.posterior["posterior"]["concentration"].to_numpy().ravel())
+    assert result.trusted
+    for level in (0.1, 0.5, 0.9):
+        exact = grid[np.searchsorted(cumulated, level)]
+        assert abs(np.mean(log_c <= exact) - level) < 0.05
