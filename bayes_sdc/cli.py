@@ -1,9 +1,10 @@
 """The command ``bayes-sdc``."""
 
+import shlex
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -275,6 +276,7 @@ def _microdata(
         truth=truth,
         key_sets=key_sets,
         out=out,
+        command=_command(),
     )
     _say(done.result.data.summary())
     _say("\n".join(done.lines))
@@ -325,7 +327,8 @@ def simulate(
         try:
             write_bytes(path, encode(content, dialect))
         except BaseException:
-            files[0].unlink(missing_ok=True)  # both files, or none
+            with suppress(OSError):
+                files[0].unlink(missing_ok=True)  # both files, or none
             raise
     moved = frame[frame["origin"] != frame["destination"]]
     few = int(moved["count"].between(1, 9).sum())
@@ -343,11 +346,16 @@ def demo(
     out: Out = Path("bayes-sdc-demo"), sampler: Sampler = "gibbs", cores: Cores = None
 ) -> None:
     """Run both jobs on the bundled files of an invented country."""
+    from bayes_sdc.flows.fit import sampling_of
     from bayes_sdc.flows.simulate import example_flows_path
     from bayes_sdc.microdata.simulate import EXAMPLE_KEYS, PERSONS, example_persons_path
     from bayes_sdc.runs import discard_finished, is_interrupted
 
-    # an earlier demo can be made again at any time
+    # what is refused must be so before an earlier demo is deleted, which can be made again
+    sampling_of(
+        family="default", prior="default", sampler=sampler, draws=1, tune=None, chains=1, seed=1,
+        cores=cores, scheduler=None,
+    )  # fmt: skip
     discard_finished(out, example_flows_path())
     discard_finished(out / "microdata", example_persons_path())
     _microdata(
@@ -381,7 +389,7 @@ def _flows(file: Path, **options: Any) -> None:
     # imported here: PyMC takes seconds, and --help should not
     from bayes_sdc.report.flows_folder import run_flows, summary
 
-    result, run, written = run_flows(file, **options, announce=_say)
+    result, run, written = run_flows(file, **options, command=_command(), announce=_say)
     _say("\n".join(summary(result)))
     for path in written[:2]:
         _say(f"may leave: {path}")
@@ -395,6 +403,10 @@ def _end(checks: Sequence[Check]) -> None:
     if failed:
         _say(f"done, but failed: {', '.join(failed)}; read the report before anything is released")
         raise typer.Exit(EXIT_FAILED)
+
+
+def _command() -> str:
+    return shlex.join(["bayes-sdc", *sys.argv[1:]])
 
 
 def _say(text: str) -> None:

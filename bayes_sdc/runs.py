@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from bayes_sdc.errors import InputError
 
-LEFTOVERS = ".*.part"  # names of what is being written, or deleted
+LEFTOVERS = ".*.[0-9]*.part"  # names of what is being written, or deleted
 
 
 class RunFolder(NamedTuple):
@@ -49,7 +49,7 @@ def check_out(out: Path, *, resume: bool = False) -> RunFolder:
         if not resume:
             raise InputError(
                 f"{out}: holds an interrupted run of flows; go on with it by --resume, choose "
-                f"another folder with --out, or delete {run.resume} to start anew"
+                "another folder with --out, or delete that one to start anew"
             )
     elif _is_finished(run, earlier):
         raise InputError(

@@ -93,13 +93,13 @@ def beta_concentration(
 ) -> npt.NDArray[np.float64]:
     """Sum of the two parameters of a Beta distribution of mean p and relative deviation spread.
 
-    It is kept from the larger of 1 / p and 1 / (1 - p), the widest without a pile of mass at 0 or
-    1, to 1e12 (p is known). A larger spread would else mean that p is either next to nothing or 1.
+    It is kept from 1 / (1 - p), the widest without a pile of mass at 1, to 1e12 (p is known). A
+    spread that a p near 1 cannot have would else mean that it is either 0 or 1. Near 0 it may pile
+    up: then the risk lies in the upper tail of p, and can be beyond the interval over p.
     """
     with np.errstate(divide="ignore", over="ignore"):
         concentration = (1.0 - p) / (p * spread**2) - 1.0
-        widest = 1.0 / np.minimum(p, 1.0 - p)
-    return np.clip(concentration, widest, np.maximum(widest, 1e12))
+    return np.clip(concentration, 1.0 / (1.0 - p), 1e12)
 
 
 def build_shared(

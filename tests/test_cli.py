@@ -238,7 +238,7 @@ def test_forgotten_resume_drops_no_interrupted_run(
     assert flows(monkeypatch, file, tmp_path) == 2
     said = capsys.readouterr().err
     assert "holds an interrupted run of flows; go on with it by --resume" in said
-    assert str(resume) in said  # what to delete to start anew
+    assert "or delete that one to start anew" in said
     assert (resume / "call.json").exists()
 
 
@@ -401,3 +401,14 @@ def test_simulate_writes_both_files_or_none(
     assert run(monkeypatch, *call) == 2
     assert "cannot be written" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_refused_demo_leaves_the_earlier_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A misspelt option is no reason to lose what is there."""
+    deleted: list[Path] = []
+    monkeypatch.setattr("bayes_sdc.runs.discard_finished", lambda out, source: deleted.append(out))
+    assert run(monkeypatch, "demo", "--out", tmp_path / "demo", "--sampler", "nonsense") == 2
+    assert run(monkeypatch, "demo", "--out", tmp_path / "demo", "--cores", "0") == 2
+    assert deleted == []

@@ -56,9 +56,9 @@ def posterior_so_far(table: FlowTable, folder: Path) -> xr.DataTree:
     >>> posterior_so_far(table, folder).attrs["interrupted"]
     '1 of 1 groups, 2 of 2 chains, 10 of 10 draws'
     """
-    call = kept_call(folder)
+    call = kept_call(Path(folder))
     cells = layout(table)
-    if any(call[name] != value for name, value in identity(table, cells).items()):
+    if any(call.get(name) != value for name, value in identity(table, cells).items()):
         raise InputError(f"{folder}: holds the fit of another table than {table.source}")
     sampling = Sampling(
         call["family"],

@@ -18,6 +18,7 @@ import bayes_sdc.models.migration as migration
 from bayes_sdc.flows.checkpoint import Part
 from bayes_sdc.flows.layout import Indices, Layout, subset
 from bayes_sdc.flows.walk import Sampling
+from bayes_sdc.nuts import sample_nuts
 from bayes_sdc.seeds import seed_sequence
 
 EMPTY = -1e6  # a rate of 0 in double precision, whatever the effects add
@@ -207,10 +208,8 @@ def _sample(
     compiled: Any, sampling: Sampling, *, label: str, cells: int
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Draws and statistics of one compiled model; the latter with a last axis for the group."""
-    import nutpie
-
     words = seed_sequence(sampling.seed, "nuts", label).generate_state(1, np.uint64)
-    background = nutpie.sample(
+    trace = sample_nuts(
         compiled,
         draws=sampling.draws,
         tune=sampling.tune,
@@ -219,16 +218,7 @@ def _sample(
         seed=int(words[0] >> 1),
         target_accept=0.95 if cells < CAREFUL_BELOW else 0.8,
         **(LOW_RANK if cells >= LOW_RANK_FROM else {"adaptation": "diag"}),
-        progress_bar=False,
-        save_warmup=False,
-        blocking=False,
     )
-    try:
-        trace = background.wait()
-    except BaseException:
-        # nutpie's own handling of Ctrl-C returns the draws so far: never half a group
-        background.cancel()
-        raise
     posterior = {
         # nutpie also gives the raw coordinates
         name: np.asarray(trace["posterior"][name].to_numpy())

@@ -17,6 +17,7 @@ from scipy.stats import nbinom
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.files import Dialect, encode
 from bayes_sdc.runs import write_bytes
+from bayes_sdc.seeds import seed_sequence
 
 EXAMPLE_SEED = 2011
 
@@ -28,6 +29,7 @@ SAME_STATE = 0.7
 DISPERSION = 0.7  # shape of the gamma noise of a pair: the smaller, the more very small counts
 STAY = 0.85  # share of the people who stay in their area
 KM_A_DEGREE = 111.195  # of a great circle
+MOST_AREAS = 10_000  # their pairs take 5 GiB
 MOST_STATES = 9999  # more would not fit on a globe
 QUANTILES = 20_000  # of the log means, that stand for all pairs when the level is sought
 NAMES = ("Alder", "Birch", "Cedar", "Elm", "Fir", "Hazel", "Juniper", "Larch", "Maple", "Oak")
@@ -99,6 +101,7 @@ def simulate_areas(*, areas: int = 80, states: int = 4, seed: int) -> pd.DataFra
     >>> simulate_areas(areas=3, states=1, seed=2)["area"].tolist()
     ['01001', '01003', '01005']
     """
+    seed_sequence(seed)  # refuses a seed that is none
     country = _country(areas, states, np.random.default_rng(seed))
     east, north = (country.place - country.place.mean(axis=0)).T / KM_A_DEGREE
     return pd.DataFrame(
@@ -146,8 +149,8 @@ def simulate_flows(
     Raises
     ------
     InputError
-        Unless there are from 1 to 9,999 states and at least as many areas, and ``small`` is a
-        number that so many areas can have.
+        Unless there are from 1 to 9,999 states and at least as many areas, up to 10,000, ``small``
+        is a number that so many areas can have, and the seed is a whole number, 0 or more.
 
     Notes
     -----
@@ -159,6 +162,9 @@ def simulate_flows(
     >>> simulate_flows(areas=3, states=1, seed=2)["origin"].unique().tolist()
     ['01001', '01003', '01005']
     """
+    seed_sequence(seed)  # refuses a seed that is none
+    if areas > MOST_AREAS:
+        raise InputError(f"areas must be {MOST_AREAS:,} or fewer for flows; got {areas:,}")
     rng = np.random.default_rng(seed)
     code, name, state, state_code, population, place = _country(areas, states, rng)
     distance = np.hypot(*(place[:, None] - place[None, :]).transpose(2, 0, 1))

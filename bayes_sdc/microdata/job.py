@@ -345,12 +345,14 @@ def _checks(
         )
     )
     shares = [model.expected.value / data.n for model in models.values()]
-    apart = max(shares) > 1.5 * min(shares)
+    alone = [model.tau1.value for model in models.values()]
+    apart = any(max(totals) > 1.5 * min(totals) for totals in (shares, alone))
     checks.append(
         Check(
             "models",
             "look" if apart else "pass",
             f"expected share of re-identified records from {min(shares):.2%} to {max(shares):.2%}, "
+            f"population uniques among the sample's from {min(alone):,.1f} to {max(alone):,.1f}, "
             "by model" + ("; the closed form is known to be too low for rare cells" * apart),
         )
     )

@@ -335,6 +335,8 @@ def read_microdata(
         if name is not None and (not isinstance(name, str) or name in names):
             raise InputError(f"{role} must be the name of a column that is no key; it is {name!r}")
     others = [name for name in (weight, household) if name is not None]
+    if len(set(others)) < len(others):
+        raise InputError(f"{weight!r} cannot be the weight and the household's id")
     declared = declared_missing(missing_codes, names, household)
     loaded = load_columns(source, list(dict.fromkeys([*names, *others])))
     frame = loaded.frame

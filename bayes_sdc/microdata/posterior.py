@@ -7,6 +7,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.nuts import sample_nuts
 from bayes_sdc.seeds import seed_sequence
 
 RHAT_LIMIT, ESS_LIMIT = 1.01, 400.0  # Vehtari, Gelman, Simpson, Carpenter and Buerkner 2021
@@ -112,7 +113,6 @@ def sample_posterior(
         The posterior, and notes on it.
     """
     import arviz_stats
-    import nutpie
 
     notes: tuple[str, ...] = ()
     for way in WAYS:
@@ -122,13 +122,11 @@ def sample_posterior(
                 f"below {ESS_LIMIT:g}), and it was sampled once more, by "
                 f"{CHAINS * way['draws']:,} draws with other settings",
             )
-        posterior = nutpie.sample(
+        posterior = sample_nuts(
             compiled,
             chains=CHAINS,
             cores=1,
             seed=int(seed_sequence(seed, "nuts").generate_state(1)[0]),
-            progress_bar=False,
-            save_warmup=False,
             **{**way, "draws": max(way["draws"], -(-draws // CHAINS))},
         )
         judged = posterior["posterior"].to_dataset()[names]

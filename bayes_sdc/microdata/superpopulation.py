@@ -119,9 +119,8 @@ def superpopulation_risk(
     model : {"known", "uncertain", "gamma", "extended"}
         See :data:`MODELS`.
     spread : array_like of float, shape (combination,)
-        Relative standard deviation of p, for "uncertain" only; see `weight_spread`. One that p can
-        have only by being next to nothing or 1 counts as the largest below (relative to p about 1
-        where p is small).
+        Relative standard deviation of p, for "uncertain" only; see `weight_spread`. A larger one
+        than a p near 1 can have without meaning 0 or 1 counts as the largest that it can.
     empty : int, optional
         For "gamma" only: combinations that can occur and are not in the sample, without structural
         zeros. By default their number is unknown.

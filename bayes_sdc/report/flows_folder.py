@@ -2,10 +2,7 @@
 
 import hashlib
 import inspect
-import json
 import secrets
-import shlex
-import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -17,6 +14,7 @@ import pandas as pd
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.checking import read_codes
+from bayes_sdc.flows.checkpoint import kept_call
 from bayes_sdc.flows.covariates import (
     gravity_covariates,
     read_areas,
@@ -59,6 +57,7 @@ def run_flows(
     seed: int | None,
     resume: bool,
     arguments: Mapping[str, Any],
+    command: str,
     announce: Callable[[str], None],
 ) -> tuple[Protection, RunFolder, list[Path]]:
     """Read a table, protect it and write the run folder.
@@ -84,6 +83,8 @@ def run_flows(
         Go on with an interrupted run.
     arguments : mapping
         Further arguments of :func:`bayes_sdc.flows.job.protect_flows`.
+    command : str
+        What was typed, for the record.
     announce : callable
         Told, in lines of text, what was read and what is done before the fit.
 
@@ -123,7 +124,7 @@ def run_flows(
         if parameter.default is not inspect.Parameter.empty and name not in ("resume", "ready")
     }
     call = {
-        "command": shlex.join(["bayes-sdc", *sys.argv[1:]]),
+        "command": command,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "seed": seed,
         "arguments": {
@@ -393,7 +394,6 @@ def summary(result: Protection) -> list[str]:
 
 def _seed_of_interrupted(run: RunFolder) -> int | None:
     """Seed of an interrupted run in this folder, if there is one."""
-    stamp = run.resume / "call.json"
-    if not stamp.exists():
+    if not (run.resume / "call.json").exists():
         return None
-    return int(json.loads(stamp.read_text(encoding="utf-8"))["seed"])
+    return int(kept_call(run.resume)["seed"])

@@ -1,7 +1,5 @@
 """A run on microdata from file to folder: reading, measuring, and what is left behind."""
 
-import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,6 +20,7 @@ from bayes_sdc.microdata.keys import VIOLATIONS, read_microdata
 from bayes_sdc.microdata.posterior import Estimate
 from bayes_sdc.microdata.risk import compare_key_sets
 from bayes_sdc.policy import Policy
+from bayes_sdc.progress import say
 from bayes_sdc.report.microdata import model_notes, render_microdata
 from bayes_sdc.report.page import all_or_nothing
 from bayes_sdc.runs import (
@@ -56,6 +55,7 @@ def run_microdata(
     truth: str | None,
     key_sets: Mapping[str, Sequence[str]],
     out: Path,
+    command: str,
 ) -> Written:
     """Read a file, measure its risk and write the run folder.
 
@@ -75,6 +75,8 @@ def run_microdata(
         Sets to compare; empty for none.
     out : Path
         Folder for ``release`` and ``confidential``.
+    command : str
+        What was typed, for the record.
 
     Returns
     -------
@@ -97,7 +99,7 @@ def run_microdata(
     if len(data.keys) > 1 and data.sample_uniques:
         expected = lancaster_forecast(data, shrinkage="cv")
         if expected.seconds > SAID_SECONDS:
-            sys.stderr.write(f"Lancaster's model: {expected}\n")
+            say(f"Lancaster's model: {expected}")
     result = measure_microdata(data, policy=policy, population_counts=counts, **arguments)
     sets = None
     if key_sets:
@@ -105,7 +107,7 @@ def run_microdata(
         fraction = result.risk.sampling_fraction
         sets = compare_key_sets(whole, named, sampling_fraction=fraction)
     call = {
-        "command": shlex.join(["bayes-sdc", *sys.argv[1:]]),
+        "command": command,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "seed": arguments["seed"],
         "input": {"bytes": file.stat().st_size},

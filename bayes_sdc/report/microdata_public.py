@@ -17,7 +17,7 @@ from bayes_sdc.report.rounding import two_figures
 
 LEVELS = (0.05, 0.1, 0.2, 0.5)
 FEW = 10  # an expected number of households below this is not told
-PUBLIC_RECORDS = 1000  # a per cent of fewer records is fewer than ten
+PUBLIC_RECORDS = 500  # a share of fewer records, rounded to a per cent, could tell of single ones
 PUBLIC_REASONS = {
     ("convergence", "pass"): "The chains of every model agree.",
     ("convergence", "look"): "The chains of some models disagree.",

@@ -126,3 +126,30 @@ def test_a_damaged_part_is_one_clear_error(tmp_path, share):
     path.write_bytes(content[: int(share * len(content))])
     with pytest.raises(InputError, match=r"part-000000\.npz: is not what was saved"):
         list(Checkpoint(tmp_path, CALL).finished())
+
+
+def chain_of_three_blocks(folder) -> Checkpoint:
+    store = Checkpoint(folder, CALL)
+    for start in (0, 4, 8):
+        block = {"alpha": np.arange(start, start + 4.0)}
+        store.save_draws(0, 1, start, block, {"done": np.array(10 + start + 4)})
+    return store
+
+
+@pytest.mark.parametrize("lost", [0, 4, 8])
+def test_a_lost_block_of_draws_is_one_clear_error(tmp_path, lost):
+    # else numbers that were never drawn stand among the draws
+    store = chain_of_three_blocks(tmp_path)
+    values, walk = store.load_draws(0, 1, tune=10, draws=12)
+    assert values["alpha"].tolist() == list(range(12))
+    assert int(walk["done"]) == 22
+    (tmp_path / f"chain-000000-001-draw-{lost:06d}.npz").unlink()
+    with pytest.raises(InputError, match=f"draws from {lost} on of chain 1 are missing"):
+        store.load_draws(0, 1, tune=10, draws=12)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"seed": 1'])
+def test_a_damaged_call_is_one_clear_error(tmp_path, text):
+    (tmp_path / "call.json").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=r"call\.json: is not what was saved"):
+        Checkpoint(tmp_path, CALL)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bayes_sdc.errors import InputError
 from bayes_sdc.flows.covariates import gravity_covariates, read_areas
 from bayes_sdc.flows.files import Dialect, encode
 from bayes_sdc.flows.simulate import (
@@ -145,3 +146,11 @@ def test_truth_is_behind_the_counts():
 def test_number_that_no_country_of_that_size_has_is_refused():
     with pytest.raises(ValueError, match="small must be from 1 to"):
         simulate_flows(areas=20, states=2, small=5000, seed=1)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"seed": -1}, {"seed": 1, "areas": 4_000_000, "states": 5}, {"seed": 1, "areas": 0}]
+)
+def test_sizes_and_seeds_that_cannot_be_are_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(InputError):
+        simulate_flows(**wrong)
