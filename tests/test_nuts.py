@@ -1,26 +1,35 @@
 """NUTS is all or nothing."""
 
-import _thread
-import threading
+from typing import Any
 
-import numpy as np
-import pymc as pm
 import pytest
 
 from bayes_sdc.nuts import sample_nuts
 
 
-def test_interrupted_chains_are_never_taken_for_whole_ones() -> None:
-    """Else a file's risk rests on the draws up to Ctrl-C, and nothing says so."""
-    import nutpie
+class Interrupted:
+    """A sampler in the background whose user presses Ctrl-C."""
 
-    with pm.Model() as model:
-        pm.Normal("x", np.zeros(50))
-    compiled = nutpie.compile_pymc_model(model)
-    timer = threading.Timer(1.0, _thread.interrupt_main)
-    timer.start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            sample_nuts(compiled, draws=20_000_000, tune=100, chains=1, cores=1, seed=1)
-    finally:
-        timer.cancel()
+    cancelled = False
+
+    def wait(self) -> None:
+        raise KeyboardInterrupt
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+def test_interrupted_chains_are_never_taken_for_whole_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a file's risk rests on the draws up to Ctrl-C, and nothing says so."""
+    background, asked = Interrupted(), {}
+
+    def sample(compiled: object, **settings: Any) -> Interrupted:
+        asked.update(settings)
+        return background
+
+    monkeypatch.setattr("nutpie.sample", sample)
+    with pytest.raises(KeyboardInterrupt):
+        sample_nuts("a model", draws=10)
+    assert background.cancelled
+    # when it blocks, nutpie itself turns Ctrl-C into the draws so far
+    assert asked == {"draws": 10, "blocking": False, "progress_bar": False, "save_warmup": False}
