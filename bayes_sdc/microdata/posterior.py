@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from bayes_sdc.diagnostics import ESS_LIMIT, RHAT_LIMIT
 from bayes_sdc.errors import InputError
 from bayes_sdc.nuts import sample_nuts
 from bayes_sdc.seeds import seed_sequence
 
-RHAT_LIMIT, ESS_LIMIT = 1.01, 400.0  # Vehtari, Gelman, Simpson, Carpenter and Buerkner 2021
 # Two parameters of a Gamma distribution follow a ridge, for which the first way is best; where the
 # shape is pushed to its border the ridge bends, and the second way takes longer and gets round it.
 WAYS: tuple[dict[str, Any], ...] = (
