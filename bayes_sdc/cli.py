@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bayes_sdc.diagnostics import Check
+from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
 
 app = typer.Typer(
@@ -265,8 +265,8 @@ def _microdata(
     out: Path,
 ) -> None:
     # imported here: PyMC takes seconds, and --help should not
+    from bayes_sdc.jobs.microdata import run_microdata
     from bayes_sdc.policy import read_policy
-    from bayes_sdc.report.microdata_folder import run_microdata
 
     done = run_microdata(
         file,
@@ -304,8 +304,8 @@ def simulate(
     ] = None,
 ) -> None:
     """Write a table of flows of an invented country: to try things on, of any size."""
-    from bayes_sdc.flows.files import Dialect, encode
-    from bayes_sdc.flows.simulate import simulate_areas, simulate_flows
+    from bayes_sdc.flows.table.simulate import simulate_areas, simulate_flows
+    from bayes_sdc.io.tables import Dialect, encode
     from bayes_sdc.runs import write_bytes
 
     files = [path for path in (file, areas_file) if path is not None]
@@ -346,9 +346,9 @@ def demo(
     out: Out = Path("bayes-sdc-demo"), sampler: Sampler = "gibbs", cores: Cores = None
 ) -> None:
     """Run both jobs on the bundled files of an invented country."""
-    from bayes_sdc.flows.fit import sampling_of
-    from bayes_sdc.flows.simulate import example_flows_path
-    from bayes_sdc.microdata.simulate import EXAMPLE_KEYS, PERSONS, example_persons_path
+    from bayes_sdc.flows.fit.fit import sampling_of
+    from bayes_sdc.flows.table.simulate import example_flows_path
+    from bayes_sdc.microdata.file.simulate import EXAMPLE_KEYS, PERSONS, example_persons_path
     from bayes_sdc.runs import discard_finished, is_interrupted
 
     # what is refused must be so before an earlier demo is deleted, which can be made again
@@ -387,7 +387,7 @@ def demo(
 
 def _flows(file: Path, **options: Any) -> None:
     # imported here: PyMC takes seconds, and --help should not
-    from bayes_sdc.report.flows_folder import run_flows, summary
+    from bayes_sdc.jobs.flows import run_flows, summary
 
     result, run, written = run_flows(file, **options, command=_command(), announce=_say)
     _say("\n".join(summary(result)))

@@ -17,6 +17,9 @@ import numba
 import numpy as np
 from scipy.special import ndtri
 
+RHAT_LIMIT = 1.01  # Vehtari, Gelman, Simpson, Carpenter and Buerkner 2021
+ESS_LIMIT = 400.0  # 100 a chain for four chains, same source
+RHAT_FAIL, ESS_FAIL = 1.05, 100.0
 TAILS = (0.05, 0.95)  # quantiles whose effective sample sizes make that of the tail
 
 compiled = numba.njit(cache=True, nogil=True, error_model="numpy")

@@ -21,9 +21,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from bayes_sdc.diagnostics import Check, Verdict
+from bayes_sdc.checks import Check, Verdict
 from bayes_sdc.errors import InputError
-from bayes_sdc.files import read_bytes
+from bayes_sdc.io.text import read_bytes
 
 
 @dataclass(frozen=True)

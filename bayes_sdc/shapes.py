@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.files import read_bytes, unpack
+from bayes_sdc.io.text import read_bytes, unpack
 
 SCREEN = 10_000  # projected coordinates up to here are pixels, where y grows downwards
 EXAMPLES = 3

@@ -14,14 +14,15 @@
 # An agency knows how many people moved between each pair of areas. Counts from 1 to 9 may not be
 # published. This notebook reads such a table, fits a Bayesian model to the small counts, replaces
 # them by synthetic ones, and measures what an intruder could still learn. The country is invented:
-# 80 areas in 4 states, made by `python -m bayes_sdc.flows.simulate`.
+# 80 areas in 4 states, made by `python -m bayes_sdc.flows.table.simulate`.
 
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
 
-from bayes_sdc import diagnostics, fit_flows, intruder_risk, read_flows, repeat_risk, synthesize
-from bayes_sdc.flows.simulate import example_flows_path
+from bayes_sdc import fit_flows, intruder_risk, read_flows, repeat_risk, synthesize
+from bayes_sdc.flows import diagnostics
+from bayes_sdc.flows.table.simulate import example_flows_path
 
 # %% [markdown]
 # ## Read

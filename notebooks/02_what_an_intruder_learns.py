@@ -40,7 +40,7 @@ from bayes_sdc import (
     synthesize,
 )
 from bayes_sdc.flows.limits import check_limits
-from bayes_sdc.flows.simulate import EXAMPLE_SEED, simulate_flows
+from bayes_sdc.flows.table.simulate import EXAMPLE_SEED, simulate_flows
 
 country = simulate_flows(seed=EXAMPLE_SEED)
 states = ["origin_state", "destination_state"]

@@ -25,8 +25,9 @@ import pandas as pd
 import pymc as pm
 import xarray as xr
 
-from bayes_sdc import diagnostics, fit_flows, read_flows
-from bayes_sdc.flows.simulate import EXAMPLE_SEED, simulate_flows
+from bayes_sdc import fit_flows, read_flows
+from bayes_sdc.flows import diagnostics
+from bayes_sdc.flows.table.simulate import EXAMPLE_SEED, simulate_flows
 from bayes_sdc.models import migration
 from bayes_sdc.models.truncated import TruncatedPoisson
 

@@ -17,7 +17,7 @@
 # side on a file whose population is known, so that each number can be held against the truth.
 #
 # The country is invented: 100,000 persons in households, made by
-# `python -m bayes_sdc.microdata.simulate`. What is true of it need not be true of another one.
+# `python -m bayes_sdc.microdata.file.simulate`. What is true of it need not be true of another one.
 
 # %%
 import datetime
@@ -58,7 +58,7 @@ from bayes_sdc import (
     weight_spread,
     zayatz,
 )
-from bayes_sdc.microdata.simulate import (
+from bayes_sdc.microdata.file.simulate import (
     EXAMPLE_KEYS,
     EXAMPLE_SEED,
     PERSONS,

@@ -16,7 +16,7 @@
 # rows of *other flows*, next to totals. This notebook reads such files, checks that published and
 # other flows add up to the totals, and asks what the totals still say of the flows that are hidden.
 #
-# The files here are invented (`python -m bayes_sdc.flows.simulate_irs`). With real ones in a
+# The files here are invented (`python -m bayes_sdc.irs.simulate`). With real ones in a
 # folder, named by the environment variable `BAYES_SDC_IRS_FILES`, the last part reads those too.
 
 # %%
@@ -28,9 +28,9 @@ import numpy as np
 import pandas as pd
 
 from bayes_sdc import InputError, IrsFlows, read_flows, read_irs_flows
-from bayes_sdc.flows.irs_hidden import hidden_flows, hidden_margins
-from bayes_sdc.flows.irs_thresholds import THRESHOLDS
-from bayes_sdc.flows.simulate_irs import EXAMPLE_SEED, example_irs_path, simulate_irs_flows
+from bayes_sdc.irs.hidden import hidden_flows, hidden_margins
+from bayes_sdc.irs.simulate import EXAMPLE_SEED, example_irs_path, simulate_irs_flows
+from bayes_sdc.irs.thresholds import THRESHOLDS
 
 # %% [markdown]
 # ## Read

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from bayes_sdc import protect_flows, read_flows
-from bayes_sdc.flows.simulate import example_flows_path
+from bayes_sdc.flows.table.simulate import example_flows_path
 
 table = read_flows(
     example_flows_path(),

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from bayes_sdc import cli, read_flows
-from bayes_sdc.flows.simulate import simulate_flows
+from bayes_sdc.flows.table.simulate import simulate_flows
 
 SHORT = ["--sampler", "gibbs", "--draws", "60", "--tune", "60", "--chains", "2", "--releases", "3"]
 COLUMNS = ["--origin", "origin", "--destination", "destination", "--count", "count"]

@@ -13,9 +13,9 @@ import pytest
 import xarray as xr
 
 from bayes_sdc import FlowLimits, InputError, MicrodataLimits, Policy, protect_flows, read_flows
-from bayes_sdc.flows.choosing import Choice
+from bayes_sdc.flows.intruder.choosing import Choice
+from bayes_sdc.flows.intruder.result import IntruderRisk, Share
 from bayes_sdc.flows.limits import check_limits, worse_checks
-from bayes_sdc.flows.risk import IntruderRisk, Share
 from bayes_sdc.policy import LimitCheck, read_policy
 
 DAY = datetime.date(2026, 1, 15)
@@ -318,7 +318,7 @@ def test_a_table_without_small_cells_leaves_every_limit_undefined() -> None:
 def test_a_policy_without_the_section_of_the_job_is_refused_before_the_fit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("bayes_sdc.flows.job.fit_flows", None)
+    monkeypatch.setattr("bayes_sdc.flows.protect.fit_flows", None)
     table = read_flows(small_table(2, 9), origin="o", destination="d", count="n")
     policy = dataclasses.replace(POLICY, flows=None)
     with pytest.raises(InputError, match=r"'Board' of 2026-01-15 has no section \[flows\]"):

@@ -1,26 +1,19 @@
-"""What a fit will take, and what the whole job will, said before it starts.
+"""What the whole job will take, said before it starts; the fit is :mod:`bayes_sdc.flows.fit.forecast`.
 
 The constants are seconds of processor time, of one core, measured on simulated tables of 400, 5,000
-and 40,000 small cells; steps that run on several cores are divided by their number. A machine with
-other work takes longer by the clock, and the first run also compiles, for some minutes.
+and 40,000 small cells; steps that run on several cores are divided by their number.
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 
-from bayes_sdc.flows.engine import SWEEPS_PER_DRAW
-from bayes_sdc.flows.hyperpriors import is_pooled
-from bayes_sdc.flows.integrated import draws_used
-from bayes_sdc.flows.layout import Layout
-from bayes_sdc.flows.predictive import PREDICTIVE_DRAWS
-from bayes_sdc.flows.refit import STARTS, SWEEPS, WARM_UP, WHOLE
-from bayes_sdc.flows.walk import Sampling
+from bayes_sdc.flows.fit.forecast import duration, forecast, sweep_seconds
+from bayes_sdc.flows.gibbs.sampling import Sampling
+from bayes_sdc.flows.intruder.integrated import draws_used
+from bayes_sdc.flows.intruder.refit import STARTS, SWEEPS, WARM_UP, WHOLE
+from bayes_sdc.flows.model.hyperpriors import is_pooled
+from bayes_sdc.flows.release.predictive import PREDICTIVE_DRAWS
+from bayes_sdc.flows.table.cells import Layout
 
-# of the engine on one thread of a server of 2020, from the benchmark: a cell and a group per sweep
-CELL = {"poisson": 0.25e-6, "negative-binomial": 0.4e-6}
-GROUP = 10e-6
-SWEEP = 0.35e-3  # of a sweep whatever the table
 # of the steps after the fit
 PARAMETER = 0.35e-6  # R-hat and ESS: a parameter and draw
 REPLICA = 0.7e-6  # predictive check and dispersion: a cell and replicated table
@@ -28,92 +21,6 @@ ESTIMATE = {"integrated": 4e-6, "paper": 0.7e-6}  # intruder risk: a cell and dr
 RELEASE = 1.5e-6  # one more data set, with its risk: a cell
 COMPARED = 27e-6  # other protections, risk and utility: a cell and row of the comparison
 REPORTS = 7.0, 100e-6  # pictures; and files: a cell
-BY_GROUP = 8 * 7  # bytes of a draw: level, scales, means and what follows from them
-BY_EFFECT = 4  # bytes of a draw, in single precision
-BY_CELL = 600  # bytes of labels, indices and what a sweep carries
-BASE = 700 * 2**20  # bytes of the libraries and of compiling
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """Time and memory of a fit.
-
-    Parameters
-    ----------
-    cells, groups, effects : int
-        Small cells, their groups, and origins and destinations within them.
-    seconds : float or None
-        Of the chains; None where it cannot be told, as for NUTS and the reference sampler.
-    draws : int
-        Bytes of the posterior.
-    memory : int
-        Largest memory in bytes, roughly.
-    """
-
-    cells: int
-    groups: int
-    effects: int
-    seconds: float | None
-    draws: int
-    memory: int
-
-    def __str__(self) -> str:
-        """Return the forecast in words."""
-        time = ""
-        if self.seconds is not None:
-            time = f"about {duration(self.seconds)} (and minutes of compiling the first time), "
-        return (
-            f"{self.cells:,} small cells in {self.groups:,} groups with {self.effects:,} effects: "
-            f"the chains take {time}{self.draws / 2**20:,.0f} MiB of draws, about "
-            f"{self.memory / 2**30:.1f} GiB of memory"
-        )
-
-
-def duration(seconds: float) -> str:
-    """Write a time for people.
-
-    Examples
-    --------
-    >>> duration(8.2), duration(420.0), duration(9000.0)
-    ('8 s', '7 min', '2.5 h')
-    """
-    if seconds < 60.0:
-        return f"{max(seconds, 1.0):.0f} s"
-    return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"
-
-
-def forecast(cells: Layout, sampling: Sampling, sampler: str) -> Forecast:
-    """Tell time and memory of a fit from the size of the table.
-
-    Parameters
-    ----------
-    cells : Layout
-        The small cells.
-    sampling : Sampling
-        Family, draws, warm-up, chains and cores.
-    sampler : str
-        As for :func:`bayes_sdc.flows.fit.fit_flows`.
-    """
-    groups, effects = (
-        len(cells.groups),
-        len(cells.group_of_origin) + len(cells.group_of_destination),
-    )
-    kept = sampling.draws * sampling.chains
-    draws = kept * (BY_EFFECT * effects + (BY_GROUP + 8 * len(cells.covariates)) * groups)
-    seconds = None
-    if sampler == "gibbs":
-        side_by_side = min(sampling.cores, sampling.chains)
-        rounds = -(-sampling.chains // side_by_side)
-        sweep = _sweep(sampling.family, len(cells.y), groups)
-        seconds = rounds * (sampling.draws + sampling.tune) * SWEEPS_PER_DRAW * sweep
-    # draws are stacked once; each chain carries its cells
-    memory = BASE + int(1.5 * draws) + BY_CELL * len(cells.y) * (1 + sampling.chains // 2)
-    return Forecast(len(cells.y), groups, effects, seconds, draws, memory)
-
-
-def _sweep(family: str, cells: float, groups: int) -> float:
-    """Seconds of one sweep of the engine."""
-    return SWEEP + CELL[family] * cells + GROUP * groups
 
 
 def forecast_job(
@@ -128,12 +35,12 @@ def forecast_job(
     datasets: int,
     compared: int,
 ) -> dict[str, float | None]:
-    """Tell the time of each step of :func:`bayes_sdc.flows.job.protect_flows` and of its reports.
+    """Tell the time of each step of :func:`bayes_sdc.protect_flows` and of its reports.
 
     Parameters
     ----------
     cells, sampling, sampler
-        As for :func:`forecast`.
+        As for :func:`bayes_sdc.flows.fit.forecast.forecast`.
     estimator : str
         Of the intruder's risk.
     passes : int
@@ -182,7 +89,7 @@ def _refit(cells: Layout, sampling: Sampling) -> float:
     if is_pooled(sampling.prior) and n <= WHOLE:
         moving, groups = float(n), len(cells.groups)
     runs = (cells.upper + 1) * STARTS * (WARM_UP + SWEEPS)
-    return runs * _sweep(sampling.family, moving, groups)
+    return runs * sweep_seconds(sampling.family, moving, groups)
 
 
 def job_in_words(steps: dict[str, float | None], cores: int) -> str:

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from bayes_sdc.flows.choosing import Choice
-from bayes_sdc.flows.risk import UNIQUE, IntruderRisk, Share
+from bayes_sdc.flows.intruder.choosing import Choice
+from bayes_sdc.flows.intruder.result import UNIQUE, IntruderRisk, Share
 from bayes_sdc.policy import LimitCheck, Policy
 
 

@@ -13,16 +13,16 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.additive import Lancaster, lancaster
-from bayes_sdc.microdata.dis_suda import DisSuda, dis_suda
-from bayes_sdc.microdata.forecast import check_size
-from bayes_sdc.microdata.individual import individual_risk
-from bayes_sdc.microdata.keys import Microdata
-from bayes_sdc.microdata.poisson_gamma import poisson_gamma, zayatz
-from bayes_sdc.microdata.size_indices import ewens, pitman
-from bayes_sdc.microdata.size_table import SizeModel
-from bayes_sdc.microdata.structural_zeros import allowed_cells
-from bayes_sdc.microdata.uniques import expected_uniques
+from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.individual.closed_form import individual_risk
+from bayes_sdc.microdata.lancaster.additive import Lancaster, lancaster
+from bayes_sdc.microdata.lancaster.structural_zeros import allowed_cells
+from bayes_sdc.microdata.size_models.ewens_pitman import ewens, pitman
+from bayes_sdc.microdata.size_models.poisson_gamma import poisson_gamma, zayatz
+from bayes_sdc.microdata.size_models.size_table import SizeModel
+from bayes_sdc.microdata.special_uniques.dis_suda import DisSuda, dis_suda
+from bayes_sdc.microdata.special_uniques.forecast import check_size
+from bayes_sdc.microdata.uniques.unstructured import expected_uniques
 
 UNIQUES = "sample uniques that are population uniques"
 MATCHES = "correct matches of sample uniques"
@@ -46,7 +46,7 @@ class _Line(NamedTuple):
 class RiskComparison:
     """What the methods say about a file.
 
-    Made by :func:`bayes_sdc.microdata.comparison.compare_risks`.
+    Made by :func:`bayes_sdc.compare_risks`.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def compare_risks(
     Examples
     --------
     >>> rng = np.random.default_rng(1)
-    >>> from bayes_sdc.microdata.keys import read_microdata
+    >>> from bayes_sdc.microdata.file.keys import read_microdata
     >>> frame = pd.DataFrame(rng.integers(0, 5, (300, 4)), columns=list("abcd"))
     >>> found = compare_risks(read_microdata(frame, keys=list("abcd")), 3000)
     >>> found.methods["expected"].idxmax(), len(found.records) == found.uniques

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bayes_sdc.microdata.risk import RecordRisk
-from bayes_sdc.microdata.superpopulation import SuperpopulationRisk
+from bayes_sdc.microdata.individual.record_risk import RecordRisk
+from bayes_sdc.microdata.individual.superpopulation import SuperpopulationRisk
 from bayes_sdc.policy import LimitCheck, Policy
 
 
@@ -38,8 +38,8 @@ def check_limits(
     --------
     >>> import datetime
     >>> import pandas as pd
-    >>> from bayes_sdc.microdata.job import measure_microdata
-    >>> from bayes_sdc.microdata.keys import read_microdata
+    >>> from bayes_sdc.microdata.measure import measure_microdata
+    >>> from bayes_sdc.microdata.file.keys import read_microdata
     >>> from bayes_sdc.policy import MicrodataLimits, Policy
     >>> people = pd.DataFrame({"sex": list("mmf"), "w": [10, 30, 5]})
     >>> found = measure_microdata(read_microdata(people, keys=["sex"], weight="w"), seed=1)

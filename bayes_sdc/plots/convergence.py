@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.parameters import draws_of
+from bayes_sdc.flows.model.parameters import draws_of
 from bayes_sdc.plots.style import (
     BLUE,
     GREEN,
@@ -36,7 +36,8 @@ def plot_convergence(groups: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     groups : DataFrame
-        From :func:`bayes_sdc.diagnostics.group_diagnostics`, or ``groups`` of a ``Protection``.
+        From :func:`bayes_sdc.flows.diagnostics.group_diagnostics`, or ``groups`` of a
+        ``Protection``.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
 
@@ -99,9 +100,9 @@ def plot_chains(
     Parameters
     ----------
     posterior : xarray.DataTree
-        From :func:`bayes_sdc.flows.fit.fit_flows`.
+        From :func:`bayes_sdc.fit_flows`.
     groups : DataFrame
-        From :func:`bayes_sdc.diagnostics.group_diagnostics`: worst groups first.
+        From :func:`bayes_sdc.flows.diagnostics.group_diagnostics`: worst groups first.
     number : int
         Groups to show.
     figure : matplotlib Figure or SubFigure, optional
@@ -127,7 +128,7 @@ def plot_chains(
     --------
     >>> import pandas as pd
     >>> from bayes_sdc import fit_flows, read_flows
-    >>> from bayes_sdc.diagnostics import group_diagnostics
+    >>> from bayes_sdc.flows.diagnostics import group_diagnostics
     >>> frame = pd.DataFrame({"o": ["a", "a", "b"], "d": ["x", "y", "x"], "n": [1, 4, 2]})
     >>> table = read_flows(frame, origin="o", destination="d", count="n")
     >>> posterior = fit_flows(table, draws=50, tune=50, chains=2, seed=1)

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter, StrMethodFormatter
 
-from bayes_sdc.flows.risk import IntruderRisk
+from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.plots.style import (
     BLUE,
     ORANGE,
@@ -30,7 +30,7 @@ def plot_intruder_risk(risk: IntruderRisk, *, figure: Panels | None = None) -> n
     Parameters
     ----------
     risk : IntruderRisk
-        From :func:`bayes_sdc.flows.intruder.intruder_risk`.
+        From :func:`bayes_sdc.intruder_risk`.
     figure : matplotlib Figure or SubFigure, optional
         Where to draw; a new figure by default.
 
@@ -89,7 +89,7 @@ def plot_distances(share: pd.Series, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     share : Series
-        From :meth:`bayes_sdc.flows.risk.IntruderRisk.distance_distribution`.
+        From :meth:`bayes_sdc.flows.intruder.result.IntruderRisk.distance_distribution`.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     """
@@ -131,7 +131,7 @@ def plot_risk_by_count(
     Parameters
     ----------
     classes : DataFrame
-        From :func:`bayes_sdc.flows.repeats.risk_by` with ``by="true-count"``.
+        From :func:`bayes_sdc.risk_by` with ``by="true-count"``.
     baseline : float, optional
         Share found without the release, in [0, 1]: ``risk.r_all.baseline``.
     ax : matplotlib Axes, optional
@@ -180,7 +180,7 @@ def plot_risk_by_datasets(growth: pd.DataFrame, *, ax: Axes | None = None) -> Ax
     Parameters
     ----------
     growth : DataFrame
-        From :func:`bayes_sdc.flows.repeats.risk_by_datasets`, or some of its columns; a share
+        From :func:`bayes_sdc.risk_by_datasets`, or some of its columns; a share
         without its smallest and largest has no band.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
@@ -240,7 +240,7 @@ def plot_ru_map(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     frame : DataFrame
-        From :func:`bayes_sdc.flows.tradeoff.risk_utility`.
+        From :func:`bayes_sdc.risk_utility`.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
 

@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.hyperparameters import hyperparameters
-from bayes_sdc.flows.parameters import CI_PROB, effects, extreme
+from bayes_sdc.flows.model.hyperparameters import hyperparameters
+from bayes_sdc.flows.model.parameters import CI_PROB, effects, extreme
 from bayes_sdc.plots.style import (
     BLUE,
     LONG,
@@ -32,16 +32,16 @@ def plot_prior_posterior(posterior: xr.DataTree, *, figure: Panels | None = None
     Parameters
     ----------
     posterior : xarray.DataTree
-        From :func:`bayes_sdc.flows.fit.fit_flows`.
+        From :func:`bayes_sdc.fit_flows`.
     figure : matplotlib Figure or SubFigure, optional
         Where to draw; a new figure by default.
 
     Returns
     -------
     array of matplotlib Axes, shape (hyperparameter,)
-        One panel each, as :func:`bayes_sdc.flows.hyperparameters.hyperparameters` names them. The
-        horizontal axis covers the posterior and as much again; a prior much wider than that looks
-        flat.
+        One panel each, as :func:`bayes_sdc.flows.model.hyperparameters.hyperparameters` names them.
+        The horizontal axis covers the posterior and as much again; a prior much wider than that
+        looks flat.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def plot_effects(
     Parameters
     ----------
     posterior : xarray.DataTree
-        From :func:`bayes_sdc.flows.fit.fit_flows`.
+        From :func:`bayes_sdc.fit_flows`.
     number : int
         Effects on each side, those whose median is farthest from 0.
     group : str, optional
@@ -154,7 +154,8 @@ def plot_predictive(counts: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     counts : DataFrame
-        From :func:`bayes_sdc.diagnostics.predictive_counts`, or ``predictive`` of a ``Protection``.
+        From :func:`bayes_sdc.flows.diagnostics.predictive_counts`, or ``predictive`` of a
+        ``Protection``.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
 
@@ -219,7 +220,7 @@ def plot_predictive_by_size(counts: pd.DataFrame, *, figure: Panels | None = Non
     Parameters
     ----------
     counts : DataFrame
-        From :func:`bayes_sdc.flows.predictive.predictive_counts_by_size`, or
+        From :func:`bayes_sdc.flows.release.predictive.predictive_counts_by_size`, or
         ``predictive_by_size`` of a ``Protection``.
     figure : matplotlib Figure or SubFigure, optional
         Where to draw; a new figure by default.

@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import StrMethodFormatter
 
 from bayes_sdc.microdata.comparison import RiskComparison
-from bayes_sdc.microdata.risk import RecordRisk
+from bayes_sdc.microdata.individual.record_risk import RecordRisk
 from bayes_sdc.plots.style import BLUE, ORANGE, axes_or_new, expect, ink, plain_powers
 
 FLOOR = 0.1  # a logarithmic axis has no 0
@@ -17,7 +17,7 @@ def plot_record_risk(risk: RecordRisk, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     risk : RecordRisk
-        From :func:`bayes_sdc.microdata.risk.record_risk`.
+        From :func:`bayes_sdc.record_risk`.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
 
@@ -60,7 +60,7 @@ def plot_risk_comparison(
     Parameters
     ----------
     comparison : RiskComparison
-        From :func:`bayes_sdc.microdata.comparison.compare_risks`.
+        From :func:`bayes_sdc.compare_risks`.
     truth : float, optional
         Number of sample uniques that are population uniques, where it is known.
     ax : matplotlib Axes, optional

@@ -9,8 +9,8 @@ from matplotlib.colors import LogNorm, Normalize
 from matplotlib.path import Path
 from matplotlib.ticker import PercentFormatter
 
-from bayes_sdc.flows.table import FlowTable
-from bayes_sdc.flows.utility import between
+from bayes_sdc.flows.release.utility import between
+from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.plots.style import (
     BLUE,
     GREY,
@@ -38,7 +38,7 @@ def plot_margins(margins: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     margins : DataFrame
-        From :func:`bayes_sdc.flows.utility.margins`, or ``margins`` of a ``Protection``.
+        From :func:`bayes_sdc.flows.release.utility.margins`, or ``margins`` of a ``Protection``.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
 
@@ -96,7 +96,7 @@ def plot_flows(
     table : FlowTable
         The table that was fitted.
     release : DataFrame
-        What :func:`bayes_sdc.flows.synthesis.synthesize` returned; of several data sets the mean is
+        What :func:`bayes_sdc.synthesize` returned; of several data sets the mean is
         shown.
     most : int
         Rows and columns at most, those with the largest true totals.
@@ -181,7 +181,7 @@ def plot_map(
     values : Series
         By code of the area: shares, or relative errors, where 0.1 is 10 %. Missing ones are grey.
     shapes : Shapes
-        From :func:`bayes_sdc.shapes.read_shapes`.
+        From :func:`bayes_sdc.read_shapes`.
     label : str
         What is shown, for the scale of colours.
     diverging : bool

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from bayes_sdc.diagnostics import Check
-from bayes_sdc.report.limits import WITHHELD, Told
+from bayes_sdc.checks import Check
+from bayes_sdc.report.policy_limits import WITHHELD, Told
 
 VERDICTS = ("pass", "look", WITHHELD, "fail")  # what is withheld may be no pass
 OTHER = "other"  # section of the checks that no section claims, so that none is lost

@@ -12,16 +12,16 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from bayes_sdc.diagnostics import Check
+from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.job import Protection
-from bayes_sdc.flows.table import FlowTable
+from bayes_sdc.flows.protect import Protection
+from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report import plots
 from bayes_sdc.report.contents import Entry, contents_of, other_checks
 from bayes_sdc.report.intruder import PUBLIC_CELLS, external_intruder, internal_intruder
-from bayes_sdc.report.limits import PUBLIC_REASON, Told, limit_section, tell_limit
 from bayes_sdc.report.page import render_page
+from bayes_sdc.report.policy_limits import PUBLIC_REASON, Told, limit_section, tell_limit
 from bayes_sdc.report.posterior import internal_posterior
 from bayes_sdc.report.release import internal_release
 from bayes_sdc.report.rounding import two_figures
@@ -113,7 +113,7 @@ def render_flows(
     Parameters
     ----------
     result : Protection
-        From :func:`bayes_sdc.flows.job.protect_flows`.
+        From :func:`bayes_sdc.protect_flows`.
     audience : {"internal", "external"}
         The internal report holds true counts and is confidential. The external one holds verdicts,
         words and rounded numbers.

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayes_sdc.flows.choosing import Choice
-from bayes_sdc.flows.job import Protection
-from bayes_sdc.flows.risk import IntruderRisk, Share
-from bayes_sdc.flows.table import FlowTable
-from bayes_sdc.flows.target import LARGEST_ERROR
+from bayes_sdc.flows.intruder.bayes import LARGEST_ERROR
+from bayes_sdc.flows.intruder.choosing import Choice
+from bayes_sdc.flows.intruder.result import IntruderRisk, Share
+from bayes_sdc.flows.protect import Protection
+from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.report import plots
 
 PUBLIC_CELLS = 500  # a share of fewer cells, rounded to a per cent, would still tell single cells

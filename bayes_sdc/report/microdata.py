@@ -11,19 +11,19 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from bayes_sdc.diagnostics import Check
+from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.comparison import RiskComparison
-from bayes_sdc.microdata.job import Measurement
-from bayes_sdc.microdata.keys import VIOLATIONS
-from bayes_sdc.microdata.posterior import Estimate
-from bayes_sdc.microdata.risk import BULK
-from bayes_sdc.microdata.superpopulation import MODELS, SuperpopulationRisk
+from bayes_sdc.microdata.file.keys import VIOLATIONS
+from bayes_sdc.microdata.individual.record_risk import BULK
+from bayes_sdc.microdata.individual.superpopulation import MODELS, SuperpopulationRisk
+from bayes_sdc.microdata.measure import Measurement
+from bayes_sdc.microdata.sampling import Estimate
 from bayes_sdc.report import plots
 from bayes_sdc.report.contents import contents_of, other_checks
-from bayes_sdc.report.limits import Told, limit_section
 from bayes_sdc.report.microdata_public import LEVELS, missing_rule, public_check, public_context
 from bayes_sdc.report.page import render_page
+from bayes_sdc.report.policy_limits import Told, limit_section
 
 RISKIEST = 10
 
@@ -53,7 +53,7 @@ def render_microdata(
     Parameters
     ----------
     result : Measurement
-        From :func:`bayes_sdc.microdata.job.measure_microdata`.
+        From :func:`bayes_sdc.measure_microdata`.
     audience : {"internal", "external"}
         The internal report holds values of rare combinations and is confidential.
     call : mapping
@@ -61,7 +61,7 @@ def render_microdata(
         (mapping) and ``versions`` (mapping); ``input`` with ``bytes``, the size of the file, if it
         is one.
     key_sets : DataFrame, optional
-        From :func:`bayes_sdc.microdata.risk.compare_key_sets`, for the internal report.
+        From :func:`bayes_sdc.compare_key_sets`, for the internal report.
 
     Returns
     -------
@@ -76,8 +76,8 @@ def render_microdata(
     Examples
     --------
     >>> import pandas as pd
-    >>> from bayes_sdc.microdata.job import measure_microdata
-    >>> from bayes_sdc.microdata.keys import VIOLATIONS, read_microdata
+    >>> from bayes_sdc.microdata.measure import measure_microdata
+    >>> from bayes_sdc.microdata.file.keys import VIOLATIONS, read_microdata
     >>> people = pd.DataFrame({"sex": list("mmf"), "w": [10, 30, 5]})
     >>> result = measure_microdata(read_microdata(people, keys=["sex"], weight="w"), seed=1)
     >>> call = {"command": "", "created": "2026-01-01", "seed": 1, "arguments": {}, "versions": {}}

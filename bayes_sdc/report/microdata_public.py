@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from bayes_sdc.diagnostics import Check
-from bayes_sdc.microdata.job import Measurement
-from bayes_sdc.microdata.keys import RULES, VIOLATIONS, Microdata
+from bayes_sdc.checks import Check
+from bayes_sdc.microdata.file.keys import RULES, VIOLATIONS, Microdata
+from bayes_sdc.microdata.measure import Measurement
 from bayes_sdc.policy import LimitCheck
-from bayes_sdc.report.limits import PUBLIC_REASON, Told, tell_limit
+from bayes_sdc.report.policy_limits import PUBLIC_REASON, Told, tell_limit
 from bayes_sdc.report.rounding import two_figures
 
 LEVELS = (0.05, 0.1, 0.2, 0.5)

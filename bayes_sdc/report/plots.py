@@ -16,11 +16,11 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 from bayes_sdc import plots
-from bayes_sdc.flows.parameters import CI_PROB
-from bayes_sdc.flows.risk import IntruderRisk
-from bayes_sdc.flows.table import FlowTable
+from bayes_sdc.flows.intruder.result import IntruderRisk
+from bayes_sdc.flows.model.parameters import CI_PROB
+from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.microdata.comparison import RiskComparison
-from bayes_sdc.microdata.risk import RecordRisk
+from bayes_sdc.microdata.individual.record_risk import RecordRisk
 from bayes_sdc.shapes import Shapes
 
 if TYPE_CHECKING:

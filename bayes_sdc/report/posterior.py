@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
-from bayes_sdc.flows.hyperparameters import hyperparameters
-from bayes_sdc.flows.parameters import CI_PROB, effects, extreme
+from bayes_sdc.flows.model.hyperparameters import hyperparameters
+from bayes_sdc.flows.model.parameters import CI_PROB, effects, extreme
 from bayes_sdc.report import plots
 
 GROUPS_SHOWN = 4  # with the chains of their worst parameter

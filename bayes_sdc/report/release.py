@@ -4,8 +4,8 @@ from typing import Any
 
 import pandas as pd
 
-from bayes_sdc.flows.job import Protection
-from bayes_sdc.flows.utility import between
+from bayes_sdc.flows.protect import Protection
+from bayes_sdc.flows.release.utility import between
 from bayes_sdc.report import plots
 from bayes_sdc.shapes import Shapes
 

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayes_sdc.flows.combining import CombinedTotals
-from bayes_sdc.flows.job import Protection
-from bayes_sdc.flows.tradeoff import OURS
-from bayes_sdc.flows.utility import Utility
+from bayes_sdc.flows.intruder.tradeoff import OURS
+from bayes_sdc.flows.protect import Protection
+from bayes_sdc.flows.release.combining import CombinedTotals
+from bayes_sdc.flows.release.utility import Utility
 from bayes_sdc.report import plots
 from bayes_sdc.report.intruder import PUBLIC_CELLS
 

@@ -19,8 +19,8 @@ import xarray as xr
 
 from bayes_sdc import FlowTable, fit_flows, read_flows
 from bayes_sdc.convergence import convergence
-from bayes_sdc.flows.layout import Layout, layout
-from bayes_sdc.flows.simulate import simulate_flows
+from bayes_sdc.flows.table.cells import Layout, layout
+from bayes_sdc.flows.table.simulate import simulate_flows
 
 SEED = 7
 CELLS_AT_A_TIME = 5000

@@ -15,8 +15,8 @@ import pytest
 import xarray as xr
 
 from bayes_sdc import FlowTable, fit_flows, read_flows
-from bayes_sdc.flows.layout import Layout, layout, subset
-from bayes_sdc.flows.simulate import simulate_flows
+from bayes_sdc.flows.table.cells import Layout, layout, subset
+from bayes_sdc.flows.table.simulate import simulate_flows
 from bayes_sdc.models import migration
 
 DRAWS = {"draws": 1000, "tune": 1000, "chains": 4}

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayes_sdc.microdata.individual import individual_risk
-from bayes_sdc.microdata.keys import read_microdata
-from bayes_sdc.microdata.risk import record_risk
+from bayes_sdc.microdata.file.keys import read_microdata
+from bayes_sdc.microdata.individual.closed_form import individual_risk
+from bayes_sdc.microdata.individual.record_risk import record_risk
 
 LEVELS = (5, 8, 12, 2, 30, 6, 4, 10)
 KEYS = [f"key{i}" for i in range(len(LEVELS))]

@@ -3,10 +3,11 @@
 import pytest
 
 from bayes_sdc import fit_flows, read_flows
-from bayes_sdc.flows.forecast import forecast, forecast_job
-from bayes_sdc.flows.layout import Layout, layout
-from bayes_sdc.flows.simulate import simulate_flows
-from bayes_sdc.flows.walk import Sampling
+from bayes_sdc.flows.fit.forecast import forecast
+from bayes_sdc.flows.forecast import forecast_job
+from bayes_sdc.flows.gibbs.sampling import Sampling
+from bayes_sdc.flows.table.cells import Layout, layout
+from bayes_sdc.flows.table.simulate import simulate_flows
 from bayes_sdc.models.migration import resolve_prior
 
 

@@ -8,12 +8,12 @@ import pytest
 from scipy.stats import spearmanr
 
 from bayes_sdc import InputError
-from bayes_sdc.microdata.additive import lancaster
 from bayes_sdc.microdata.comparison import DRAWN, MATCHES, UNIQUES, RiskComparison, compare_risks
-from bayes_sdc.microdata.dis_suda import dis_suda
-from bayes_sdc.microdata.keys import Microdata, read_microdata
-from bayes_sdc.microdata.size_indices import ewens, pitman
-from bayes_sdc.microdata.uniques import expected_uniques
+from bayes_sdc.microdata.file.keys import Microdata, read_microdata
+from bayes_sdc.microdata.lancaster.additive import lancaster
+from bayes_sdc.microdata.size_models.ewens_pitman import ewens, pitman
+from bayes_sdc.microdata.special_uniques.dis_suda import dis_suda
+from bayes_sdc.microdata.uniques.unstructured import expected_uniques
 
 
 def data(weights: bool = True, missing: bool = False) -> Microdata:

@@ -7,11 +7,11 @@ import pytest
 from scipy import integrate, special, stats
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata import superpopulation
-from bayes_sdc.microdata.inclusion import uncertain_risk, weight_spread
-from bayes_sdc.microdata.individual import individual_risk
-from bayes_sdc.microdata.shared_rates import shared_risk as risk_over_draws
-from bayes_sdc.microdata.superpopulation import superpopulation_risk
+from bayes_sdc.microdata.individual import superpopulation
+from bayes_sdc.microdata.individual.closed_form import individual_risk
+from bayes_sdc.microdata.individual.inclusion import uncertain_risk, weight_spread
+from bayes_sdc.microdata.individual.shared_rates import shared_risk as risk_over_draws
+from bayes_sdc.microdata.individual.superpopulation import superpopulation_risk
 from bayes_sdc.models import individual_risk as models
 
 F = np.array([1, 1, 1, 2, 2, 5, 40])

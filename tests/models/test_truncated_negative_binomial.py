@@ -10,7 +10,7 @@ import pytensor.tensor as pt
 import pytest
 from scipy import stats
 
-from bayes_sdc.flows import counts
+from bayes_sdc.flows.model import truncated as counts
 from bayes_sdc.models.migration import TruncatedNegativeBinomial, TruncatedPoisson
 from bayes_sdc.models.truncated import truncated_logp
 

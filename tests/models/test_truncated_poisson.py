@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 from scipy import stats
 
-from bayes_sdc.flows import counts
+from bayes_sdc.flows.model import truncated as counts
 from bayes_sdc.models import migration, truncated
 
 DATA = Path(__file__).resolve().parents[1] / "data"

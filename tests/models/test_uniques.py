@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata import posterior
-from bayes_sdc.microdata.learned_uniques import learn_uniques
-from bayes_sdc.microdata.uniques import expected_uniques, uniques_deviation
+from bayes_sdc.microdata import sampling as posterior
+from bayes_sdc.microdata.uniques.learned import learn_uniques
+from bayes_sdc.microdata.uniques.unstructured import expected_uniques, uniques_deviation
 from bayes_sdc.models import uniques as models
 
 DRAWS = 4000

@@ -17,8 +17,8 @@ from bayes_sdc import (
     plot_prior_posterior,
     read_flows,
 )
-from bayes_sdc.flows.hyperparameters import hyperparameters
-from bayes_sdc.flows.parameters import draws_of, effects
+from bayes_sdc.flows.model.hyperparameters import hyperparameters
+from bayes_sdc.flows.model.parameters import draws_of, effects
 from bayes_sdc.plots.style import shortened
 
 

@@ -10,8 +10,8 @@ import pytest
 from markupsafe import Markup
 
 from bayes_sdc import InputError, Protection, Shapes, protect_flows, read_flows
-from bayes_sdc.flows.hyperparameters import hyperparameters
-from bayes_sdc.flows.parameters import effects, extreme
+from bayes_sdc.flows.model.hyperparameters import hyperparameters
+from bayes_sdc.flows.model.parameters import effects, extreme
 from bayes_sdc.report import plots
 from bayes_sdc.report.flows import render_flows
 from bayes_sdc.report.posterior import _signed

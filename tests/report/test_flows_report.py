@@ -12,9 +12,10 @@ import pytest
 from markupsafe import Markup
 
 from bayes_sdc import FlowLimits, InputError, Policy, Protection, protect_flows, read_flows
-from bayes_sdc.diagnostics import Check, Dispersion
+from bayes_sdc.checks import Check
+from bayes_sdc.flows.diagnostics import Dispersion
+from bayes_sdc.flows.intruder.result import IntruderRisk, Share
 from bayes_sdc.flows.limits import check_limits
-from bayes_sdc.flows.risk import IntruderRisk, Share
 from bayes_sdc.report import flows, plots
 from bayes_sdc.report.flows import render_flows
 

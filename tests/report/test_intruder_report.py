@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from bayes_sdc import CombinedTotals, Protection
-from bayes_sdc.report import flows_folder
+from bayes_sdc.jobs import flows as flows_folder
+from bayes_sdc.jobs.flows import summary
 from bayes_sdc.report.flows import render_flows
-from bayes_sdc.report.flows_folder import summary
 from bayes_sdc.report.intruder import ESTIMATORS, KNOWLEDGE, MEASURES, PRIORS
 
 CALL: dict[str, Any] = {

@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 
 from bayes_sdc import InputError, cli
-from bayes_sdc.microdata import superpopulation
-from bayes_sdc.microdata.job import Measurement, measure_microdata
-from bayes_sdc.microdata.keys import read_microdata
+from bayes_sdc.microdata.file.keys import read_microdata
+from bayes_sdc.microdata.individual import superpopulation
+from bayes_sdc.microdata.measure import Measurement, measure_microdata
 from bayes_sdc.report.microdata import render_microdata
 
 NASTY = ['<script>alert("x")</script>', "Größe", "=1+1", "a;b", "Unit #7", "{{ 7 * 7 }}", "a & b"]

@@ -11,15 +11,15 @@ import pytest
 from lxml import html
 
 from bayes_sdc import Protection
-from bayes_sdc.diagnostics import Check
-from bayes_sdc.microdata.job import Measurement
+from bayes_sdc.checks import Check
+from bayes_sdc.jobs.flows import write_flows
+from bayes_sdc.jobs.microdata import write_microdata
+from bayes_sdc.microdata.measure import Measurement
 from bayes_sdc.report import plots
 from bayes_sdc.report.contents import contents_of
 from bayes_sdc.report.flows import render_flows
-from bayes_sdc.report.flows_folder import write_flows
-from bayes_sdc.report.limits import WITHHELD, Told
 from bayes_sdc.report.microdata import render_microdata
-from bayes_sdc.report.microdata_folder import write_microdata
+from bayes_sdc.report.policy_limits import WITHHELD, Told
 from bayes_sdc.runs import open_run
 
 REPORTS = ("flows-internal", "flows-external", "microdata-internal", "microdata-external")

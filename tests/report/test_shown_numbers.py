@@ -16,10 +16,10 @@ import pytest
 from lxml import html
 
 from bayes_sdc import Protection
-from bayes_sdc.flows.hyperparameters import hyperparameters
-from bayes_sdc.flows.parameters import effects, extreme
-from bayes_sdc.flows.risk import Share
-from bayes_sdc.microdata.job import Measurement
+from bayes_sdc.flows.intruder.result import Share
+from bayes_sdc.flows.model.hyperparameters import hyperparameters
+from bayes_sdc.flows.model.parameters import effects, extreme
+from bayes_sdc.microdata.measure import Measurement
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report import flows, microdata
 from bayes_sdc.report.flows import render_flows

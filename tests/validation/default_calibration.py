@@ -23,8 +23,9 @@ from scipy.optimize import linprog
 from scipy.special import gammaln, softmax
 from scipy.stats import binom, kstest
 
-from bayes_sdc import diagnostics, fit_flows
-from bayes_sdc.flows.layout import layout
+from bayes_sdc import fit_flows
+from bayes_sdc.flows import diagnostics
+from bayes_sdc.flows.table.cells import layout
 
 sys.path.insert(0, str(Path(__file__).parent))
 from default_study import SEED, TABLES, held_out, pit, predict, read

@@ -56,10 +56,12 @@ from bayes_sdc import (
     synthesize,
     with_covariates,
 )
-from bayes_sdc.flows import counts, engine
-from bayes_sdc.flows.chain import sample_chain
-from bayes_sdc.flows.layout import Layout, layout, thin
-from bayes_sdc.flows.walk import Sampling
+from bayes_sdc.convergence import ESS_FAIL, RHAT_FAIL
+from bayes_sdc.flows.fit.chains import sample_chain
+from bayes_sdc.flows.gibbs import engine
+from bayes_sdc.flows.gibbs.sampling import Sampling
+from bayes_sdc.flows.model import truncated as counts
+from bayes_sdc.flows.table.cells import Layout, layout, thin
 from bayes_sdc.models import migration
 
 SEED = 20261128
@@ -189,7 +191,7 @@ def study(table: FlowTable, family: str, prior: str, draws: int) -> dict[str, An
     result["seconds"] = time.monotonic() - start
     groups = diagnostics.group_diagnostics(posterior)
     result["groups_pass"] = float(
-        ((groups["rhat"] <= diagnostics.RHAT_FAIL) & (groups["ess"] >= diagnostics.ESS_FAIL)).mean()
+        ((groups["rhat"] <= RHAT_FAIL) & (groups["ess"] >= ESS_FAIL)).mean()
     )
     predictive = diagnostics.predictive_counts(table, posterior, seed=SEED)
     result["counts_error"] = float(predictive["relative_error"].abs().max())

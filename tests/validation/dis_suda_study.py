@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
-from bayes_sdc.microdata.additive import lancaster
-from bayes_sdc.microdata.dis import dis
-from bayes_sdc.microdata.dis_suda import dis_suda
-from bayes_sdc.microdata.keys import read_microdata
+from bayes_sdc.microdata.file.keys import read_microdata
+from bayes_sdc.microdata.lancaster.additive import lancaster
+from bayes_sdc.microdata.special_uniques.dis import dis
+from bayes_sdc.microdata.special_uniques.dis_suda import dis_suda
 
 FILE = "scotland_census2011_teaching_1pct.csv.gz"
 SIX = ["sex", "age", "Marital_Status", "Country_Of_Birth", "Ethnic_Group", "religion"]

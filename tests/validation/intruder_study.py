@@ -26,12 +26,12 @@ import pandas as pd
 import xarray as xr
 
 from bayes_sdc import fit_flows, read_flows, synthesize
-from bayes_sdc.flows import importance, integrated
-from bayes_sdc.flows.layout import Layout, layout
-from bayes_sdc.flows.refit import refit
-from bayes_sdc.flows.released import released_counts
-from bayes_sdc.flows.synthesis import rates_by_draw
-from bayes_sdc.flows.target import best_guess, likelihood_of_release, posterior_of_counts
+from bayes_sdc.flows.intruder import importance, integrated
+from bayes_sdc.flows.intruder.bayes import best_guess, likelihood_of_release, posterior_of_counts
+from bayes_sdc.flows.intruder.refit import refit
+from bayes_sdc.flows.release.released import released_counts
+from bayes_sdc.flows.release.synthesis import rates_by_draw
+from bayes_sdc.flows.table.cells import Layout, layout
 
 SEED = 20261128
 TABLES = {

@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bayes_sdc.microdata.inclusion import weight_spread
-from bayes_sdc.microdata.individual import individual_risk
-from bayes_sdc.microdata.keys import Microdata, read_microdata
-from bayes_sdc.microdata.learned_uniques import learn_uniques
-from bayes_sdc.microdata.superpopulation import superpopulation_risk
-from bayes_sdc.microdata.uniques import expected_uniques, uniques_deviation
+from bayes_sdc.microdata.file.keys import Microdata, read_microdata
+from bayes_sdc.microdata.individual.closed_form import individual_risk
+from bayes_sdc.microdata.individual.inclusion import weight_spread
+from bayes_sdc.microdata.individual.superpopulation import superpopulation_risk
+from bayes_sdc.microdata.uniques.learned import learn_uniques
+from bayes_sdc.microdata.uniques.unstructured import expected_uniques, uniques_deviation
 
 SAMPLES = 50
 POPULATIONS = {

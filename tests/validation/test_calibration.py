@@ -15,9 +15,12 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from bayes_sdc.flows import counts, engine, gibbs, newton
-from bayes_sdc.flows.chain import sample_chain
-from bayes_sdc.flows.hyperpriors import (
+from bayes_sdc.flows.fit.chains import sample_chain
+from bayes_sdc.flows.gibbs import engine, newton
+from bayes_sdc.flows.gibbs import reference as gibbs
+from bayes_sdc.flows.gibbs.sampling import Sampling
+from bayes_sdc.flows.model import truncated as counts
+from bayes_sdc.flows.model.hyperpriors import (
     CV,
     LEVEL,
     SD_DESTINATION,
@@ -25,8 +28,7 @@ from bayes_sdc.flows.hyperpriors import (
     Priors,
     nation,
 )
-from bayes_sdc.flows.layout import Layout
-from bayes_sdc.flows.walk import Sampling
+from bayes_sdc.flows.table.cells import Layout
 from bayes_sdc.models.migration import PRIORS
 
 UPPER = 8

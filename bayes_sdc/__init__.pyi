@@ -1,0 +1,183 @@
+# The public names, for type checkers, editors and for loading at first use.
+
+from .errors import InputError as InputError
+from .flows import diagnostics as diagnostics
+from .flows.fit.fit import fit_flows as fit_flows
+from .flows.fit.interrupted import posterior_so_far as posterior_so_far
+from .flows.intruder.choosing import Choice as Choice
+from .flows.intruder.choosing import choose_release as choose_release
+from .flows.intruder.measure import intruder_risk as intruder_risk
+from .flows.intruder.repeats import repeat_risk as repeat_risk
+from .flows.intruder.repeats import risk_by as risk_by
+from .flows.intruder.repeats import risk_by_datasets as risk_by_datasets
+from .flows.intruder.result import IntruderRisk as IntruderRisk
+from .flows.intruder.tradeoff import risk_utility as risk_utility
+from .flows.protect import Protection as Protection
+from .flows.protect import protect_flows as protect_flows
+from .flows.release.combining import CombinedTotals as CombinedTotals
+from .flows.release.combining import combined_totals as combined_totals
+from .flows.release.synthesis import synthesize as synthesize
+from .flows.release.utility import Utility as Utility
+from .flows.release.utility import utility as utility
+from .flows.table.covariates import gravity_covariates as gravity_covariates
+from .flows.table.covariates import with_covariates as with_covariates
+from .flows.table.read import FlowTable as FlowTable
+from .flows.table.read import read_flows as read_flows
+from .irs.read import IrsFlows as IrsFlows
+from .irs.read import read_irs_flows as read_irs_flows
+from .microdata.comparison import RiskComparison as RiskComparison
+from .microdata.comparison import compare_risks as compare_risks
+from .microdata.file.keys import Microdata as Microdata
+from .microdata.file.keys import read_microdata as read_microdata
+from .microdata.individual.closed_form import household_risk as household_risk
+from .microdata.individual.closed_form import individual_risk as individual_risk
+from .microdata.individual.closed_form import terms_for_error as terms_for_error
+from .microdata.individual.inclusion import weight_spread as weight_spread
+from .microdata.individual.record_risk import RecordRisk as RecordRisk
+from .microdata.individual.record_risk import compare_key_sets as compare_key_sets
+from .microdata.individual.record_risk import record_risk as record_risk
+from .microdata.individual.superpopulation import SuperpopulationRisk as SuperpopulationRisk
+from .microdata.individual.superpopulation import superpopulation_risk as superpopulation_risk
+from .microdata.lancaster.additive import Lancaster as Lancaster
+from .microdata.lancaster.additive import lancaster as lancaster
+from .microdata.lancaster.forecast import lancaster_forecast as lancaster_forecast
+from .microdata.lancaster.structural_zeros import allowed_cells as allowed_cells
+from .microdata.measure import Measurement as Measurement
+from .microdata.measure import measure_microdata as measure_microdata
+from .microdata.size_models.ewens_pitman import ewens as ewens
+from .microdata.size_models.ewens_pitman import pitman as pitman
+from .microdata.size_models.poisson_gamma import poisson_gamma as poisson_gamma
+from .microdata.size_models.poisson_gamma import zayatz as zayatz
+from .microdata.size_models.size_table import SizeModel as SizeModel
+from .microdata.special_uniques.dis import Dis as Dis
+from .microdata.special_uniques.dis import dis as dis
+from .microdata.special_uniques.dis_special import DisSimulation as DisSimulation
+from .microdata.special_uniques.dis_special import dis_special as dis_special
+from .microdata.special_uniques.dis_suda import DisSuda as DisSuda
+from .microdata.special_uniques.dis_suda import dis_suda as dis_suda
+from .microdata.special_uniques.suda import Suda as Suda
+from .microdata.special_uniques.suda import suda as suda
+from .microdata.special_uniques.suda import suda_forecast as suda_forecast
+from .microdata.uniques.learned import LearnedUniques as LearnedUniques
+from .microdata.uniques.learned import learn_uniques as learn_uniques
+from .microdata.uniques.unstructured import expected_uniques as expected_uniques
+from .microdata.uniques.unstructured import largest_sample as largest_sample
+from .microdata.uniques.unstructured import mixture_of_priors as mixture_of_priors
+from .microdata.uniques.unstructured import smallest_sample as smallest_sample
+from .microdata.uniques.unstructured import unique_probability as unique_probability
+from .microdata.uniques.unstructured import unique_test as unique_test
+from .microdata.uniques.unstructured import uniques_deviation as uniques_deviation
+from .plots import plot_chains as plot_chains
+from .plots import plot_convergence as plot_convergence
+from .plots import plot_effects as plot_effects
+from .plots import plot_flows as plot_flows
+from .plots import plot_intruder_risk as plot_intruder_risk
+from .plots import plot_map as plot_map
+from .plots import plot_margins as plot_margins
+from .plots import plot_predictive as plot_predictive
+from .plots import plot_predictive_by_size as plot_predictive_by_size
+from .plots import plot_prior_posterior as plot_prior_posterior
+from .plots import plot_record_risk as plot_record_risk
+from .plots import plot_risk_by_count as plot_risk_by_count
+from .plots import plot_risk_by_datasets as plot_risk_by_datasets
+from .plots import plot_risk_comparison as plot_risk_comparison
+from .plots import plot_ru_map as plot_ru_map
+from .policy import FlowLimits as FlowLimits
+from .policy import MicrodataLimits as MicrodataLimits
+from .policy import Policy as Policy
+from .policy import read_policy as read_policy
+from .shapes import Shapes as Shapes
+from .shapes import read_shapes as read_shapes
+
+__version__: str
+
+__all__ = [
+    "Choice",
+    "CombinedTotals",
+    "Dis",
+    "DisSimulation",
+    "DisSuda",
+    "FlowLimits",
+    "FlowTable",
+    "InputError",
+    "IntruderRisk",
+    "IrsFlows",
+    "Lancaster",
+    "LearnedUniques",
+    "Measurement",
+    "Microdata",
+    "MicrodataLimits",
+    "Policy",
+    "Protection",
+    "RecordRisk",
+    "RiskComparison",
+    "Shapes",
+    "SizeModel",
+    "Suda",
+    "SuperpopulationRisk",
+    "Utility",
+    "allowed_cells",
+    "choose_release",
+    "combined_totals",
+    "compare_key_sets",
+    "compare_risks",
+    "diagnostics",
+    "dis",
+    "dis_special",
+    "dis_suda",
+    "ewens",
+    "expected_uniques",
+    "fit_flows",
+    "gravity_covariates",
+    "household_risk",
+    "individual_risk",
+    "intruder_risk",
+    "lancaster",
+    "lancaster_forecast",
+    "largest_sample",
+    "learn_uniques",
+    "measure_microdata",
+    "mixture_of_priors",
+    "pitman",
+    "plot_chains",
+    "plot_convergence",
+    "plot_effects",
+    "plot_flows",
+    "plot_intruder_risk",
+    "plot_map",
+    "plot_margins",
+    "plot_predictive",
+    "plot_predictive_by_size",
+    "plot_prior_posterior",
+    "plot_record_risk",
+    "plot_risk_by_count",
+    "plot_risk_by_datasets",
+    "plot_risk_comparison",
+    "plot_ru_map",
+    "poisson_gamma",
+    "posterior_so_far",
+    "protect_flows",
+    "read_flows",
+    "read_irs_flows",
+    "read_microdata",
+    "read_policy",
+    "read_shapes",
+    "record_risk",
+    "repeat_risk",
+    "risk_by",
+    "risk_by_datasets",
+    "risk_utility",
+    "smallest_sample",
+    "suda",
+    "suda_forecast",
+    "superpopulation_risk",
+    "synthesize",
+    "terms_for_error",
+    "unique_probability",
+    "unique_test",
+    "uniques_deviation",
+    "utility",
+    "weight_spread",
+    "with_covariates",
+    "zayatz",
+]

@@ -1,0 +1,25 @@
+"""Verdicts, as data for console, report and tests."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Verdict = Literal["pass", "look", "fail"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question, its answer and the reason.
+
+    Parameters
+    ----------
+    name : str
+        What was checked.
+    verdict : {"pass", "look", "fail"}
+        ``look``: somebody should read the reason before a release; ``fail``: do not rely on it.
+    reason : str
+        In words with numbers; confidential like the rest.
+    """
+
+    name: str
+    verdict: Verdict
+    reason: str

@@ -1,0 +1,135 @@
+"""Parts of a fit put together into one tree with labels."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from bayes_sdc.flows.fit.checkpoint import Part
+from bayes_sdc.flows.model.hyperpriors import PARAMETERS
+from bayes_sdc.flows.table.cells import Layout
+
+EFFECTS_A_PIECE = 1000  # of a posterior on disk
+
+#: Dimensions after chain and draw of what is not by group.
+DIMENSIONS: dict[str, tuple[str, ...]] = {
+    "beta": ("origin_effect",),
+    "acceptance_beta": ("origin_effect",),
+    "gamma": ("destination_effect",),
+    "acceptance_gamma": ("destination_effect",),
+    "coefficient": ("group", "covariate"),
+    "national_mean": ("parameter",),
+    "national_sd": ("parameter",),
+}
+
+
+def assemble(cells: Layout, parts: list[Part], attributes: dict[str, Any]) -> xr.DataTree:
+    """Make the posterior of all groups from the finished parts.
+
+    Parameters
+    ----------
+    cells : Layout
+        All small cells.
+    parts : list of Part
+        Together all groups, each once.
+    attributes : dict
+        What the fit was.
+
+    Returns
+    -------
+    xarray.DataTree
+        As :func:`bayes_sdc.fit_flows` describes it.
+    """
+    positions = [_positions(cells, part.groups) for part in parts]
+    labels = _labels(cells, poisson="r" not in parts[0].posterior)
+
+    def gather(kind: str, name: str) -> tuple[tuple[str, ...], np.ndarray]:
+        dims = DIMENSIONS.get(name, ("group",))
+        first = getattr(parts[0], kind)[name]
+        leading = ("chain", "draw")[: first.ndim - len(dims)]
+        if dims[0] == "parameter":  # one for all groups
+            return (*leading, *dims), first
+        if dims[0] == "group" and first.shape[len(leading)] != len(parts[0].groups):
+            return leading, first[..., 0]  # statistics of groups that were sampled as one model
+        if len(parts) == 1:  # the draws of a nation are not copied
+            return (*leading, *dims), first
+        size = (*first.shape[: len(leading)], *(len(labels[dim]) for dim in dims))
+        values = np.empty(size, first.dtype)
+        for part, where in zip(parts, positions, strict=True):
+            axis_first = np.moveaxis(values, len(leading), 0)
+            axis_first[where[dims[0]]] = np.moveaxis(getattr(part, kind)[name], len(leading), 0)
+        return (*leading, *dims), values
+
+    chains, draws = parts[0].posterior["alpha"].shape[:2]
+    coords = {"chain": np.arange(chains), "draw": np.arange(draws), **labels}
+
+    def dataset(kind: str, **more: Any) -> xr.Dataset:
+        variables = {name: gather(kind, name) for name in getattr(parts[0], kind)}
+        used = {dim for dims, _ in variables.values() for dim in dims}
+        return xr.Dataset(
+            variables, coords={dim: coords[dim] for dim in coords if dim in used}, **more
+        )
+
+    of_cell = {"cell": cells.cells}
+    return xr.DataTree.from_dict(
+        {
+            "/": xr.Dataset(attrs=attributes),
+            "posterior": dataset("posterior", attrs=attributes),
+            "sample_stats": dataset("statistics"),
+            "observed_data": xr.Dataset({"y": ("cell", cells.y)}, coords=of_cell),
+            "constant_data": xr.Dataset(
+                {
+                    "group_index": ("cell", cells.group),
+                    "origin_index": ("cell", cells.origin),
+                    "destination_index": ("cell", cells.destination),
+                    **({"x": (("cell", "covariate"), cells.x)} if cells.covariates else {}),
+                    "group_of_origin": ("origin_effect", cells.group_of_origin),
+                    "group_of_destination": ("destination_effect", cells.group_of_destination),
+                    "upper": ((), cells.upper),
+                },
+                coords={
+                    **of_cell,
+                    **{dim: values for dim, values in labels.items() if dim != "parameter"},
+                },
+            ),
+        }
+    )
+
+
+def write_posterior(posterior: xr.DataTree, path: Path) -> None:
+    """Write a posterior as netCDF, its effects in pieces: consecutive groups can be read alone.
+
+    Parameters
+    ----------
+    posterior : DataTree
+        From :func:`bayes_sdc.fit_flows`.
+    path : Path
+        The file; confidential.
+    """
+    draws = posterior["posterior"].to_dataset()
+    pieces = {
+        name: {"chunksizes": (*draws[name].shape[:2], min(EFFECTS_A_PIECE, draws[name].shape[2]))}
+        for name in ("beta", "gamma")
+    }
+    posterior.to_netcdf(path, engine="h5netcdf", encoding={"/posterior": pieces})
+
+
+def _positions(cells: Layout, groups: np.ndarray) -> dict[str, np.ndarray]:
+    """Where the groups of a part and their effects stand in the whole."""
+    return {
+        "group": groups,
+        "origin_effect": np.flatnonzero(np.isin(cells.group_of_origin, groups)),
+        "destination_effect": np.flatnonzero(np.isin(cells.group_of_destination, groups)),
+    }
+
+
+def _labels(cells: Layout, *, poisson: bool) -> dict[str, list[str]]:
+    parameters = [name for name in PARAMETERS if not (poisson and name == "log_cv")]
+    return {
+        "group": cells.groups,
+        "origin_effect": cells.origin_effects,
+        "destination_effect": cells.destination_effects,
+        **({"covariate": cells.covariates} if cells.covariates else {}),
+        "parameter": [*parameters, *(f"coefficient of {name}" for name in cells.covariates)],
+    }

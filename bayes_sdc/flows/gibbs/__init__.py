@@ -1,0 +1,1 @@
+"""The Gibbs samplers: the paper's reference steps, and the engine with Newton proposals."""

@@ -1,0 +1,196 @@
+"""Chains of the Gibbs engine: from a table's small cells to posterior draws.
+
+One sweep serves all groups; see :mod:`bayes_sdc.flows.gibbs.newton` for what a sweep does.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from bayes_sdc.flows.gibbs.batch_terms import ROWS, TERMS
+from bayes_sdc.flows.gibbs.national import draw_nation, move_nation
+from bayes_sdc.flows.gibbs.newton import Data, State, refresh, refresh_terms, sweep
+from bayes_sdc.flows.gibbs.newton_step import adapted
+from bayes_sdc.flows.gibbs.sampling import Sampling, generator_state, restored_generator
+from bayes_sdc.flows.model.hyperpriors import CV, LEVEL, Priors, is_pooled, nation, priors
+from bayes_sdc.flows.table.cells import Layout
+
+SWEEPS_PER_DRAW = 3  # the sweeps between two kept draws cost time but no memory
+
+
+def prepare(cells: Layout) -> Data:
+    """Mark the runs of the groups once."""
+
+    def runs(index: np.ndarray, length: int) -> np.ndarray:
+        return np.concatenate([[0], np.cumsum(np.bincount(index, minlength=length))])
+
+    groups = len(cells.groups)
+    return Data(
+        y=cells.y.astype(np.float64),
+        origin=cells.origin,
+        destination=cells.destination,
+        x=np.ascontiguousarray(cells.x),
+        cells_of_group=runs(cells.group, groups),
+        origins_of_group=runs(cells.group_of_origin, groups),
+        destinations_of_group=runs(cells.group_of_destination, groups),
+        upper=cells.upper,
+    )
+
+
+def init(rng: np.random.Generator, data: Data, family: str) -> State:
+    """Start near the data, spread out enough for R-hat to mean something."""
+    groups, parameters = len(data.cells_of_group) - 1, CV + 1 + data.x.shape[1]
+    group = np.repeat(np.arange(groups), np.diff(data.cells_of_group))
+    size = np.bincount(group, minlength=groups)
+    mean = np.bincount(group, data.y, groups) / np.maximum(size, 1)
+    mean[size == 0] = data.upper / 2.0
+    theta = rng.normal(0.0, 0.2, (groups, parameters))
+    # the odds of the mean count stand in for log lambda: finite when all counts are at a bound
+    theta[:, LEVEL] += np.log((mean + 0.5) / (data.upper - mean + 0.5))
+    theta[:, LEVEL + 1 : CV + 1] -= 0.7
+    if family == "poisson":
+        theta[:, CV] = -np.inf
+    state = State(
+        theta=theta,
+        b=rng.normal(0.0, 0.3, data.origins_of_group[-1]),
+        g=rng.normal(0.0, 0.3, data.destinations_of_group[-1]),
+        log_rate=np.empty(len(data.y)),
+        terms=np.empty((TERMS, len(data.y))),
+        coefficients=np.zeros((groups, ROWS, data.upper + 1)),
+        step_size=np.full(groups + 1, 0.7),
+    )
+    refresh(data, state)
+    return state
+
+
+class Walk:
+    """One chain on its way: :meth:`draw` advances it, :meth:`arrays` is where it is.
+
+    Parameters
+    ----------
+    data : Data
+        From :func:`prepare`.
+    sampling : Sampling
+        Family, numbers of the prior and length of the warm-up.
+    seed : numpy.random.SeedSequence
+        Of this chain.
+    """
+
+    def __init__(self, data: Data, sampling: Sampling, seed: np.random.SeedSequence) -> None:
+        self._data, self._sampling = data, sampling
+        self._rng = np.random.default_rng(seed)
+        self._state = init(self._rng, data, sampling.family)
+        groups, parameters = self._state.theta.shape
+        poisson = sampling.family == "poisson"
+        self._columns = np.array([k for k in range(parameters) if k != CV or not poisson])
+        covariates = data.x.shape[1]
+        self._now = priors(sampling.prior, covariates)
+        pooled = is_pooled(sampling.prior)
+        self._hyper = nation(sampling.prior, covariates) if pooled else None
+        self._accepted = np.zeros((groups, 3))
+        self._number = 0  # sweeps done
+
+    @property
+    def done(self) -> int:
+        """Draws made, those of the warm-up included."""
+        return self._number // SWEEPS_PER_DRAW
+
+    def draw(self) -> None:
+        """Advance by :data:`SWEEPS_PER_DRAW` sweeps."""
+        accepted = np.empty_like(self._accepted)
+        warm_up = self._sampling.tune * SWEEPS_PER_DRAW
+        for _ in range(SWEEPS_PER_DRAW):
+            number = self._number
+            adapt = min(1.0, 3.0 / (number + 1.0) ** 0.6) if number < warm_up else 0.0
+            sweep(self._rng, self._columns, self._data, self._state, self._now, adapt, accepted)
+            if self._hyper is not None:
+                self._pool(adapt)
+            if number >= warm_up:
+                self._accepted += accepted
+            self._number += 1
+
+    def _pool(self, adapt: float) -> None:
+        """Move the national distribution, centred and not."""
+        assert self._hyper is not None  # noqa: S101  # only called with the pooled prior
+        state, columns = self._state, self._columns
+        self._now = _draw_nation(self._rng, columns, state, self._now, self._hyper)
+        moved = move_nation(self._rng, columns, self._data, state, self._now, self._hyper)
+        if adapt > 0.0:
+            state.step_size[-1] = adapted(state.step_size[-1], float(moved), adapt)
+
+    def record(self) -> dict[str, np.ndarray]:
+        """Present values under the names of the posterior."""
+        pooled = self._hyper is not None
+        return _record(self._rng, self._data, self._state, self._now, self._sampling.prior, pooled)
+
+    def acceptance(self) -> dict[str, np.ndarray]:
+        """Acceptance rates after the warm-up."""
+        sweeps = max(self._number - self._sampling.tune * SWEEPS_PER_DRAW, 1)
+        names = ("acceptance_origins", "acceptance_destinations", "acceptance_jointly")
+        return dict(zip(names, self._accepted.T / sweeps, strict=True))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Everything that a chain needs to go on exactly as it would have."""
+        return {
+            "theta": self._state.theta,
+            "b": self._state.b,
+            "g": self._state.g,
+            "step_size": self._state.step_size,
+            "first": self._now.first,
+            "second": self._now.second,
+            "accepted": self._accepted,
+            "number": np.array(self._number),
+            "generator": generator_state(self._rng),
+            # sums that were rounded on the way would be rounded otherwise when formed anew
+            "log_rate": self._state.log_rate,
+        }
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Go back to where a chain of the same call was."""
+        self._number = int(arrays["number"])
+        self._now = self._now._replace(first=arrays["first"], second=arrays["second"])
+        self._accepted = arrays["accepted"]
+        self._rng = restored_generator(arrays["generator"])
+        self._state = self._state._replace(
+            **{name: arrays[name] for name in ("theta", "b", "g", "step_size", "log_rate")}
+        )
+        refresh_terms(self._data, self._state)
+
+
+def _draw_nation(
+    rng: np.random.Generator, columns: np.ndarray, state: State, now: Priors, hyper: np.ndarray
+) -> Priors:
+    """The centred move for the columns that are sampled."""
+    part = Priors(now.kind[columns], now.first[columns], now.second[columns])
+    new = draw_nation(rng, state.theta[:, columns], part, hyper[columns])
+    first, second = now.first.copy(), now.second.copy()
+    first[columns], second[columns] = new.first, new.second
+    return Priors(now.kind, first, second)
+
+
+def _record(
+    rng: np.random.Generator,
+    data: Data,
+    state: State,
+    now: Priors,
+    prior: Mapping[str, float],
+    pooled: bool,
+) -> dict[str, np.ndarray]:
+    """Copy the state under the paper's names; delta, which no count informs, from its prior."""
+    theta = state.theta
+    delta = rng.normal(0.0, np.sqrt(2.0) * prior["mu_sd"], len(theta))
+    mu_beta, mu_gamma = (theta[:, LEVEL] + delta) / 2.0, (theta[:, LEVEL] - delta) / 2.0
+    group = np.arange(len(theta))
+    record = {
+        "beta": state.b + mu_beta[np.repeat(group, np.diff(data.origins_of_group))],
+        "gamma": state.g + mu_gamma[np.repeat(group, np.diff(data.destinations_of_group))],
+        "mu_beta": mu_beta,
+        "mu_gamma": mu_gamma,
+        "log_phi_beta": -2.0 * theta[:, 1],
+        "log_phi_gamma": -2.0 * theta[:, 2],
+        "log_cv": theta[:, CV].copy(),
+        "coefficient": theta[:, CV + 1 :].copy(),
+    }
+    if pooled:
+        record["national_mean"], record["national_sd"] = now.first.copy(), now.second.copy()
+    return record

@@ -1,0 +1,1 @@
+"""What an intruder learns: assumptions, estimators, the result, and choosing by it."""

@@ -1,0 +1,99 @@
+"""The intruder's prior over the counts of each cell."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.flows.table.read import FlowTable
+
+PRIORS = ("uniform", "model")
+
+
+def prior_of_cells(
+    prior: str | Sequence[float] | pd.Series | pd.DataFrame,
+    table: FlowTable,
+    prediction: np.ndarray | None,
+    targets: np.ndarray | None = None,
+) -> np.ndarray:
+    """Prior probabilities of the counts of each target cell; rows sum to one.
+
+    Parameters
+    ----------
+    prior : "uniform", "model", sequence of float or DataFrame
+        As for :func:`bayes_sdc.intruder_risk`.
+    table : FlowTable
+        Its counts and cells.
+    prediction : array of float, shape (target, count)
+        Of the model from the other cells; used by "model" only.
+    targets : array of int, optional
+        Positions of the target cells; by default all.
+
+    Returns
+    -------
+    array of float, shape (target, count)
+
+    Raises
+    ------
+    InputError
+        If the prior is no probability distribution, or leaves out a cell.
+    """
+    counts = np.arange(table.low, table.high + 1)
+    labels = table.cells.index if targets is None else table.cells.index[targets]
+    shape = (len(labels), len(counts))
+    if isinstance(prior, str):
+        if prior == "model" and prediction is not None:
+            return prediction
+        if prior != "uniform":
+            raise InputError(f"prior {prior!r} is unknown; choose from {list(PRIORS)} or give it")
+        return np.full(shape, 1.0 / len(counts))
+    if isinstance(prior, pd.DataFrame):
+        if sorted(map(str, prior.columns)) != sorted(map(str, counts)):
+            raise InputError(
+                f"prior: the columns must be the counts {counts[0]} to {counts[-1]}; they are "
+                f"{list(prior.columns)}"
+            )
+        if prior.index.has_duplicates:
+            twice = prior.index[prior.index.duplicated()][0]
+            raise InputError(f"prior: the cell {twice!r} has more than one row; keep one")
+        ordered = prior.rename(columns=str)[[str(count) for count in counts]]
+        missing = table.cells.index.difference(prior.index)
+        if len(missing):
+            raise InputError(
+                f"prior: no row for the small cell {missing[0]!r}; the labels are those of "
+                "table.cells"
+            )
+        weights = _numbers(ordered.loc[labels])
+    else:
+        if isinstance(prior, pd.Series):
+            if sorted(map(str, prior.index)) != sorted(map(str, counts)):
+                raise InputError(
+                    f"prior: the index must be the counts {counts[0]} to {counts[-1]}; it is "
+                    f"{list(prior.index)}"
+                )
+            prior = prior.rename(index=str)[[str(count) for count in counts]]
+        row = _numbers(prior)
+        if row.shape != (len(counts),):
+            raise InputError(
+                f"prior: give {len(counts)} weights, one for each count from {counts[0]} to "
+                f"{counts[-1]}; got {prior!r}"
+            )
+        weights = np.tile(row, (len(labels), 1))
+    bad = ~np.isfinite(weights).all(axis=1) | (weights < 0.0).any(axis=1)
+    bad |= ~(weights.max(axis=1) > 0.0)
+    if bad.any():
+        cell = labels[int(np.argmax(bad))]
+        raise InputError(
+            f"prior: the weights must not be negative and not all zero; those of cell {cell!r} are "
+            f"{weights[np.argmax(bad)].tolist()}"
+        )
+    weights = weights / weights.max(axis=1, keepdims=True)  # before the sum, which may overflow
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def _numbers(values: object) -> np.ndarray:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"prior: the weights must be numbers; got {values!r}") from None

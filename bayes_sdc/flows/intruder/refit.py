@@ -1,0 +1,232 @@
+"""Release probabilities by refitting: the exact answer, for chosen cells.
+
+For each candidate the target's true count is replaced and the posterior is sampled anew by the
+Gibbs engine, from several starts that are draws of the posterior already there, so little warm-up
+is needed. The mean over the new posterior of the target's probabilities is its row of M; starts are
+independent of each other, so their spread gives the Monte Carlo error.
+
+Without pooling only the target's group is sampled, for the others do not matter. With pooling the
+whole table is, up to :data:`WHOLE` cells; in a larger one, the target's group and the national
+distribution, while the other groups' parameters keep their posterior draws. One count of thousands
+reaches them only through the national distribution.
+"""
+
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from bayes_sdc.cores import threads
+from bayes_sdc.flows.gibbs import engine
+from bayes_sdc.flows.gibbs.batch_terms import ROWS, TERMS
+from bayes_sdc.flows.gibbs.national import draw_nation, move_nation
+from bayes_sdc.flows.gibbs.newton import Data, State, refresh, sweep
+from bayes_sdc.flows.model import truncated as counts
+from bayes_sdc.flows.model.hyperpriors import CV, Priors, is_pooled, nation, priors
+from bayes_sdc.flows.table.cells import Layout, subset
+from bayes_sdc.seeds import generator
+
+SMALLEST_PRECISION = 1e-250  # one of the paper's prior may underflow
+STARTS, WARM_UP, SWEEPS = 20, 20, 60  # starts a candidate, and the sweeps of each
+WHOLE = 1000  # cells of a table that is sampled as a whole under the pooled prior
+
+
+class Refit(NamedTuple):
+    """Release probabilities of the chosen cells from refits."""
+
+    m: np.ndarray  # (target, candidate, released)
+    error: np.ndarray  # (target, candidate, released) Monte Carlo standard error
+    ess: np.ndarray  # (target, candidate) independent sweeps that would give the largest error
+    by_start: np.ndarray  # (start, target, candidate, released)
+
+
+def refit(
+    posterior: xr.DataTree,
+    cells: Layout,
+    targets: np.ndarray,
+    *,
+    seed: int,
+    cores: int | None = None,
+    advance: Callable[[float], None] = lambda units: None,
+) -> Refit:
+    """Refit with every candidate count of each target.
+
+    Parameters
+    ----------
+    posterior : DataTree
+        From any sampler.
+    cells : Layout
+        The counts that were fitted.
+    targets : array of int
+        Positions of the cells.
+    seed : int
+        A target's numbers do not depend on which others are refitted.
+    cores : int, optional
+        Threads; by default all. The numbers do not depend on it.
+    advance : callable
+        Told how many targets are done.
+
+    Returns
+    -------
+    Refit
+        M, its Monte Carlo error, and the effective number of sweeps.
+
+    References
+    ----------
+    Hawala, Reiter and Wang, eq. (6).
+    """
+    settings = json.loads(posterior.attrs["prior_settings"])
+    width = cells.upper + 1
+    by_start = np.empty((STARTS, len(targets), width, width))
+    squares = np.zeros((len(targets), width, width))
+    pooled = is_pooled(settings)
+
+    def one(number: int) -> None:
+        t = int(targets[number])
+        moving = np.array([cells.group[t]])
+        if pooled and len(cells.y) <= WHOLE:
+            moving = np.arange(len(cells.groups))
+        part = subset(cells, moving)
+        position = int(np.flatnonzero(np.flatnonzero(np.isin(cells.group, moving)) == t)[0])
+        starts = _starts(posterior, cells, moving, seed, cells.cells[t])
+        for candidate in range(width):
+            y = part.y.copy()
+            y[position] = candidate
+            data = engine.prepare(part._replace(y=y))
+            rng = generator(seed, f"refit {cells.cells[t]} {candidate}")
+            step_size = np.full(len(moving) + 1, 0.7)
+            for k, start in enumerate(starts):
+                state = start.state(data, step_size)
+                mean, square = _mean_probabilities(rng, data, state, position, settings, start)
+                by_start[k, number, candidate] = mean
+                squares[number, candidate] += square / STARTS
+                step_size = state.step_size
+        advance(1)
+
+    with ThreadPoolExecutor(threads(cores)) as pool:
+        list(pool.map(one, range(len(targets))))
+    m = by_start.mean(axis=0)
+    error = by_start.std(axis=0, ddof=1) / np.sqrt(STARTS)
+    return Refit(m, error, _effective_sweeps(squares - m**2, error), by_start)
+
+
+def _effective_sweeps(variance: np.ndarray, error: np.ndarray) -> np.ndarray:
+    """Variance of one sweep over that of the mean, the smallest over released counts.
+
+    No more than there are sweeps, which are taken where nothing varies.
+    """
+    several = np.maximum(variance, 0.0) / np.where(error > 0.0, error, 1.0) ** 2
+    several = np.where(error > 0.0, several, STARTS * SWEEPS)
+    return np.asarray(np.clip(several.min(axis=-1), 1.0, STARTS * SWEEPS))
+
+
+class _Start(NamedTuple):
+    """A posterior draw to start from."""
+
+    theta: np.ndarray  # (moving group, parameter)
+    b: np.ndarray
+    g: np.ndarray
+    held: np.ndarray  # (other group, parameter)
+    mean: np.ndarray  # (parameter,) of the nation; empty without pooling
+    sd: np.ndarray
+
+    def state(self, data: Data, step_size: np.ndarray) -> State:
+        """State of the engine at this draw."""
+        groups = len(self.theta)
+        state = State(
+            theta=self.theta.copy(),
+            b=self.b.copy(),
+            g=self.g.copy(),
+            log_rate=np.empty(len(data.y)),
+            terms=np.empty((TERMS, len(data.y))),
+            coefficients=np.zeros((groups, ROWS, data.upper + 1)),
+            step_size=step_size.copy(),
+        )
+        refresh(data, state)
+        return state
+
+
+def _starts(
+    posterior: xr.DataTree, cells: Layout, moving: np.ndarray, seed: int, label: str
+) -> list[_Start]:
+    """Equally spaced draws of all chains laid end to end, from a random one."""
+    draws = posterior["posterior"].to_dataset()
+    chains, length = draws.sizes["chain"], draws.sizes["draw"]
+    first = generator(seed, f"refit {label}").integers(chains * length)
+    chosen = (first + np.arange(STARTS) * chains * length // STARTS) % (chains * length)
+    held = np.setdiff1d(np.arange(len(cells.groups)), moving)
+    in_origin = np.isin(cells.group_of_origin, moving)
+    in_destination = np.isin(cells.group_of_destination, moving)
+    names = ["alpha", "phi_beta", "phi_gamma", "mu_beta", "mu_gamma", "beta", "gamma"]
+    names += [
+        name for name in ("r", "coefficient", "national_mean", "national_sd") if name in draws
+    ]
+    starts = []
+    for number in chosen:
+        one = {name: draws[name].values[number // length, number % length] for name in names}
+        columns = [
+            one["alpha"],
+            *(
+                -0.5 * np.log(np.maximum(one[name], SMALLEST_PRECISION))
+                for name in ("phi_beta", "phi_gamma")
+            ),
+        ]
+        columns.append(
+            -0.5 * np.log(one["r"]) if "r" in one else np.full_like(one["alpha"], -np.inf)
+        )
+        theta = np.column_stack(
+            [*columns, *one.get("coefficient", np.empty((len(columns[0]), 0))).T]
+        )
+        starts.append(
+            _Start(
+                theta=theta[moving],
+                b=(one["beta"] - one["mu_beta"][cells.group_of_origin])[in_origin],
+                g=(one["gamma"] - one["mu_gamma"][cells.group_of_destination])[in_destination],
+                held=theta[held],
+                mean=one.get("national_mean", np.empty(0)),
+                sd=one.get("national_sd", np.empty(0)),
+            )
+        )
+    return starts
+
+
+def _mean_probabilities(
+    rng: np.random.Generator,
+    data: Data,
+    state: State,
+    target: int,
+    settings: dict[str, float],
+    start: _Start,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean of the target's probabilities over one run of the engine, and of their squares."""
+    poisson = bool(np.isneginf(state.theta[0, CV]))
+    parameters, covariates = state.theta.shape[1], data.x.shape[1]
+    columns = np.array([k for k in range(parameters) if k != CV or not poisson])
+    now = priors(settings, covariates)
+    hyper = np.empty((0, 4))
+    if len(start.mean):
+        hyper = nation(settings, covariates)
+        now.first[columns], now.second[columns] = start.mean, start.sd
+    accepted = np.zeros((len(state.theta), 3))
+    total, squares = np.zeros(data.upper + 1), np.zeros(data.upper + 1)
+    group = np.array([np.searchsorted(data.cells_of_group, target, "right") - 1])
+    for number in range(WARM_UP + SWEEPS):
+        adapt = 0.2 if number < WARM_UP else 0.0
+        sweep(rng, columns, data, state, now, adapt, accepted)
+        if len(hyper):
+            part = Priors(now.kind[columns], now.first[columns], now.second[columns])
+            theta = np.concatenate([state.theta, start.held])[:, columns]
+            part = draw_nation(rng, theta, part, hyper[columns])
+            now.first[columns], now.second[columns] = part.first, part.second
+            if not len(start.held):
+                move_nation(rng, columns, data, state, now, hyper)
+        if number >= WARM_UP:
+            rungs = counts.ladder(np.exp(2.0 * state.theta[group, CV]), data.upper)
+            rate = state.log_rate[target : target + 1]
+            probability = counts.probabilities(rate, np.zeros(1, np.int64), rungs)[0]
+            total += probability
+            squares += probability**2
+    return total / SWEEPS, squares / SWEEPS

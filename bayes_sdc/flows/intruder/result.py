@@ -1,0 +1,261 @@
+"""What is said about the risk: shares with what is needed to judge them, and the whole result."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.flows.intruder.bayes import LARGEST_ERROR, missed
+from bayes_sdc.html import facts_table
+
+UNIQUE = {
+    "single-mover": "cells whose true count is 1",
+    "isolated": "cells whose origin and whose destination occur in no other small cell",
+}
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of cells, with what is needed to judge it.
+
+    Parameters
+    ----------
+    definition : str
+        What is counted among what.
+    cells : int
+        Number of cells that it is a share of.
+    value : float or None
+        In [0, 1]; None when there is no such cell, which is not a risk of 0.
+    interval : tuple of float, optional
+        Wilson's 95 % interval, the cells taken as independent trials.
+    monte_carlo_error : float, optional
+        Standard error from the finite number of posterior draws, by comparing chains. It does not
+        hold the bias of importance weights that are not to be trusted.
+    baseline : float, optional
+        The same share for an intruder without the release who has the same prior, and guesses at
+        random among equally likely counts.
+    trusted : bool
+        False when more than one of these cells in a hundred cannot be relied on: by the k-hat of
+        its importance weights or by its Monte Carlo error.
+    believes_release : float, optional
+        The same share for an intruder who takes the first released count for the true one.
+    """
+
+    definition: str
+    cells: int
+    value: float | None
+    interval: tuple[float, float] | None
+    monte_carlo_error: float | None
+    baseline: float | None
+    trusted: bool
+    believes_release: float | None = None
+
+    def __float__(self) -> float:
+        """Return the value; an undefined share has none."""
+        if self.value is None:
+            raise InputError(f"undefined: there are no {self.definition.partition(' among ')[2]}")
+        return self.value
+
+    def __str__(self) -> str:
+        """Return the share in words."""
+        if self.value is None or self.interval is None or self.baseline is None:
+            return "undefined (no such cell)"
+        low, high = self.interval
+        trust = "" if self.trusted else "; NOT TRUSTED: some weights or errors are unreliable"
+        error = (
+            ""
+            if self.monte_carlo_error is None
+            else f", Monte Carlo error {self.monte_carlo_error:.2%}"
+        )
+        believed = (
+            ""
+            if self.believes_release is None
+            else f", believing the released count {self.believes_release:.1%}"
+        )
+        return (
+            f"{self.value:.1%} (95 % interval {low:.1%} to {high:.1%}{error}; without the "
+            f"release {self.baseline:.1%}{believed}){trust}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class IntruderRisk:
+    """Intruder risk of one release; cells in the order of ``table.cells``, counts as published.
+
+    Made by :func:`bayes_sdc.intruder_risk`.
+
+    Parameters
+    ----------
+    rho : DataArray (cell, count)
+        Probability of each candidate count given the release; rows sum to one.
+    release_probability : DataArray (cell, true, released)
+        M: probability of each released count for each candidate true count.
+    prior_probability : DataArray (cell, count)
+        The intruder's prior.
+    prediction : DataArray (cell, count)
+        What the model predicts of each cell from the other counts.
+    khat : DataArray (cell, count)
+        Pareto k-hat of the importance weights of each candidate; minus infinity where weights are
+        all equal, as for the true count, or none are used, as in a refitted cell.
+    ess : DataArray (cell, count)
+        Effective number of posterior draws that the weights of each candidate leave; in a refitted
+        cell that of the sweeps of its refits, from the spread between them.
+    release_probability_error : DataArray (cell, true)
+        Monte Carlo standard error of M, the largest of each candidate's row: from batches of the
+        posterior draws, from refits, or for "paper" from the chains (infinite from a single one).
+        Cells with one above 0.01 cannot be relied on.
+    khat_threshold : float
+        Weights above it are unreliable: min(1 - 1 / log10 S, 0.7) for S draws.
+    refitted : DataArray (cell,)
+        Whether the cell's probabilities are from refits alone, in every fit of the intruder.
+    refitted_by_fit : DataArray (cell, fit)
+        The same for each of his fits, from 1: one, or one for each released data set when the
+        release stands in for what he does not know.
+    r_all, r_unq : Share
+        Eq. (9) and (10): share of cells whose single most probable count is the true one.
+    distance : DataArray (cell,)
+        Eq. (11): distance between the true count and the most probable one.
+    true_count_probability : DataArray (cell,)
+        rho at the true count.
+    believes_release : float
+        Share of cells where the (first) released count is the true one.
+    prior, knowledge, estimator : str
+        What was assumed.
+    datasets : int
+        Number of released data sets.
+    unique : str
+        Which cells R_unq is about.
+    """
+
+    rho: xr.DataArray = field(repr=False)
+    release_probability: xr.DataArray = field(repr=False)
+    prior_probability: xr.DataArray = field(repr=False)
+    prediction: xr.DataArray = field(repr=False)
+    khat: xr.DataArray = field(repr=False)
+    ess: xr.DataArray = field(repr=False)
+    release_probability_error: xr.DataArray = field(repr=False)
+    khat_threshold: float
+    refitted: xr.DataArray = field(repr=False)
+    refitted_by_fit: xr.DataArray = field(repr=False)
+    r_all: Share
+    r_unq: Share
+    distance: xr.DataArray = field(repr=False)
+    true_count_probability: xr.DataArray = field(repr=False)
+    believes_release: float
+    prior: str
+    knowledge: str
+    estimator: str
+    datasets: int
+    unique: str
+
+    @property
+    def expected_correct(self) -> float:
+        """Share of right guesses that the intruder expects: mean over cells of the largest rho."""
+        return float(self.rho.max("count").mean())
+
+    @property
+    def expected_correct_interval(self) -> tuple[float, float]:
+        """Central 95 % interval of the share of right guesses, as the intruder sees it.
+
+        The guesses are independent trials with the largest rho of each cell as probability, and
+        their sum is taken as normal.
+        """
+        p = self.rho.max("count").to_numpy()
+        half = 1.96 * float(np.sqrt((p * (1.0 - p)).sum())) / len(p)
+        return max(self.expected_correct - half, 0.0), min(self.expected_correct + half, 1.0)
+
+    def highest(self, limit: float) -> pd.Series:
+        """Cells whose true count has a probability above ``limit`` (>), highest first.
+
+        Confidential, like everything by cell.
+
+        Parameters
+        ----------
+        limit : float
+            Between 0 and 1.
+
+        Returns
+        -------
+        pandas.Series
+            The probabilities by label of the cell.
+
+        Raises
+        ------
+        InputError
+            If the limit is no probability.
+        """
+        if not 0.0 <= limit <= 1.0:
+            raise InputError(f"limit must be from 0 to 1; it is {limit}")
+        probability = self.true_count_probability.to_series()
+        return probability[probability > limit].sort_values(ascending=False, kind="stable")
+
+    def _repr_html_(self) -> str:
+        """Show the main numbers in a notebook."""
+        cells = self.rho.sizes["cell"]
+        return facts_table(
+            f"Intruder risk of {cells:,} cells: confidential",
+            [
+                ("R_all", self.r_all, self.r_all.definition),
+                ("R_unq", self.r_unq, self.r_unq.definition),
+                (
+                    "probability of the true count",
+                    f"{float(self.true_count_probability.mean()):.1%}",
+                    "mean over cells",
+                ),
+                (
+                    "expected correct",
+                    f"{self.expected_correct:.1%}",
+                    "right guesses that the intruder expects",
+                ),
+                (
+                    "believes the release",
+                    f"{self.believes_release:.1%}",
+                    "cells whose first released count is the true one",
+                ),
+                (
+                    "unreliable cells",
+                    f"{self.unreliable_cells:,}",
+                    f"with a k-hat above {self.khat_threshold:.2f}, or a Monte Carlo error "
+                    f"above {LARGEST_ERROR:g}",
+                ),
+                ("data sets", self.datasets, "released together"),
+                ("estimator", self.estimator, f"prior {self.prior}, knows {self.knowledge}"),
+            ],
+        )
+
+    @property
+    def unreliable(self) -> xr.DataArray:
+        """Cells that cannot be relied on, by a candidate's k-hat or Monte Carlo error: (cell,)."""
+        khat = self.khat.transpose("cell", "count")
+        error = self.release_probability_error.transpose("cell", "true")
+        found = missed(khat.to_numpy(), self.khat_threshold, error.to_numpy())
+        return self.refitted.copy(data=found).rename("unreliable")
+
+    @property
+    def unreliable_cells(self) -> int:
+        """Number of cells that cannot be relied on."""
+        return int(self.unreliable.sum())
+
+    def distance_distribution(self, *, squared: bool = False) -> pd.Series:
+        """Share of cells at each distance between the true and the most probable count.
+
+        Parameters
+        ----------
+        squared : bool
+            Squared distances; the paper's "maximum 64" is one.
+
+        Returns
+        -------
+        pandas.Series
+            Shares that add up to 1, by distance from 0 to ``high - low``.
+        """
+        largest = self.rho.sizes["count"] - 1
+        number = np.bincount(self.distance.to_numpy(), minlength=largest + 1)
+        distances = np.arange(largest + 1)
+        return pd.Series(
+            number / number.sum(),
+            index=pd.Index(distances**2 if squared else distances, name="distance"),
+            name="share",
+        )

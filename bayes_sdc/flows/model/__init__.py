@@ -1,0 +1,1 @@
+"""The model of small counts on arrays: truncated distributions, priors, parameters."""

@@ -1,0 +1,1 @@
+"""Releases: synthesis, what they are good for, and other protections beside."""

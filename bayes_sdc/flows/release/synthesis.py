@@ -1,0 +1,220 @@
+"""Releasable tables: each data set from one joint posterior draw of all rates."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.flows.model import truncated as counts
+from bayes_sdc.flows.model.truncated import Ladder
+from bayes_sdc.flows.table.cells import Layout, layout
+from bayes_sdc.flows.table.read import FlowTable
+from bayes_sdc.seeds import generator
+
+
+def synthesize(
+    table: FlowTable, posterior: xr.DataTree, *, datasets: int = 1, seed: int
+) -> pd.DataFrame:
+    """Replace the small counts by draws from the posterior predictive distribution.
+
+    Each data set takes one joint draw of all log rates, never their mean, and the draws of several
+    data sets lie as far apart in the chains as they can. Counts come from the table of
+    probabilities of each cell.
+
+    Parameters
+    ----------
+    table : FlowTable
+        The table that was fitted.
+    posterior : xarray.DataTree
+        From :func:`bayes_sdc.fit_flows`. Not needed for a table without small cells.
+    datasets : int
+        Number m of synthetic data sets.
+    seed : int
+        Confidential: who knows it can undo the draw. Use one that cannot be found by trial, such as
+        ``secrets.randbits(128)``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The input's rows, order, columns and types; in small cells the count is a synthetic one
+        from ``table.low`` to ``table.high``. With more than one data set they stand below each
+        other, numbered from 1 in a first column ``dataset``.
+
+    Raises
+    ------
+    InputError
+        If the posterior belongs to another table, or has fewer draws than data sets.
+
+    Notes
+    -----
+    Zeros are not protected when ``table.low`` is 1 or more: an empty pair stays empty.
+
+    References
+    ----------
+    Hawala, Reiter and Wang, section 2.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayes_sdc import fit_flows, read_flows, synthesize
+    >>> frame = pd.DataFrame({"o": ["a", "a", "b"], "d": ["x", "y", "x"], "n": [1, 40, 2]})
+    >>> table = read_flows(frame, origin="o", destination="d", count="n")
+    >>> posterior = fit_flows(table, sampler="gibbs", draws=10, tune=10, chains=2, seed=1)
+    >>> release = synthesize(table, posterior, seed=2)
+    >>> int(release["n"][1]), bool(release["n"][[0, 2]].between(1, 9).all())
+    (40, True)
+    """
+    if datasets < 1:
+        raise InputError(f"datasets must be at least 1; it is {datasets}")
+    if table.n_small == 0:
+        return release_of(table, np.empty((datasets, 0), np.int64))
+    check_posterior(table, posterior)
+    rng = generator(seed, "synthesis")
+    cells = layout(table)
+    rates = rates_by_draw(posterior)
+    return release_of(table, draw_datasets(cells, rates, datasets, rng))
+
+
+def release_of(table: FlowTable, released: np.ndarray) -> pd.DataFrame:
+    """The table with released counts, from 0, in its small cells: (dataset, cell)."""
+    if len(released) > 1:
+        refuse_column_named_dataset(table)
+    frames = []
+    for y in released:
+        frame = table.frame.copy()
+        column = frame[table.count].copy()
+        # in the type of the column: pandas refuses 64-bit counts for a shorter one
+        values = pd.Series(y + table.low).astype(column.dtype)
+        column.iloc[table.cells["row"].to_numpy()] = values.array
+        frame[table.count] = column
+        frames.append(frame)
+    if len(frames) == 1:
+        return frames[0]
+    for number, frame in enumerate(frames, start=1):
+        frame.insert(0, "dataset", number)
+    return pd.concat(frames, ignore_index=True)
+
+
+def refuse_column_named_dataset(table: FlowTable) -> None:
+    """Several data sets are numbered in a column of that name."""
+    if "dataset" in table.frame.columns:
+        raise InputError(
+            f"{table.source}: has a column 'dataset', in which several data sets are numbered; "
+            "rename it"
+        )
+
+
+class Rates(NamedTuple):
+    """What the counts depend on, with all chains laid end to end: (draw, effect or group)."""
+
+    beta: np.ndarray  # (draw, origin_effect)
+    gamma: np.ndarray  # (draw, destination_effect)
+    kappa: np.ndarray  # (draw, group) 1 / r; 0 for the Poisson family
+    coefficient: np.ndarray  # (draw, group, covariate)
+
+    @property
+    def n_draws(self) -> int:
+        """Number of draws of all chains together."""
+        return len(self.beta)
+
+    def at(self, cells: Layout, draw: int) -> tuple[np.ndarray, Ladder]:
+        """Log rate of each cell and the ladders of all groups in one draw."""
+        # effects may be kept in single precision; what is added up is not
+        log_rate = self.beta[draw].astype(np.float64)[cells.origin]
+        log_rate += self.gamma[draw][cells.destination]
+        log_rate += (cells.x * self.coefficient[draw][cells.group]).sum(axis=1)
+        return log_rate, counts.ladder(self.kappa[draw], cells.upper)
+
+
+def rates_by_draw(posterior: xr.DataTree) -> Rates:
+    """Take beta, gamma and 1 / r out of a posterior, without copying the effects."""
+    draws = posterior["posterior"].to_dataset()
+
+    def flat(name: str) -> np.ndarray:
+        values = draws[name].to_numpy()
+        return values.reshape(-1, *values.shape[2:])
+
+    alpha = flat("alpha")
+    return Rates(
+        beta=flat("beta"),
+        gamma=flat("gamma"),
+        kappa=1.0 / flat("r") if "r" in draws else np.zeros_like(alpha),
+        coefficient=flat("coefficient") if "coefficient" in draws else np.empty((*alpha.shape, 0)),
+    )
+
+
+def draw_counts(cells: Layout, rates: Rates, draw: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw the counts of all cells, from 0, given one joint posterior draw of the rates."""
+    log_rate, rungs = rates.at(cells, draw)
+    return counts.draw(log_rate, cells.group, rungs, rng.random(len(log_rate)))
+
+
+def draw_datasets(
+    cells: Layout, rates: Rates, datasets: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Counts of one release, from 0, each data set from a draw of its own: (dataset, cell)."""
+    draws = spread_draws(rng, rates.n_draws, datasets)
+    return np.stack([draw_counts(cells, rates, int(draw), rng) for draw in draws])
+
+
+def spread_draws(rng: np.random.Generator, available: int, wanted: int) -> np.ndarray:
+    """Choose equally spaced draws of all chains laid end to end, from a random start.
+
+    They come in an order in which the first few are far apart as well: the middle after the start,
+    then the middles of what is between, and so on.
+
+    Examples
+    --------
+    >>> draws = spread_draws(np.random.default_rng(1), 400, 4)
+    >>> ((draws - draws[0]) % 400).tolist()
+    [0, 200, 100, 300]
+    """
+    if wanted > available:
+        raise InputError(
+            f"{wanted} data sets need as many posterior draws, and there are {available}; "
+            "raise draws or ask for fewer"
+        )
+    start = rng.integers(available)
+    middles = np.zeros(1, np.int64)  # of the circle halved again and again: 0, 1/2, 1/4, 3/4, 1/8
+    while len(middles) < wanted:
+        middles = np.concatenate([2 * middles, 2 * middles + 1])
+    order = list(dict.fromkeys((middles * wanted // len(middles)).tolist()))
+    return (start + np.array(order) * available // wanted) % available
+
+
+def check_posterior(table: FlowTable, posterior: xr.DataTree) -> None:
+    """Refuse a posterior that was fitted to another table, or is not whole."""
+    attributes = posterior.attrs
+    if "interrupted" in attributes:
+        raise InputError(
+            f"the posterior is that of an interrupted fit ({attributes['interrupted']}); "
+            "let the fit come to its end"
+        )
+    expected = {"input_sha256": table.sha256, "low": table.low, "high": table.high}
+    for name, value in expected.items():
+        if attributes.get(name) != value:
+            # not the hashes themselves: with one, the last unknown count is found by trying nine
+            raise InputError(
+                f"the posterior was fitted to another table (its {name} differs); "
+                "fit this table first"
+            )
+    cells = layout(table)
+    fitted = posterior["constant_data"].to_dataset()
+    for name, labels in {
+        "cell": cells.cells,
+        "group": cells.groups,
+        "origin_effect": cells.origin_effects,
+        "destination_effect": cells.destination_effects,
+        "covariate": cells.covariates,
+    }.items():
+        if (list(fitted[name].to_numpy()) if name in fitted.coords else []) != labels:
+            raise InputError(
+                f"the posterior was fitted to other groups or cells of this table ({name}); "
+                "read the table with the same columns as for the fit"
+            )
+    if cells.covariates and not np.array_equal(fitted["x"], cells.x):
+        raise InputError(
+            "the posterior was fitted with other values of the covariates; fit this table first"
+        )

@@ -1,0 +1,1 @@
+"""Flow tables: reading, small cells as arrays, covariates, and an invented country."""

@@ -1,0 +1,128 @@
+"""The small cells of a table as flat arrays: one index space for all groups.
+
+A group has its own effect for each of its origins and destinations, so an area that occurs in
+several groups has several effects, labelled ``group|area``. Every module that computes works on
+these arrays; labels come back at the edges.
+"""
+
+import hashlib
+import json
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from bayes_sdc.flows.table.read import FlowTable
+
+Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+class Layout(NamedTuple):
+    """Flat arrays of the small cells; cells are sorted by group, origin, destination."""
+
+    y: Indices  # (cell,) count minus low, 0..upper
+    group: Indices  # (cell,) position in groups
+    origin: Indices  # (cell,) position in origin_effects; never decreasing
+    destination: Indices  # (cell,) position in destination_effects
+    group_of_origin: Indices  # (origin_effect,)
+    group_of_destination: Indices  # (destination_effect,)
+    x: np.ndarray  # (cell, covariate) standardised
+    upper: int
+    covariates: list[str]
+    cells: list[str]
+    groups: list[str]
+    origin_effects: list[str]
+    destination_effects: list[str]
+
+
+def layout(table: FlowTable) -> Layout:
+    """Number the groups and the effects of a table's small cells."""
+    cells = table.cells
+    group, groups = pd.factorize(cells["group"], sort=True)
+    origin, origin_effects, group_of_origin = _effects(cells, "origin", group)
+    destination, destination_effects, group_of_destination = _effects(cells, "destination", group)
+    return Layout(
+        y=cells["y"].to_numpy(np.int64),
+        group=group.astype(np.int64),
+        origin=origin,
+        destination=destination,
+        group_of_origin=group_of_origin,
+        group_of_destination=group_of_destination,
+        x=table.covariates.to_numpy(np.float64),
+        upper=table.high - table.low,
+        covariates=[str(name) for name in table.covariates.columns],
+        cells=[str(label) for label in cells.index],
+        groups=[str(label) for label in groups],
+        origin_effects=origin_effects,
+        destination_effects=destination_effects,
+    )
+
+
+def _effects(
+    cells: pd.DataFrame, side: str, group: np.ndarray
+) -> tuple[Indices, list[str], Indices]:
+    """Number the distinct (group, area) pairs in sorted order."""
+    area, areas = pd.factorize(cells[side], sort=True)
+    pairs, index = np.unique(group * max(len(areas), 1) + area, return_inverse=True)
+    group_of_effect, area_of_effect = np.divmod(pairs, max(len(areas), 1))
+    names = pd.Series(cells["group"].to_numpy(), index=group).groupby(level=0).first()
+    labels = [
+        f"{names.iloc[g]}|{areas[a]}" for g, a in zip(group_of_effect, area_of_effect, strict=True)
+    ]
+    return index.astype(np.int64), labels, group_of_effect.astype(np.int64)
+
+
+def subset(whole: Layout, groups: Indices) -> Layout:
+    """Keep some groups (positions in ascending order), renumbered."""
+    keep = np.isin(whole.group, groups)
+    keep_origin = np.isin(whole.group_of_origin, groups)
+    keep_destination = np.isin(whole.group_of_destination, groups)
+    new_origin, new_destination = np.cumsum(keep_origin) - 1, np.cumsum(keep_destination) - 1
+    return Layout(
+        y=whole.y[keep],
+        group=np.searchsorted(groups, whole.group[keep]),
+        origin=new_origin[whole.origin[keep]],
+        destination=new_destination[whole.destination[keep]],
+        group_of_origin=np.searchsorted(groups, whole.group_of_origin[keep_origin]),
+        group_of_destination=np.searchsorted(groups, whole.group_of_destination[keep_destination]),
+        x=whole.x[keep],
+        upper=whole.upper,
+        covariates=whole.covariates,
+        cells=[label for label, kept in zip(whole.cells, keep, strict=True) if kept],
+        groups=[whole.groups[g] for g in groups],
+        origin_effects=_kept(whole.origin_effects, keep_origin),
+        destination_effects=_kept(whole.destination_effects, keep_destination),
+    )
+
+
+def thin(whole: Layout, keep: np.ndarray) -> Layout:
+    """Keep some cells (a boolean mask), but every group and effect: to hold out the others."""
+    return whole._replace(
+        y=whole.y[keep],
+        group=whole.group[keep],
+        origin=whole.origin[keep],
+        destination=whole.destination[keep],
+        x=whole.x[keep],
+        cells=_kept(whole.cells, keep),
+    )
+
+
+def _kept(labels: list[str], keep: np.ndarray) -> list[str]:
+    return [label for label, kept in zip(labels, keep, strict=True) if kept]
+
+
+def identity(table: FlowTable, cells: Layout) -> dict[str, str | int]:
+    """What ties a posterior to the columns, groups and cells that it was fitted to."""
+    columns = [table.origin, table.destination, table.count, *table.groups]
+    labels = [*cells.cells, *cells.groups, *cells.origin_effects, *cells.destination_effects]
+    labels += cells.covariates
+    digest = hashlib.sha256("\x1f".join(labels).encode())
+    for values in (cells.y, cells.group, cells.origin, cells.destination, cells.x):
+        digest.update(values.tobytes())
+    return {
+        "low": table.low,
+        "high": table.high,
+        "input_sha256": table.sha256,
+        "columns": json.dumps(columns),
+        "cells_sha256": digest.hexdigest(),
+    }

@@ -1,0 +1,403 @@
+"""Origin-destination tables: read, check, and separate the small cells from the rest.
+
+A table has one row for each pair of areas. Rows fall in four classes: *safe* (count above
+``high``), *small* (count from ``low`` to ``high``, the cells that get protected), *set aside*
+(the origin is the destination) and *below* (count under ``low``). Codes are text throughout,
+nothing is corrected in silence, and nothing is dropped.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.html import facts_table
+from bayes_sdc.io.columns import (
+    Codes,
+    duplicates,
+    name_columns,
+    own_area,
+    own_area_across_groups,
+    padding_variants,
+    read_codes,
+    read_counts,
+    refuse_problems,
+)
+from bayes_sdc.io.tables import Dialect, Loaded, encode, load
+from bayes_sdc.io.text import find_columns
+from bayes_sdc.runs import write_bytes
+
+WIDEST_RANGE = 150  # the truncated likelihood sums over every count in the range
+
+
+@dataclass(frozen=True, eq=False)
+class FlowTable:
+    """A checked origin-destination table; made by `read_flows`.
+
+    Parameters
+    ----------
+    frame
+        The table as read: all columns, original order, the count column numeric.
+    origin, destination, count, groups
+        Column names.
+    low, high
+        Counts from ``low`` to ``high`` are small.
+    cells
+        The small cells, sorted by group, origin and destination as text. The index ``cell`` holds
+        a label, ``row`` the position in ``frame`` (0-based), ``group``, ``origin`` and
+        ``destination`` text, and ``y`` is the count less ``low``.
+    covariates
+        What is known of each small cell besides, in the order of ``cells`` and standardised; no
+        column unless :func:`bayes_sdc.with_covariates` adds some.
+    n_read, n_safe, n_small, n_set_aside, n_below
+        Numbers of rows; the last four add up to the first.
+    own_areas
+        Codes of the areas whose own-area row was set aside.
+    source
+        File name, or ``"DataFrame"``.
+    sha256
+        Of the bytes of the file; of a frame, of its sorted codes and counts.
+    notes
+        What the reader saw and the user should know.
+    dialect
+        How the file was stored.
+    """
+
+    frame: pd.DataFrame = field(repr=False)
+    origin: str
+    destination: str
+    count: str
+    groups: tuple[str, ...]
+    low: int
+    high: int
+    cells: pd.DataFrame = field(repr=False)
+    covariates: pd.DataFrame = field(repr=False)
+    n_read: int
+    n_safe: int
+    n_small: int
+    n_set_aside: int
+    n_below: int
+    own_areas: tuple[str, ...] = field(repr=False)
+    source: str
+    sha256: str
+    notes: tuple[str, ...]
+    dialect: Dialect
+
+    @property
+    def k(self) -> int:
+        """The largest ``y``: ``high - low``."""
+        return self.high - self.low
+
+    def summary(self) -> str:
+        """Return a few lines on what was read: row classes, groups and notes.
+
+        Returns
+        -------
+        str
+            Text for the console.
+        """
+        own = ", ".join(self.own_areas[:5]) + (", ..." if len(self.own_areas) > 5 else "")
+        rows = [
+            (f"safe (count above {self.high})", self.n_safe, ""),
+            (f"small (count {self.low} to {self.high})", self.n_small, ""),
+            ("set aside (own area)", self.n_set_aside, f"  {own}" if own else ""),
+            (f"below {self.low}", self.n_below, ""),
+        ]
+        by = f", by {' > '.join(self.groups)}" if self.groups else ""
+        return "\n".join(
+            [
+                f"{self.source}: {self.n_read:,} rows read",
+                *(f"  {what:<24}{number:>10,}{more}" for what, number, more in rows),
+                f"  {'groups with small cells':<24}{self.cells['group'].nunique():>10,}{by}",
+                *(f"note: {note}" for note in self.notes),
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        """Show the classes of rows in a notebook."""
+        groups = " > ".join(self.groups) or "none: all cells together"
+        return facts_table(
+            f"Flow table of {self.source}",
+            [
+                ("rows read", f"{self.n_read:,}", "the next four add up to them"),
+                ("small", f"{self.n_small:,}", f"count {self.low} to {self.high}: to be protected"),
+                ("safe", f"{self.n_safe:,}", f"count above {self.high}: released as it is"),
+                ("set aside", f"{self.n_set_aside:,}", "origin is destination: unchanged"),
+                ("below", f"{self.n_below:,}", f"count under {self.low}: unchanged"),
+                ("groups", f"{self.cells['group'].nunique():,}", f"with small cells, by {groups}"),
+            ],
+            self.notes,
+        )
+
+    def write(self, frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
+        """Write a frame in the format of the input, all of it or nothing.
+
+        Parameters
+        ----------
+        frame
+            A table with the columns of the input, possibly with more.
+        path
+            Where to; an existing file is replaced. ``dialect.suffix`` is the usual ending.
+        """
+        write_bytes(Path(path), encode(frame, self.dialect))
+
+
+def read_flows(
+    source: Any,
+    *,
+    origin: str,
+    destination: str,
+    count: str,
+    groups: str | Sequence[str] | None = None,
+    low: int = 1,
+    high: int = 9,
+) -> FlowTable:
+    """Read an origin-destination table and find its small cells.
+
+    Small cells are labelled ``origin>destination``. When a pair of areas occurs in more than one
+    group (say, years), the labels of the whole table become ``group|origin>destination``. A group
+    is labelled by the values of its columns joined by ``>``, or ``all`` without group columns.
+
+    Parameters
+    ----------
+    source
+        Path of a CSV file (also gzipped) or a Parquet file, or a data frame: pandas, polars,
+        pyarrow or any other that narwhals knows. A frame is not modified.
+    origin, destination, count
+        Names of the columns.
+    groups
+        Names of the columns whose combinations make a group, such as origin and destination state.
+    low, high
+        Counts from ``low`` to ``high``, both included, are small and will be protected.
+
+    Returns
+    -------
+    FlowTable
+        The table, its small cells, and what was seen.
+
+    Raises
+    ------
+    InputError
+        If the table cannot be used. One error lists every kind of problem, with rows and remedy.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> flows = pd.DataFrame(
+    ...     {
+    ...         "origin": ["01001", "01001", "01003", "01003"],
+    ...         "destination": ["01001", "01003", "01001", "01005"],
+    ...         "count": [512, 3, 40, 1],
+    ...     }
+    ... )
+    >>> table = read_flows(flows, origin="origin", destination="destination", count="count")
+    >>> print(table.summary())
+    DataFrame: 4 rows read
+      safe (count above 9)             1
+      small (count 1 to 9)             2
+      set aside (own area)             1  01001
+      below 1                          0
+      groups with small cells          1
+    >>> table.cells["y"].to_dict()
+    {'01001>01003': 2, '01003>01005': 0}
+    """
+    _check_range(low, high)
+    group_columns = (groups,) if isinstance(groups, str) else tuple(groups or ())
+    wanted = (origin, destination, count, *group_columns)
+    loaded = load(source, wanted)
+    _check_columns(loaded, wanted)
+    if loaded.frame.empty:
+        raise InputError(f"{loaded.source}: a header but no rows")
+
+    froms, tos, *by = (
+        read_codes(loaded.frame[name], name) for name in (origin, destination, *group_columns)
+    )
+    counts, count_problems = read_counts(loaded.frame[count], count)
+    problems = [problem for codes in (froms, tos, *by) for problem in codes.problems]
+    problems += count_problems
+    problems += duplicates(froms, tos, by, wanted)
+    own = own_area(froms, tos)
+    problems += own_area_across_groups(own, by, group_columns)
+    refuse_problems(loaded.source, problems, loaded.lines)
+
+    small = ~own & (counts >= low) & (counts <= high)
+    below = ~own & (counts < low)
+    cells = _small_cells(np.flatnonzero(small), froms, tos, by, counts - low, loaded.source)
+    notes = (
+        *loaded.notes,
+        *_code_notes((origin, destination, *group_columns), (froms, tos, *by)),
+        *_count_notes(counts, own, below, low, high, len(cells)),
+    )
+    return FlowTable(
+        frame=_with_counts(loaded, count, counts),
+        origin=origin,
+        destination=destination,
+        count=count,
+        groups=group_columns,
+        low=int(low),
+        high=int(high),
+        cells=cells,
+        covariates=pd.DataFrame(index=cells.index),
+        n_read=len(counts),
+        n_safe=int(np.sum(~own & (counts > high))),
+        n_small=len(cells),
+        n_set_aside=int(own.sum()),
+        n_below=int(below.sum()),
+        own_areas=tuple(froms.labels[i] for i in np.unique(froms.places[own])),
+        source=loaded.source,
+        sha256=loaded.sha256 or _hash((*by, froms, tos), counts),
+        notes=notes,
+        dialect=loaded.dialect,
+    )
+
+
+def _check_range(low: int, high: int) -> None:
+    for name, value in (("low", low), ("high", high)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise InputError(f"{name} must be a whole number, got {value!r}")
+    if low < 0:
+        raise InputError(f"low must be 0 or more, got {low}")
+    if low >= high:
+        raise InputError(f"low must be below high, got low={low} and high={high}")
+    if high - low > WIDEST_RANGE:
+        raise InputError(
+            f"high - low must be at most {WIDEST_RANGE}, got {high - low}: "
+            "larger counts are not small cells"
+        )
+
+
+def _check_columns(loaded: Loaded, wanted: tuple[str, ...]) -> None:
+    available = list(loaded.frame.columns)
+    for name in wanted:
+        if not isinstance(name, str):
+            raise InputError(f"column names must be text, got {name!r}")
+        if wanted.count(name) > 1:
+            raise InputError(
+                f"column {name!r} is named twice: origin, destination, count and groups "
+                "must be different columns"
+            )
+        find_columns(loaded.source, available, (name,))
+
+
+def _group_places(by: Sequence[Codes], n: int) -> tuple[npt.NDArray[np.intp], list[str]]:
+    """Return for each row the place of its group in the sorted labels, and the labels."""
+    if not by:
+        return np.zeros(n, dtype=np.intp), ["all"]
+    tuples, places = np.unique(
+        np.column_stack([codes.places for codes in by]), axis=0, return_inverse=True
+    )
+    labels = [">".join(c.labels[i] for c, i in zip(by, row, strict=True)) for row in tuples]
+    order = np.argsort(np.array(labels, dtype=object), kind="stable")
+    rank = np.empty(len(order), dtype=np.intp)
+    rank[order] = np.arange(len(order))
+    return rank[places.ravel()], [labels[i] for i in order]
+
+
+def _small_cells(
+    rows: npt.NDArray[np.intp],
+    froms: Codes,
+    tos: Codes,
+    by: Sequence[Codes],
+    y: npt.NDArray[np.int64],
+    source: str,
+) -> pd.DataFrame:
+    group_places, group_labels = _group_places(by, len(y))
+    if len(set(group_labels)) < len(group_labels):
+        raise InputError(_collision(source, "groups"))
+    pairs = pd.DataFrame({"origin": froms.places, "destination": tos.places})
+    with_group = bool(pairs.duplicated().any())
+
+    order = np.lexsort((tos.places[rows], froms.places[rows], group_places[rows]))
+    rows = rows[order]
+    group = np.array(group_labels, dtype=object)[group_places[rows]]
+    origin, destination = froms.texts()[rows], tos.texts()[rows]
+    label = origin + ">" + destination
+    index = pd.Index(group + "|" + label if with_group else label, name="cell", dtype=str)
+    if not index.is_unique:
+        raise InputError(_collision(source, "cells"))
+    for areas in (origin, destination):
+        effects = pd.DataFrame({"group": group, "area": areas}).drop_duplicates()
+        if (effects["group"] + "|" + effects["area"]).duplicated().any():
+            raise InputError(_collision(source, "areas"))
+    return pd.DataFrame(
+        {
+            "row": rows.astype(np.int64),
+            "group": pd.Series(group, index=index, dtype=str),
+            "origin": pd.Series(origin, index=index, dtype=str),
+            "destination": pd.Series(destination, index=index, dtype=str),
+            "y": y[rows],
+        },
+        index=index,
+    )
+
+
+def _collision(source: str, what: str) -> str:
+    return f"{source}: two {what} get the same label, because codes contain '>' or '|'; recode them"
+
+
+def _code_notes(names: tuple[str, ...], columns: tuple[Codes, ...]) -> Iterable[str]:
+    for name, codes in zip(names, columns, strict=True):
+        if codes.numbers:
+            yield (
+                f"column {name!r}: codes read as numbers: leading zeros are lost; read them as text"
+            )
+        spaced = [repr(code) for code in codes.labels if code != code.strip()]
+        if spaced:
+            yield f"column {name!r}: codes with surrounding spaces, kept: {_first(spaced)}"
+    for alike_in, labels in (
+        (names[:2], {*columns[0].labels, *columns[1].labels}),
+        *(((name,), {*c.labels}) for name, c in zip(names[2:], columns[2:], strict=True)),
+    ):
+        alike = [" and ".join(map(repr, codes)) for codes in padding_variants(labels)]
+        if alike:
+            yield (
+                f"{name_columns(alike_in)}: codes that differ only in padding "
+                f"count as different: {_first(alike)}"
+            )
+
+
+def _first(items: Sequence[str]) -> str:
+    more = f" and {len(items) - 5:,} more" if len(items) > 5 else ""
+    return ", ".join(items[:5]) + more
+
+
+def _count_notes(
+    counts: npt.NDArray[np.int64],
+    own: npt.NDArray[np.bool_],
+    below: npt.NDArray[np.bool_],
+    low: int,
+    high: int,
+    n_small: int,
+) -> Iterable[str]:
+    own_small = int(np.sum(own & (counts >= low) & (counts <= high)))
+    if own_small:
+        has = "row has" if own_small == 1 else "rows have"
+        yield f"{own_small:,} own-area {has} a small count and will be returned unchanged"
+    if below.any():
+        what = "zeros are not protected" if low == 1 else f"counts below {low} are not protected"
+        rows = "row" if below.sum() == 1 else "rows"
+        yield f"{what}: {below.sum():,} {rows} will be returned unchanged"
+    if not n_small:
+        yield "no small cells: the table is returned unchanged"
+
+
+def _with_counts(loaded: Loaded, count: str, counts: npt.NDArray[np.int64]) -> pd.DataFrame:
+    """Return the frame with numeric counts; numbers of a pandas frame keep their type."""
+    given = loaded.frame[count].dtype
+    if pd.api.types.is_numeric_dtype(given) and not isinstance(given, pd.ArrowDtype):
+        return loaded.frame
+    return loaded.frame.assign(**{count: counts})
+
+
+def _hash(codes: Sequence[Codes], counts: npt.NDArray[np.int64]) -> str:
+    """Hash codes and counts; sorted, so that the order of the rows does not matter."""
+    columns = [*(c.texts() for c in codes), counts.astype(str)]
+    lines = sorted("\x1f".join(row) for row in zip(*columns, strict=True))
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()

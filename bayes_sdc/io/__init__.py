@@ -1,0 +1,1 @@
+"""Reading and writing files: text, tables and columns, as both jobs need them."""

@@ -1,0 +1,166 @@
+"""File formats at the edge: bytes to a data frame, and back in the same format.
+
+CSV is read by the standard ``csv`` module in strict mode, not by pandas, because every cell must
+stay the text it is, a ragged line must be an error, and messages need the line of the file.
+"""
+
+import csv
+import gzip
+import hashlib
+import io
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.io.text import csv_notes, decode, find_separator, from_arrow, read_bytes, unpack
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a table was stored, so that the release can be stored the same way.
+
+    Parameters
+    ----------
+    format
+        ``"csv"`` or ``"parquet"``.
+    separator, encoding, line_end
+        Of the CSV file; ``"utf-8-sig"`` is UTF-8 with a byte-order mark.
+    gzipped
+        Whether the file was compressed with gzip.
+    """
+
+    format: Literal["csv", "parquet"] = "csv"
+    separator: str = ","
+    encoding: str = "utf-8"
+    line_end: str = "\n"
+    gzipped: bool = False
+
+    @property
+    def suffix(self) -> str:
+        """The usual ending of a file name in this format."""
+        return f".{self.format}" + (".gz" if self.gzipped else "")
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A source as it came: frame, where it came from, and what was seen on the way."""
+
+    frame: pd.DataFrame
+    source: str
+    dialect: Dialect
+    sha256: str | None = None  # of the file; a frame has none yet
+    lines: npt.NDArray[np.int64] | None = None  # line of the CSV file for each row
+    notes: tuple[str, ...] = field(default=())
+
+
+def load(source: Any, wanted: Sequence[str]) -> Loaded:
+    """Read a path, or take a data frame of any kind narwhals knows; ``wanted`` are its columns."""
+    if isinstance(source, str | os.PathLike):
+        return _load_file(Path(source), wanted)
+    if isinstance(source, pd.DataFrame):
+        return Loaded(source.copy(), "DataFrame", Dialect())
+    try:
+        native = nw.from_native(source)
+    except TypeError as error:
+        kind = type(source).__name__
+        raise InputError(f"expected a path or a data frame, got {kind}") from error
+    eager = native.collect() if isinstance(native, nw.LazyFrame) else native
+    return Loaded(from_arrow(eager.to_arrow()), "DataFrame", Dialect())
+
+
+def _load_file(path: Path, wanted: Sequence[str]) -> Loaded:
+    data = read_bytes(path)
+    sha256 = hashlib.sha256(data).hexdigest()
+    data, gzipped = unpack(data, path.name)
+    if data.startswith(b"PAR1"):
+        dialect = Dialect(format="parquet", gzipped=gzipped)
+        return Loaded(_read_parquet(data, path.name), path.name, dialect, sha256)
+    frame, lines, dialect, notes = _read_csv(data, path.name, gzipped, wanted)
+    return Loaded(frame, path.name, dialect, sha256, lines, notes)
+
+
+def _read_parquet(data: bytes, name: str) -> pd.DataFrame:
+    try:
+        return from_arrow(pq.read_table(pa.BufferReader(data)))
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{name}: damaged Parquet file ({error})") from error
+
+
+def _read_csv(
+    data: bytes, name: str, gzipped: bool, wanted: Sequence[str]
+) -> tuple[pd.DataFrame, npt.NDArray[np.int64], Dialect, tuple[str, ...]]:
+    text, encoding = decode(data, name)
+    if not text.strip():
+        raise InputError(f"{name}: the file is empty")
+    separator = find_separator(text, wanted)
+    try:
+        header, rows, lines, blank = _parse(text, separator)
+    except csv.Error as error:
+        raise InputError(
+            f"{name}: not a valid CSV file ({error}); look for a quotation mark that is not closed"
+        ) from error
+    _check_widths(name, header, rows, lines, separator)
+    columns = zip(*rows, strict=True) if rows else ((),) * len(header)
+    frame = pd.DataFrame({i: pd.Series(c, dtype=str) for i, c in enumerate(columns)})
+    frame.columns = pd.Index(header)  # only now, because names may occur twice
+
+    first_end = text.find("\n")
+    windows = first_end > 0 and text[first_end - 1] == "\r"
+    dialect = Dialect("csv", separator, encoding, "\r\n" if windows else "\n", gzipped)
+    notes = csv_notes(encoding, separator, blank)
+    return frame, np.asarray(lines, dtype=np.int64), dialect, notes
+
+
+def _parse(text: str, separator: str) -> tuple[list[str], list[list[str]], list[int], int]:
+    """Split into header, rows, the line each row starts on, and the number of blank lines."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    blank = 0
+    start = 1
+    for row in reader:
+        if row:
+            rows.append(row)
+            lines.append(start)
+        else:
+            blank += 1
+        start = reader.line_num + 1
+    return rows[0], rows[1:], lines[1:], blank
+
+
+def _check_widths(
+    name: str, header: list[str], rows: list[list[str]], lines: list[int], separator: str
+) -> None:
+    ragged = [i for i, row in enumerate(rows) if len(row) != len(header)]
+    if ragged:
+        shown = "; ".join(
+            f"row {i + 1} (line {lines[i]}): {len(rows[i])} fields" for i in ragged[:5]
+        )
+        raise InputError(
+            f"{name}: {len(ragged):,} rows do not have the {len(header)} fields of the header: "
+            f"{shown}. Put text that contains the separator {separator!r} in quotation marks, "
+            "and remove footers"
+        )
+
+
+def encode(frame: pd.DataFrame, dialect: Dialect) -> bytes:
+    """Return the bytes of a file that holds ``frame``; the same frame gives the same bytes."""
+    if dialect.format == "parquet":
+        arrays = [pa.Array.from_pandas(frame.iloc[:, i]) for i in range(frame.shape[1])]
+        sink = pa.BufferOutputStream()
+        pq.write_table(pa.Table.from_arrays(arrays, names=list(map(str, frame.columns))), sink)
+        data: bytes = sink.getvalue().to_pybytes()
+    else:
+        text = frame.to_csv(index=False, sep=dialect.separator, lineterminator=dialect.line_end)
+        data = text.encode(dialect.encoding)
+    return gzip.compress(data, mtime=0) if dialect.gzipped else data

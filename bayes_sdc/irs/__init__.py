@@ -1,0 +1,1 @@
+"""County-to-county migration files of the IRS."""

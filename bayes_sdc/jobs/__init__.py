@@ -1,0 +1,1 @@
+"""The two jobs, from a file to a folder."""

@@ -1,0 +1,399 @@
+"""A run on a flow table from file to folder: reading, protecting, and what is left behind."""
+
+import hashlib
+import inspect
+import secrets
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.flows.fit.checkpoint import kept_call
+from bayes_sdc.flows.fit.posterior import write_posterior
+from bayes_sdc.flows.protect import Protection, protect_flows
+from bayes_sdc.flows.release.released import released_counts
+from bayes_sdc.flows.table.covariates import (
+    gravity_covariates,
+    read_areas,
+    read_neighbours,
+    with_covariates,
+)
+from bayes_sdc.flows.table.read import FlowTable, read_flows
+from bayes_sdc.io.columns import read_codes
+from bayes_sdc.io.tables import encode
+from bayes_sdc.policy import read_policy
+from bayes_sdc.progress import Progress
+from bayes_sdc.report.flows import render_flows
+from bayes_sdc.report.intruder import knowledge_in_words, scenarios
+from bayes_sdc.report.page import all_or_nothing
+from bayes_sdc.report.utility import combined_line, utility_line
+from bayes_sdc.runs import (
+    RunFolder,
+    check_out,
+    discard_resume,
+    open_run,
+    results_of_earlier_run,
+    write_atomically,
+    write_bytes,
+    write_json,
+    write_text,
+)
+from bayes_sdc.shapes import Shapes, read_shapes
+
+
+def run_flows(
+    file: Path,
+    *,
+    reading: Mapping[str, Any],
+    gravity: Mapping[str, Any],
+    shapes: Mapping[str, Any],
+    policy: Path | None,
+    out: Path,
+    seed: int | None,
+    resume: bool,
+    arguments: Mapping[str, Any],
+    command: str,
+    announce: Callable[[str], None],
+) -> tuple[Protection, RunFolder, list[Path]]:
+    """Read a table, protect it and write the run folder.
+
+    Parameters
+    ----------
+    file : Path
+        The table.
+    reading : mapping
+        Arguments of :func:`bayes_sdc.read_flows`.
+    gravity : mapping
+        Files and columns for :func:`bayes_sdc.gravity_covariates`; None for what
+        is not asked for.
+    shapes : mapping
+        ``shapes``, a file of outlines for maps, and ``shape_key``, where its code is; or None.
+    policy : Path or None
+        File of limits.
+    out : Path
+        Folder for ``release`` and ``confidential``.
+    seed : int or None
+        By default that of the run that is gone on with, or a fresh one.
+    resume : bool
+        Go on with an interrupted run.
+    arguments : mapping
+        Further arguments of :func:`bayes_sdc.protect_flows`.
+    command : str
+        What was typed, for the record.
+    announce : callable
+        Told, in lines of text, what was read and what is done before the fit.
+
+    Returns
+    -------
+    Protection, RunFolder, list of Path
+        What was measured; where to; the files written, those that may leave first.
+
+    Raises
+    ------
+    InputError
+        If something cannot be used or written. What is refused before the fit leaves no folder
+        behind.
+    """
+    run = check_out(out, resume=resume)
+    limits = None if policy is None else read_policy(policy)
+    table = read_flows(file, **reading)
+    announce(table.summary())
+    table = _with_gravity(table, gravity, reading, announce)
+    outlines = _outlines(table, **shapes)
+    earlier = _seed_of_interrupted(run)
+    seed = earlier if seed is None else seed
+    seed = secrets.randbits(128) if seed is None else seed
+
+    def ready() -> None:
+        # not sooner: a call that is refused leaves no folder
+        open_run(out, resume=resume)
+        if resume:
+            announce("nothing to go on with" if earlier is None else "going on with what is done")
+
+    result = protect_flows(
+        table, **arguments, policy=limits, seed=seed, resume=run.resume, ready=ready
+    )
+    defaults = {
+        name: parameter.default
+        for name, parameter in inspect.signature(protect_flows).parameters.items()
+        if parameter.default is not inspect.Parameter.empty and name not in ("resume", "ready")
+    }
+    call = {
+        "command": command,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seed": seed,
+        "arguments": {
+            **reading,
+            **defaults,
+            **arguments,
+            "policy": None if limits is None else str(limits),
+            "covariates": list(table.covariates.columns),
+            **{
+                name: str(value)
+                for name, value in {**gravity, **shapes}.items()
+                if value is not None
+            },
+        },
+        "versions": {
+            name: version(name) for name in ("bayes-sdc", "pymc", "nutpie", "arviz", "numpy")
+        },
+    }
+    return result, run, write_flows(run, result, call, shapes=outlines)
+
+
+def _with_gravity(
+    table: FlowTable,
+    gravity: Mapping[str, Any],
+    reading: Mapping[str, Any],
+    announce: Callable[[str], None],
+) -> FlowTable:
+    """Add the covariates that the options ask for."""
+    asked = {name: value for name, value in gravity.items() if value is not None}
+    area = asked.pop("area", None)
+    if not asked or table.n_small == 0:
+        return table
+    if "areas" in asked:
+        asked["areas"] = read_areas(asked["areas"], area=str(area))
+    if "neighbours" in asked:
+        asked["neighbours"] = read_neighbours(asked["neighbours"])
+    if "earlier" in asked:
+        asked["earlier"] = read_flows(asked["earlier"], **reading)
+    covariates = gravity_covariates(table, **asked)
+    if covariates.empty:
+        raise InputError(
+            "covariates: none differs between the small cells; with --areas, name its columns by "
+            "--population, --longitude and --latitude, or --state"
+        )
+    announce(f"covariates: {', '.join(covariates.columns)}")
+    return with_covariates(table, covariates)
+
+
+def _outlines(
+    table: FlowTable, shapes: Path | None = None, shape_key: str | None = None
+) -> Shapes | None:
+    """Read the outlines of the areas, if asked for; before the fit, so that it is not lost."""
+    if (shapes is None) != (shape_key is None):
+        raise InputError("--shapes and --shape-key belong together: a file, and where its code is")
+    if shapes is None or shape_key is None or table.n_small == 0:
+        return None
+    columns = [read_codes(table.frame[name], name) for name in (table.origin, table.destination)]
+    codes = {code for column in columns for code in column.labels}
+    return read_shapes(shapes, key=shape_key, codes=codes)
+
+
+def write_flows(
+    run: RunFolder, result: Protection, call: Mapping[str, Any], *, shapes: Shapes | None = None
+) -> list[Path]:
+    """Write release/ and confidential/ of a run; files of an earlier run are deleted first.
+
+    Parameters
+    ----------
+    run : RunFolder
+        Where to.
+    result : Protection
+        The release and what was measured.
+    call : mapping
+        Command, arguments, seed, date and versions, for the record.
+    shapes : Shapes, optional
+        Outlines of the areas, for maps in the internal report.
+
+    Returns
+    -------
+    list of Path
+        The files written.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be written; no file is left half-written.
+    """
+    table = result.table
+    content = encode(result.release, table.dialect)
+    call = {**call, "release_sha256": hashlib.sha256(content).hexdigest()}
+    stem = Path(table.source).name.partition(".")[0] or "table"
+    # rendered before the first file is touched: a picture that fails stops the run here
+    reports = {}
+    with all_or_nothing(), Progress(2, "pictures and reports") as progress:
+        for audience in ("internal", "external"):
+            reports[audience] = render_flows(result, audience=audience, call=call, shapes=shapes)
+            progress.advance(1)
+    release = run.release / f"{stem}_synthetic{table.dialect.suffix}"
+    public = [run.release / "report.html", release]
+    tables = _tables(result)
+    names = [f"{name}.csv" for name in tables] + ["report.html", "run.json"]
+    if result.posterior is not None:
+        names.insert(0, "posterior.nc")
+    written = [run.confidential / name for name in names]
+    earlier = results_of_earlier_run(run)
+    ours = [str(path.relative_to(run.root)) for path in [*written, *public]]
+    # first of all, so that after a crash the folder still knows whose files these are
+    old = [str(path.relative_to(run.root)) for path in earlier]
+    write_json(run.confidential / "run.json", {"written": [*ours, *old]}, private=True)
+    for path in earlier:
+        if path.name != "run.json":
+            path.unlink()
+    if result.posterior is not None:
+        posterior = result.posterior
+        write_atomically(
+            run.confidential / "posterior.nc",
+            lambda p: write_posterior(posterior, p),
+            private=True,
+        )
+    for name, frame in tables.items():
+        rows = frame.to_csv(lineterminator="\n").encode()
+        write_bytes(run.confidential / f"{name}.csv", rows, private=True)
+    write_text(run.confidential / "report.html", reports["internal"], private=True)
+    record = {**_record(result, call), "written": ours}
+    write_json(run.confidential / "run.json", record, private=True)
+    # the release last: there is none without the record of how it was made
+    write_text(public[0], reports["external"])
+    write_bytes(release, content)
+    discard_resume(run.resume)
+    return [release, public[0], *written]
+
+
+def _tables(result: Protection) -> dict[str, pd.DataFrame]:
+    """The confidential tables: by cell, group, area and release, and all that is compared."""
+    risk, table = result.risk, result.table
+    if risk is None or result.groups is None or result.margins is None or result.repeats is None:
+        return {}
+    cells = table.cells.drop(columns=["row", "y"]).assign(true=table.cells["y"] + table.low)
+    released = released_counts(table, result.release) + table.low
+    for number, values in enumerate(released, start=1):
+        cells[f"released_{number}" if len(released) > 1 else "released"] = values
+    rho = risk.rho.to_numpy()
+    cells["most_probable"] = np.argmax(rho, axis=1) + table.low
+    cells["probability_of_true"] = risk.true_count_probability.to_numpy()
+    cells["distance"] = risk.distance.to_numpy()
+    cells["worst_khat"] = risk.khat.max("count").to_numpy()
+    cells["unreliable"] = risk.unreliable.to_numpy()
+    cells["smallest_ess"] = risk.ess.min("count").to_numpy()
+    cells["monte_carlo_error"] = risk.release_probability_error.max("true").to_numpy()
+    cells["refitted"] = risk.refitted.to_numpy()
+    for position, count in enumerate(risk.rho["count"].to_numpy()):
+        cells[f"probability_of_{count}"] = rho[:, position]
+    tables = {
+        "risk_by_cell": cells,
+        "groups": result.groups,
+        "margins": result.margins.set_index("side"),
+        "risk_by_release": result.repeats,
+        **{f"risk_by_{by.replace('-', '_')}": of for by, of in result.classes.items()},
+    }
+    if result.predictive is not None:
+        tables["predictive_counts"] = result.predictive
+    if result.combined is not None:
+        tables["combined_totals"] = result.combined.totals.set_index("side")
+    if result.by_datasets is not None:
+        tables["risk_by_datasets"] = result.by_datasets
+    if result.tradeoff is not None:
+        tables["other_protections"] = result.tradeoff.set_index("method")
+    return tables
+
+
+def _record(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
+    """What repeats the run, and its main numbers."""
+    table, risk = result.table, result.risk
+    record: dict[str, Any] = {
+        **call,
+        "input": {
+            "source": table.source,
+            "sha256": table.sha256,
+            "rows": table.n_read,
+            "safe": table.n_safe,
+            "small": table.n_small,
+            "set_aside": table.n_set_aside,
+            "below": table.n_below,
+            "notes": list(table.notes),
+        },
+        "checks": [vars(check) for check in result.checks],
+        "seconds": result.seconds,
+    }
+    if risk is not None:
+        record["risk"] = {
+            "r_all": vars(risk.r_all),
+            "r_unq": vars(risk.r_unq),
+            "mean_probability_of_true": float(risk.true_count_probability.mean()),
+            "expected_correct": risk.expected_correct,
+            "believes_release": risk.believes_release,
+            "cells_beyond_khat": risk.unreliable_cells,
+            "estimator": risk.estimator,
+            "prior": risk.prior,
+            "knowledge": risk.knowledge,
+        }
+    if result.worst is not None:
+        record["worst_case"] = {
+            name: vars(share)
+            for name, share in (("r_all", result.worst.r_all), ("r_unq", result.worst.r_unq))
+        }
+    if result.utility is not None:
+        record["utility"] = {
+            "totals_error": result.utility.totals_error,
+            "net_migration_error": result.utility.net_migration_error,
+            "right_band": result.utility.right_band,
+            "pmse_ratio": result.utility.pmse_ratio,
+        }
+    if result.combined is not None:
+        record["combined_totals"] = result.combined.summary.to_dict("index")
+    if result.choice is not None:
+        record["choice"] = str(result.choice)
+    return record
+
+
+def summary(result: Protection) -> list[str]:
+    """The last lines of a run, for the console."""
+    table, risk, worst, repeats = result.table, result.risk, result.worst, result.repeats
+    marks = {"pass": "pass", "look": "LOOK", "fail": "FAIL"}
+    checks = [f"{marks[check.verdict]}  {check.name}: {check.reason}" for check in result.checks]
+    if risk is None or worst is None or repeats is None or result.utility is None:
+        return [f"{table.source}: no small cells, the table is released unchanged", *checks]
+
+    def spread(name: str) -> str:
+        values = repeats[name].dropna()
+        if values.empty:
+            return "undefined"
+        return f"{values.min():.1%} to {values.max():.1%}"
+
+    def other_releases(column: str) -> str:
+        return f"{len(repeats)} other releases: {spread(column)}"
+
+    unique = f"R_unq ({risk.unique})"
+    if len(scenarios(result)) == 1:
+        shares = [
+            f"R_all: {risk.r_all}; {other_releases('r_all')}",
+            f"{unique}: {risk.r_unq}; {other_releases('r_unq')}",
+        ]
+    else:  # the spread is that of the worst case
+        shares = [
+            f"R_all: {risk.r_all}",
+            f"{unique}: {risk.r_unq}",
+            f"R_all in the worst case: {worst.r_all}; {other_releases('r_all')}",
+            f"R_unq in the worst case: {worst.r_unq}; {other_releases('r_unq')}",
+        ]
+    at_true = float(risk.true_count_probability.mean())
+    return [
+        f"{table.n_small} small cells in {table.cells['group'].nunique()} groups are synthetic; "
+        f"{table.n_read - table.n_small} rows are as they were",
+        *checks,
+        f"intruder: estimator {risk.estimator}, prior {risk.prior}, knows "
+        f"{knowledge_in_words(risk)}",
+        *shares,
+        f"an intruder who believes the released count is right in {risk.believes_release:.1%} of "
+        f"the cells; mean probability of the true count {at_true:.1%}, of the most probable one "
+        f"{risk.expected_correct:.1%}",
+        utility_line(result.utility),
+        *([] if result.combined is None else [combined_line(result.combined)]),
+        *([] if result.choice is None else [str(result.choice)]),
+        "time: " + ", ".join(f"{stage} {s:.0f} s" for stage, s in result.seconds.items()),
+    ]
+
+
+def _seed_of_interrupted(run: RunFolder) -> int | None:
+    """Seed of an interrupted run in this folder, if there is one."""
+    if not (run.resume / "call.json").exists():
+        return None
+    return int(kept_call(run.resume)["seed"])

@@ -1,0 +1,1 @@
+"""Files of persons: keys, combinations, frequencies, missing values."""

@@ -1,0 +1,257 @@
+r"""Risk with its uncertainty: draws of the population frequencies, given the sample.
+
+The models are those of :mod:`bayes_sdc.models.individual_risk`. Risks of single combinations are
+integrated, not simulated; draws serve the totals over the file, whose spread they show.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.microdata.individual.closed_form import check_numbers, check_whole, individual_risk
+from bayes_sdc.microdata.individual.inclusion import draw_inclusion, uncertain_risk
+from bayes_sdc.microdata.individual.intervals import (
+    known_interval,
+    shared_interval,
+    uncertain_interval,
+    uncertain_risk_interval,
+)
+from bayes_sdc.microdata.individual.shared_rates import fit_rates, shared_risk
+from bayes_sdc.microdata.sampling import (
+    FEWEST_DRAWS,
+    Estimate,
+    check_draws,
+    estimate,
+    mean_error,
+    spread_draws,
+)
+from bayes_sdc.seeds import generator, seed_sequence
+
+Model = Literal["known", "uncertain", "gamma", "extended"]
+MODELS: dict[Model, str] = {
+    "known": "prior 1/rate for each combination, inclusion probability known",
+    "uncertain": "prior 1/rate, inclusion probability from the weights with its uncertainty",
+    "gamma": "the rates of all combinations share a Gamma distribution",
+    "extended": "rates share a distribution whose shape may be negative: more rare combinations",
+}
+SIMULATED = 20_000_000  # population frequencies drawn in all; fewer draws of a large table
+INTEGRATED_DRAWS = 200  # of alpha and beta, for the risk of single combinations
+INTERVAL_DRAWS = 32  # of these, for the distribution of F of single combinations
+AT_ONCE = 2_000_000
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class SuperpopulationRisk:
+    """Risk of combinations and of the file under one model of the population.
+
+    Made by :func:`bayes_sdc.superpopulation_risk`.
+
+    Parameters
+    ----------
+    model : {"known", "uncertain", "gamma", "extended"}
+        The assumption on the rates.
+    risk : array of float, shape (combination,)
+        Posterior mean of 1 / F, in [0, 1].
+    risk_interval : array of float, shape (combination, 2)
+        Central 95 % interval of the risk over what is uncertain of the parameters alone: of
+        E[1 / F | parameters]. Without width where they are given, as in the model "known".
+    inverse_interval : array of float, shape (combination, 2)
+        Central 95 % interval of 1 / F itself, with F drawn anew and the parameters uncertain; its
+        inverse is that of F.
+    expected : Estimate
+        Correct matches when every record is matched to one member of its population cell by lot:
+        the sum of 1 / F over records.
+    tau1 : Estimate
+        Sample uniques that are population uniques.
+    tau2 : Estimate
+        Correct matches among sample uniques.
+    posterior : DataTree or None
+        Of alpha and beta, for "gamma" and "extended".
+    trusted : bool
+        False when the chains did not converge.
+    draws : int
+        Number of draws behind the totals.
+    notes : tuple of str
+        What was done otherwise than asked for.
+    """
+
+    model: str
+    risk: Floats = field(repr=False)
+    risk_interval: Floats = field(repr=False)
+    inverse_interval: Floats = field(repr=False)
+    expected: Estimate
+    tau1: Estimate
+    tau2: Estimate
+    posterior: xr.DataTree | None = field(repr=False)
+    trusted: bool
+    draws: int
+    notes: tuple[str, ...]
+
+
+def superpopulation_risk(
+    f: npt.ArrayLike,
+    p: npt.ArrayLike,
+    *,
+    records: npt.ArrayLike | None = None,
+    model: Model = "known",
+    spread: npt.ArrayLike | None = None,
+    empty: int | None = None,
+    draws: int = 1000,
+    seed: int,
+) -> SuperpopulationRisk:
+    """Draw the population frequencies of all combinations, and sum up the risk of the file.
+
+    Parameters
+    ----------
+    f : array_like of int, shape (combination,)
+        Sample frequencies, 1 or more.
+    p : array_like of float, shape (combination,)
+        Probability to be in the sample, above 0 and at most 1.
+    records : array_like of int, shape (combination,), optional
+        Records with each combination; f by default. They differ where missing values match.
+    model : {"known", "uncertain", "gamma", "extended"}
+        See :data:`MODELS`.
+    spread : array_like of float, shape (combination,)
+        Relative standard deviation of p, for "uncertain" only; see `weight_spread`. A larger one
+        than a p near 1 can have without meaning 0 or 1 counts as the largest that it can.
+    empty : int, optional
+        For "gamma" only: combinations that can occur and are not in the sample, without structural
+        zeros. By default their number is unknown.
+    draws : int
+        Draws behind the totals; fewer, but at least 200, beyond 20 million frequencies in all.
+    seed : int
+        Everything random follows from it.
+
+    Returns
+    -------
+    SuperpopulationRisk
+        Means, intervals and whether to trust them.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of range or does not go with the model.
+
+    Examples
+    --------
+    >>> result = superpopulation_risk([1, 1, 3], [0.1, 0.2, 0.1], seed=1)
+    >>> result.risk.round(4).tolist()
+    [0.2558, 0.4024, 0.0464]
+    >>> result.inverse_interval.round(4).tolist()
+    [[0.0278, 1.0], [0.0588, 1.0], [0.0143, 0.1429]]
+    >>> result.tau1.interval
+    (0.0, 1.0)
+    """
+    risk = individual_risk(f, p)  # which also judges f and p
+    frequency = check_whole(f, "f")
+    multiplicity = frequency if records is None else check_whole(records, "records")
+    if frequency.ndim != 1 or not len(frequency) or multiplicity.shape != frequency.shape:
+        raise InputError("f, p and records must have one dimension, equal lengths and no length 0")
+    inclusion = _as_long("p", p, frequency)
+    if model not in MODELS:
+        raise InputError(f"model {model!r} is unknown; choose from {list(MODELS)}")
+    for name, given, only in (("spread", spread, "uncertain"), ("empty", empty, "gamma")):
+        if given is not None and model != only:
+            raise InputError(f"{name} goes with the model {only!r}, not with {model!r}")
+    check_draws(draws)
+    if empty is not None:
+        number = isinstance(empty, int | np.integer) and not isinstance(empty, bool)
+        if not number or empty < 0:
+            raise InputError(f"empty must be a whole number, 0 or more; it is {empty!r}")
+    seed_sequence(seed)  # refuses a seed that is none
+    used = int(np.clip(SIMULATED // len(frequency), FEWEST_DRAWS, draws))
+    notes: tuple[str, ...] = ()
+    if used < draws:
+        notes = (
+            f"intervals by model are from {used:,} draws, not {draws:,}: there are "
+            f"{len(frequency):,} combinations",
+        )
+    rng = generator(seed, "superpopulation", model)
+    posterior, trusted, errors = None, True, [0.0, 0.0]
+    shape, rate = np.zeros(used), np.zeros(used)
+    deviation = None
+    if model == "uncertain":
+        if spread is None:
+            raise InputError("the model 'uncertain' needs spread; see weight_spread")
+        deviation = _as_long("spread", spread, frequency)
+        if not bool(np.all((deviation >= 0) & np.isfinite(deviation))):
+            raise InputError("spread must be 0 or more")
+        risk = uncertain_risk(frequency, inclusion, deviation)
+        risk_interval = uncertain_risk_interval(frequency, inclusion, deviation)
+        inverse_interval = uncertain_interval(frequency, inclusion, deviation)
+    elif model in ("gamma", "extended"):
+        posterior, trusted, said = fit_rates(
+            frequency, inclusion, empty, model == "extended", used, seed
+        )
+        notes += said
+        shape = spread_draws(posterior, "alpha", used)
+        rate = spread_draws(posterior, "beta", used)
+        few = np.linspace(0, used - 1, INTEGRATED_DRAWS).astype(int)
+        risk, risk_interval, integrated = shared_risk(
+            frequency, inclusion, shape[few], rate[few], multiplicity
+        )
+        errors = [mean_error(total) for total in integrated]
+        few = np.linspace(0, used - 1, INTERVAL_DRAWS).astype(int)
+        inverse_interval = shared_interval(frequency, inclusion, shape[few], rate[few])
+    else:
+        risk_interval = np.column_stack([risk, risk])
+        inverse_interval = known_interval(frequency, inclusion)
+    totals = _totals(frequency, inclusion, multiplicity, shape, rate, deviation, rng)
+    alone = frequency == 1
+    return SuperpopulationRisk(
+        model=model,
+        risk=risk,
+        risk_interval=risk_interval,
+        inverse_interval=inverse_interval,
+        expected=estimate(totals[0], float(risk @ multiplicity), errors[0]),
+        tau1=estimate(totals[1], float(inclusion[alone].sum()) if posterior is None else None),
+        tau2=estimate(totals[2], float(risk[alone].sum()), errors[1]),
+        posterior=posterior,
+        trusted=trusted,
+        draws=used,
+        notes=notes,
+    )
+
+
+def _as_long(name: str, values: npt.ArrayLike, f: Integers) -> Floats:
+    given = check_numbers(values, name).astype(np.float64)
+    if given.shape not in ((), (1,), f.shape):
+        raise InputError(f"{name} must be one number or {len(f):,}, as many as f")
+    return np.broadcast_to(given, f.shape)
+
+
+def _totals(
+    f: Integers,
+    p: Floats,
+    records: Integers,
+    shape: Floats,
+    rate: Floats,
+    spread: Floats | None,
+    rng: np.random.Generator,
+) -> tuple[Floats, Floats, Floats]:
+    """Sum of 1 / F over records, population uniques, and 1 / F over sample uniques, by draw."""
+    draws, unique = len(shape), f == 1
+    expected, tau1, tau2 = np.empty(draws), np.empty(draws), np.empty(draws)
+    step = max(1, AT_ONCE // len(f))
+    for start in range(0, draws, step):
+        part = slice(start, min(draws, start + step))
+        chance = p
+        if spread is not None:
+            chance = draw_inclusion(p, spread, part.stop - part.start, rng)
+        size = f + shape[part, None]
+        success = (rate[part, None] + chance) / (rate[part, None] + 1.0)
+        # negative binomial as a Poisson of a Gamma, which also serves means beyond 64 bits
+        mean = rng.gamma(size) * ((1.0 - success) / success)
+        unsampled = np.where(mean < 1e15, rng.poisson(np.minimum(mean, 1e15)), mean)
+        inverse = records / (f + unsampled)
+        expected[part] = inverse.sum(axis=1)
+        tau1[part] = (unsampled[:, unique] == 0).sum(axis=1)
+        tau2[part] = inverse[:, unique].sum(axis=1)
+    return expected, tau1, tau2

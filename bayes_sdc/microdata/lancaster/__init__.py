@@ -1,0 +1,1 @@
+"""Lancaster's additive model of interactions."""

@@ -1,0 +1,389 @@
+"""Measuring the record-level risk of a file in one call: counts, risks, models, verdicts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from bayes_sdc.checks import Check
+from bayes_sdc.errors import InputError
+from bayes_sdc.io.columns import LARGEST_COUNT
+from bayes_sdc.microdata.comparison import (
+    RiskComparison,
+    check_cells,
+    compare_risks,
+    size_indices_differ,
+)
+from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.individual.closed_form import household_risk
+from bayes_sdc.microdata.individual.inclusion import weight_spread
+from bayes_sdc.microdata.individual.record_risk import RecordRisk, record_risk
+from bayes_sdc.microdata.individual.superpopulation import (
+    MODELS,
+    SuperpopulationRisk,
+    superpopulation_risk,
+)
+from bayes_sdc.microdata.limits import check_limits
+from bayes_sdc.microdata.special_uniques.dis import check_fraction
+from bayes_sdc.microdata.uniques.learned import LearnedUniques, learn_uniques
+from bayes_sdc.microdata.uniques.unstructured import expected_uniques, uniques_deviation
+from bayes_sdc.policy import Policy
+from bayes_sdc.seeds import seed_sequence
+
+OVERLAP = 0.02  # share by which overlapping combinations may exceed the file without a remark
+AGREEMENT = 0.05  # relative difference of weight sum and population size that is remarked on
+
+
+class Truth(NamedTuple):
+    """What a known population says, to stand beside the estimates."""
+
+    expected: float
+    tau1: int
+    tau2: float
+
+
+class Unstructured(NamedTuple):
+    """Population uniques among sample uniques when nothing is assumed of the cells."""
+
+    cells: int
+    uniform: float
+    uniform_deviation: float
+    learned: LearnedUniques
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """The record-level risk of a file with all that was measured about it. Confidential.
+
+    Made by :func:`bayes_sdc.measure_microdata`.
+
+    Parameters
+    ----------
+    data : Microdata
+        The input.
+    risk : RecordRisk
+        The individual risk, by the exact closed form.
+    models : dict of SuperpopulationRisk
+        Totals with intervals, by the name of the model.
+    households : DataFrame or None
+        A row a household, as `RecordRisk.households` gives it, with a column ``risk_MODEL`` for
+        each model; None for a file without households.
+    unstructured : Unstructured or None
+        Where the number of cells was given, and no missing value hides how many records are unique.
+    comparison : RiskComparison or None
+        All measures of the sample uniques side by side; None for a single key, where there is no
+        sample unique, or where a method cannot work on the file, which ``notes`` tells.
+    population_size : int
+        As given, or the sum of the weights.
+    truth : Truth or None
+        Where the population is known.
+    checks : list of Check
+        Verdicts.
+    notes : tuple of str
+        What was left out, and why.
+    seconds : dict
+        Wall time of each stage.
+    """
+
+    data: Microdata
+    risk: RecordRisk
+    models: dict[str, SuperpopulationRisk] = field(repr=False)
+    households: pd.DataFrame | None = field(repr=False)
+    unstructured: Unstructured | None
+    comparison: RiskComparison | None = field(repr=False)
+    population_size: int
+    truth: Truth | None
+    checks: list[Check]
+    notes: tuple[str, ...]
+    seconds: dict[str, float]
+
+    @property
+    def worst(self) -> SuperpopulationRisk:
+        """The model with the most expected re-identifications."""
+        return max(self.models.values(), key=lambda model: model.expected.value)
+
+    @property
+    def expected_households(self) -> dict[str, float]:
+        """Expected households with a re-identified member, by model; empty without households."""
+        if self.households is None:
+            return {}
+        return {name: float(np.sort(self.households[f"risk_{name}"]).sum()) for name in self.models}
+
+
+def measure_microdata(
+    data: Microdata,
+    *,
+    population_size: int | None = None,
+    sampling_fraction: float | None = None,
+    cells: int | None = None,
+    policy: Policy | None = None,
+    population_counts: npt.ArrayLike | None = None,
+    draws: int = 1000,
+    seed: int,
+) -> Measurement:
+    """Measure the risk of every record and of the file, and judge it by a policy.
+
+    Parameters
+    ----------
+    data : Microdata
+        From :func:`bayes_sdc.read_microdata`.
+    population_size : int, optional
+        N. Without weights and fraction it gives the sampling fraction n / N. With weights it only
+        is compared with their sum.
+    sampling_fraction : float, optional
+        n / N, for a file without weights and instead of the population size.
+    cells : int, optional
+        Combinations that can occur, without structural zeros: adds the estimates of population
+        uniques that need this number.
+    policy : Policy, optional
+        Limits, each judged by a check; none by default.
+    population_counts : array_like of int, shape (record,), optional
+        For each record how many members of the population share its key values, where that is
+        known: the truth beside the estimates.
+    draws : int
+        Draws behind the intervals.
+    seed : int
+        Everything random follows from it.
+
+    Returns
+    -------
+    Measurement
+        Risks, totals, verdicts.
+
+    Raises
+    ------
+    InputError
+        If an argument cannot be used, two contradict each other, the population is beyond 2^53, or
+        the policy has no section for microdata.
+
+    Examples
+    --------
+    >>> import datetime
+    >>> import pandas as pd
+    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.policy import MicrodataLimits, Policy
+    >>> people = pd.DataFrame({"sex": list("mmfm"), "age": list("2232"), "w": [10, 30, 5, 9]})
+    >>> data = read_microdata(people, keys=["sex", "age"], weight="w")
+    >>> policy = Policy("Survey", datetime.date(2026, 1, 15), microdata=MicrodataLimits(k=3))
+    >>> result = measure_microdata(data, policy=policy, seed=1)
+    >>> [(check.name, check.verdict) for check in result.checks][-1]
+    ('limit k', 'fail')
+    """
+    if policy is not None:
+        policy.for_microdata()  # refuses one without limits for microdata before the work
+    seed_sequence(seed)  # refuses a seed that is none
+    fraction = _fraction(data, population_size, sampling_fraction)
+    if cells is not None:
+        check_cells(data, cells)
+    seconds: dict[str, float] = {}
+    clock = monotonic()
+    risk = record_risk(data, sampling_fraction=fraction)
+    seconds["individual risk"] = monotonic() - clock
+    frame = risk.combinations
+    N = population_size or max(data.n, round(float(_population(data, fraction))))
+    truth = None if population_counts is None else _truth(data, population_counts)
+
+    notes: list[str] = []
+    differing = size_indices_differ(data)
+    models: dict[str, SuperpopulationRisk] = {}
+    for model in MODELS:
+        clock = monotonic()
+        spread = None
+        if model == "uncertain":
+            if data.weights is None:
+                continue  # a fraction is known, not estimated
+            spread = weight_spread(data.weights, data.combination, frame["records"], f=frame["f"])
+        models[model] = superpopulation_risk(
+            frame["f"],
+            frame["p"],
+            records=frame["records"],
+            model=model,
+            spread=spread,
+            draws=draws,
+            seed=seed,
+        )
+        seconds[f"model {model}"] = monotonic() - clock
+    clock = monotonic()
+    households = _households(risk, models)
+    if households is not None:
+        seconds["households"] = monotonic() - clock
+    unstructured = None
+    if cells is not None and differing:
+        notes += [f"uniques without structure were not estimated: {why}" for why in differing]
+    elif cells is not None:
+        clock = monotonic()
+        unstructured = _unstructured(data, N, cells, draws, seed)
+        seconds["uniques without structure"] = monotonic() - clock
+    comparison = None
+    if len(data.keys) > 1 and data.sample_uniques:
+        clock = monotonic()
+        try:
+            comparison = compare_risks(data, N, cells=cells, seed=seed)
+        except InputError as error:
+            # the risks stand without it: more keys or sets than SUDA can search, say
+            notes.append(f"all measures were not set side by side: {error}")
+        seconds["comparison"] = monotonic() - clock
+    return Measurement(
+        data=data,
+        risk=risk,
+        models=models,
+        households=households,
+        unstructured=unstructured,
+        comparison=comparison,
+        population_size=N,
+        truth=truth,
+        checks=[
+            *_checks(data, risk, models, unstructured, N, population_size),
+            *check_limits(policy, risk, models),
+        ],
+        notes=tuple(notes),
+        seconds=seconds,
+    )
+
+
+def _fraction(data: Microdata, size: int | None, fraction: float | None) -> float | None:
+    """Return the sampling fraction, where that and not the weights gives F."""
+    if size is not None and size < data.n:
+        raise InputError(f"the population, {size:,}, is smaller than the file, {data.n:,} records")
+    if size is not None and size > LARGEST_COUNT:
+        raise InputError("the population size is beyond 2^53, which is no number of people")
+    if fraction is not None:
+        check_fraction(fraction)
+        if size is not None and data.weights is None:
+            raise InputError(
+                "population size and sampling fraction are two ways to say the same: leave one "
+                f"out. {data.n:,} records of {size:,} people are a fraction of "
+                f"{data.n / size:.6g}; given is {fraction!r}"
+            )
+    elif data.weights is None and size is not None:
+        fraction = data.n / size
+    people = _population(data, fraction)
+    if not people <= LARGEST_COUNT:
+        source = "sampling fraction" if data.weights is None else "sum of the weights"
+        raise InputError(
+            f"the {source} makes a population of {people:.3g}, beyond 2^53, which is no number of "
+            "people"
+        )
+    return fraction  # beside weights it is refused later
+
+
+def _population(data: Microdata, fraction: float | None) -> float:
+    if data.weights is not None:
+        return float(np.sort(data.weights).sum())
+    return data.n if fraction is None else data.n / fraction
+
+
+def _truth(data: Microdata, population_counts: npt.ArrayLike) -> Truth:
+    counts = np.asarray(population_counts, dtype=np.float64)
+    if counts.shape != (data.n,):
+        raise InputError(f"population_counts must have {data.n:,} values, one a record")
+    first = np.empty(len(data.combinations), dtype=np.intp)
+    first[data.combination] = np.arange(data.n)
+    of_combination = counts[first][data.combination]
+    complete = (data.codes >= 0).all(axis=1)
+    for wrong, what in (
+        (counts != np.floor(counts), "must be whole numbers"),
+        (counts < data.f, "must be at least the frequency in the file"),
+        (complete & (counts != of_combination), "must be equal for equal key values"),
+    ):
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise InputError(f"population_counts {what}; row {row + 1} has {counts[row]:g}")
+    unique = data.f == 1
+    return Truth(
+        expected=float(np.sort(1.0 / counts).sum()),
+        tau1=int(np.sum(unique & (counts == 1))),
+        tau2=float(np.sort(1.0 / counts[unique]).sum()),
+    )
+
+
+def _households(risk: RecordRisk, models: Mapping[str, SuperpopulationRisk]) -> pd.DataFrame | None:
+    """Risk of each household by the closed form and by every model."""
+    frame, data = risk.households(), risk.data
+    if frame is None:
+        return None
+    first = frame["first_record"].to_numpy() - 1
+    for name, model in models.items():
+        frame[f"risk_{name}"] = household_risk(model.risk[data.combination], data.household)[first]
+    return frame
+
+
+def _unstructured(data: Microdata, N: int, cells: int, draws: int, seed: int) -> Unstructured:
+    sizes, s, n = data.size_indices, data.sample_uniques, data.n
+    return Unstructured(
+        cells=cells,
+        uniform=expected_uniques(s, n, N, cells),
+        uniform_deviation=uniques_deviation(s, n, N, cells),
+        learned=learn_uniques(sizes, N, cells, draws=draws, seed=seed),
+    )
+
+
+def _checks(
+    data: Microdata,
+    risk: RecordRisk,
+    models: Mapping[str, SuperpopulationRisk],
+    unstructured: Unstructured | None,
+    N: int,
+    given: int | None,
+) -> list[Check]:
+    checks = []
+    learned = [(name, model.trusted) for name, model in models.items()]
+    if unstructured is not None:
+        learned.append(("learned concentration", unstructured.learned.trusted))
+    bad = [name for name, trusted in learned if not trusted]
+    checks.append(
+        Check(
+            "convergence",
+            "look" if bad else "pass",
+            f"chains disagree (R-hat above 1.01 or effective size below 400) in: {', '.join(bad)}"
+            if bad
+            else "the chains of every model agree",
+        )
+    )
+    shares = [model.expected.value / data.n for model in models.values()]
+    alone = [model.tau1.value for model in models.values()]
+    apart = any(max(totals) > 1.5 * min(totals) for totals in (shares, alone))
+    checks.append(
+        Check(
+            "models",
+            "look" if apart else "pass",
+            f"expected share of re-identified records from {min(shares):.2%} to {max(shares):.2%}, "
+            f"population uniques among the sample's from {min(alone):,.1f} to {max(alone):,.1f}, "
+            "by model" + ("; the closed form is known to be too low for rare cells" * apart),
+        )
+    )
+    if data.missing != "own" and bool((data.codes < 0).any()):
+        times = float(risk.combinations["f"].sum() / data.n)
+        checks.append(
+            Check(
+                "missing values",
+                "look" if times > 1.0 + OVERLAP else "pass",
+                f"by the rule {data.missing!r} combinations overlap: their frequencies add up to "
+                f"{times:,.2f} times the file. The models take combinations for separate, so their "
+                "totals are the worse the more that is above 1: compare those of the rule 'own'",
+            )
+        )
+    if data.weights is None and risk.sampling_fraction is None:
+        checks.append(
+            Check(
+                "population",
+                "look",
+                "no weights, population size or sampling fraction: the file counts as the whole "
+                "population, and every risk is 1/f",
+            )
+        )
+    elif given is not None and data.weights is not None:
+        total = _population(data, None)
+        differs = abs(total / N - 1.0) > AGREEMENT
+        checks.append(
+            Check(
+                "population",
+                "look" if differs else "pass",
+                f"the weights sum to {total:,.0f}, the population has {N:,}",
+            )
+        )
+    return checks

@@ -1,0 +1,1 @@
+"""Population uniques from the size indices of a file alone."""

@@ -1,0 +1,1 @@
+"""Special uniques: SUDA, DIS and DIS-SUDA."""

@@ -1,0 +1,272 @@
+"""Data intrusion simulation (DIS), special form: matching fragments of the file against itself.
+
+A random fragment B is removed from the file, and each of its records is copied back with
+probability f. Then B stands to the rest as an outside file stands to the file: matching B against
+the rest shows how many unique matches there are, and how many of them are correct. The general form
+knows the expectation of this for an unprotected file; the special form also takes a protected
+version of the file to match against, which is what an intruder would have.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.special_uniques.dis import check_fraction
+from bayes_sdc.seeds import generator
+
+FRAGMENTS_AT_A_TIME = 50
+MOST_FRAGMENTS = 20_000
+LARGEST_FRAGMENT = 1_000
+
+
+@dataclass(frozen=True)
+class DisSimulation:
+    """Probability that a unique match is correct, by simulation.
+
+    Made by :func:`bayes_sdc.dis_special`.
+
+    Parameters
+    ----------
+    value : float or None
+        Correct among unique matches, in [0, 1]; None when there was no unique match.
+    monte_carlo_error : float or None
+        Standard error from the finite number of fragments. It does not hold the sampling error of
+        the file; see the general form.
+    stable : bool
+        Whether the wanted Monte Carlo error was reached.
+    unique_matches, correct_matches : int
+        Over all fragments.
+    fragments : int
+        Number of fragments drawn.
+    fragment_size : int
+        Records in each.
+    """
+
+    value: float | None
+    monte_carlo_error: float | None
+    stable: bool
+    unique_matches: int
+    correct_matches: int
+    fragments: int
+    fragment_size: int
+
+    def __str__(self) -> str:
+        """Return the estimate in words."""
+        if self.value is None:
+            return f"undefined (no unique match in {self.fragments:,} fragments)"
+        warning = "" if self.stable else "; NOT STABLE: the wanted error was not reached"
+        return (
+            f"{self.value:.4g} (Monte Carlo error {self.monte_carlo_error:.2g}; "
+            f"{self.correct_matches:,} of {self.unique_matches:,} unique matches correct{warning})"
+        )
+
+
+def dis_special(
+    original: Microdata,
+    protected: Microdata | None = None,
+    *,
+    sampling_fraction: float,
+    seed: int,
+    error: float = 0.002,
+    fragment: int | None = None,
+) -> DisSimulation:
+    """Simulate an intruder who matches part of the file against the rest.
+
+    Parameters
+    ----------
+    original : Microdata
+        What the intruder knows of the people in it.
+    protected : Microdata, optional
+        What is released: the same records in the same order, with the same keys. Its rule about
+        missing values holds in the matching, so suppressed values can be wildcards.
+    sampling_fraction : float
+        In (0, 1]: records by people in the population.
+    seed : int
+        Of the fragments; the same seed gives the same answer for any order of records.
+    error : float
+        Monte Carlo standard error at which to stop, above 0.
+    fragment : int, optional
+        Records removed at a time; by default one in a hundred, at most 1,000.
+
+    Returns
+    -------
+    DisSimulation
+        Share of correct among unique matches.
+
+    Raises
+    ------
+    InputError
+        If the two files differ in records or keys, or an argument is out of range.
+
+    References
+    ----------
+    Elliot and Manning (2003), special method, steps (i) to (v).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> data = read_microdata(pd.DataFrame({"job": list("aabcd")}), keys=["job"])
+    >>> found = dis_special(data, sampling_fraction=0.5, seed=1, error=0.02)
+    >>> found.stable, abs(found.value - 0.6) < 0.1
+    (True, True)
+    """
+    check_fraction(sampling_fraction)
+    if not error > 0:
+        raise InputError(f"error must be above 0; it is {error!r}")
+    known, released, rule = _aligned(original, original if protected is None else protected)
+    n = len(known)
+    size = min(LARGEST_FRAGMENT, max(1, n // 100)) if fragment is None else fragment
+    if isinstance(size, bool) or not isinstance(size, int | np.integer) or not 1 <= size <= n:
+        raise InputError(f"fragment must be a whole number from 1 to {n:,}; it is {fragment!r}")
+    # fragments are drawn by place, so records take places that do not depend on their order
+    order = np.lexsort(np.hstack([known, released]).T)
+    known, released = known[order], released[order]
+    matches = _match_all(known, released, rule)
+    rng = generator(seed, "fragments of DIS")
+    unique: list[int] = []
+    correct: list[int] = []
+    value = spread = None
+    while len(unique) < MOST_FRAGMENTS:
+        for _ in range(FRAGMENTS_AT_A_TIME):
+            members = rng.choice(n, size, replace=False, shuffle=False)
+            copied = rng.random(size) < sampling_fraction
+            u, c = _match_fragment(known, released, rule, matches, members, copied)
+            unique.append(u)
+            correct.append(c)
+        value, spread = _ratio(np.array(unique), np.array(correct))
+        if spread is not None and spread <= error:
+            break
+    return DisSimulation(
+        value=value,
+        monte_carlo_error=spread,
+        stable=spread is not None and spread <= error,
+        unique_matches=sum(unique),
+        correct_matches=sum(correct),
+        fragments=len(unique),
+        fragment_size=int(size),
+    )
+
+
+def _ratio(unique: np.ndarray, correct: np.ndarray) -> tuple[float | None, float | None]:
+    """Ratio of the sums and its standard error over fragments.
+
+    With none or all correct so far, the error is that of one more match the other way.
+    """
+    total = int(unique.sum())
+    if total == 0:
+        return None, None
+    ratio = float(correct.sum() / total)
+    residual = float(((correct - ratio * unique) ** 2).sum())
+    return ratio, max(math.sqrt(residual), 1.0 if ratio in (0.0, 1.0) else 0.0) / total
+
+
+RULE_NUMBER = {"own": 0, "conservative": 1, "wildcard": 2}
+
+
+def _aligned(original: Microdata, protected: Microdata) -> tuple[np.ndarray, np.ndarray, int]:
+    """Codes of both files on the same labels, and the number of the rule about missing values."""
+    if protected.keys != original.keys:
+        raise InputError(
+            f"the protected file has the keys {list(protected.keys)}, the original "
+            f"{list(original.keys)}; they must be the same, in the same order"
+        )
+    if protected.n != original.n:
+        raise InputError(
+            f"the protected file has {protected.n:,} records, the original {original.n:,}; each "
+            "record must stay in its place (suppressed values as missing)"
+        )
+    codes = np.empty_like(protected.codes)
+    for k, labels in enumerate(protected.labels):
+        place = {label: code for code, label in enumerate(original.labels[k])}
+        new = np.array([place.get(label, -2 - i) for i, label in enumerate(labels)] + [-1])
+        # labels that the original does not have match nothing, but are not missing
+        new[new <= -2] = len(original.labels[k]) - 2 - new[new <= -2]
+        codes[:, k] = new[protected.codes[:, k]]
+    return original.codes, codes, RULE_NUMBER[protected.missing]
+
+
+@numba.njit(cache=True, nogil=True)
+def _matches(known: np.ndarray, released: np.ndarray, rule: int) -> bool:
+    """Whether a released record is what somebody with the known values looks for."""
+    lenient = rule == 2
+    if rule == 1:
+        for value in known:
+            lenient |= value < 0
+    for k in range(len(known)):
+        a, b = known[k], released[k]
+        if a != b and not (lenient and (a < 0 or b < 0)):
+            return False
+    return True
+
+
+def _match_all(known: np.ndarray, released: np.ndarray, rule: int) -> np.ndarray:
+    """Number of released records that each known one matches.
+
+    Records are taken together by the keys they lack a value of: for two such patterns, the records
+    match that agree on all other keys.
+    """
+    counts = np.zeros(len(known), np.int64)
+    lenient = np.full(len(known), rule == 2) | ((rule == 1) & (known < 0).any(axis=1))
+    strict = np.flatnonzero(~lenient)
+    counts[strict] = _agreeing(known[strict], released)
+    asking = [(lack, np.flatnonzero(lenient)[rows]) for lack, rows in _patterns(known[lenient])]
+    answering = _patterns(released)
+    for lack, rows in asking:
+        for other, answers in answering:
+            compared = ~(lack | other)
+            counts[rows] += _agreeing(known[rows][:, compared], released[answers][:, compared])
+    return counts
+
+
+def _patterns(codes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Keys without a value and rows, for each pattern that occurs."""
+    lacking, pattern = np.unique(codes < 0, axis=0, return_inverse=True)
+    pattern = pattern.reshape(-1)
+    return [(lack, np.flatnonzero(pattern == number)) for number, lack in enumerate(lacking)]
+
+
+def _agreeing(asking: np.ndarray, answering: np.ndarray) -> np.ndarray:
+    """Number of rows of one array that equal each row of another."""
+    both = np.vstack([asking, answering]).astype(np.int64)
+    packed = np.zeros(len(both), np.int64)
+    room = 1
+    for column in both.T:
+        size = int(column.max(initial=0)) + 2
+        if room * size >= 2**62:
+            packed = np.unique(packed, return_inverse=True)[1].reshape(-1)
+            room = len(both)
+        packed = packed * size + column + 1
+        room *= size
+    values, number = np.unique(packed[len(asking) :], return_counts=True)
+    if len(values) == 0:
+        return np.zeros(len(asking), np.int64)
+    place = np.minimum(np.searchsorted(values, packed[: len(asking)]), len(values) - 1)
+    return np.where(values[place] == packed[: len(asking)], number[place], 0)
+
+
+@numba.njit(cache=True, nogil=True)
+def _match_fragment(
+    known: np.ndarray,
+    released: np.ndarray,
+    rule: int,
+    matches: np.ndarray,
+    members: np.ndarray,
+    copied: np.ndarray,
+) -> tuple[int, int]:
+    """Unique and correct matches of a fragment against the file without its uncopied records."""
+    unique, correct = 0, 0
+    for i in range(len(members)):
+        r = members[i]
+        left = matches[r]
+        for j in range(len(members)):
+            if not copied[j] and _matches(known[r], released[members[j]], rule):
+                left -= 1
+        if left == 1:
+            unique += 1
+            correct += copied[i] and _matches(known[r], released[r], rule)
+    return unique, correct

@@ -1,0 +1,1 @@
+"""Population uniques when no structure is assumed."""

@@ -1,0 +1,89 @@
+"""What both reports say of the limits of a policy.
+
+The public reads the limits and the verdicts, but no value. A verdict on few cells is withheld: that
+a share of one cell is above its limit says that the best guess for this cell is right.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+from bayes_sdc.checks import Check
+from bayes_sdc.policy import LimitCheck
+
+WITHHELD = "not shown"
+PUBLIC_WORDS = {
+    "pass": "The limit is kept.",
+    "look": "Undefined, for there is nothing of the kind; that is not a risk of 0.",
+    "fail": "The limit is exceeded.",
+    WITHHELD: "Not shown, because a verdict on few cells could tell of single cells.",
+}
+PUBLIC_REASON = {  # of a check without public words of its own
+    "pass": "Nothing to report.",
+    "look": "The agency should read the reason in its own report.",
+    "fail": "Do not rely on the results.",
+}
+
+
+class Told(NamedTuple):
+    """What a reader is told of a check."""
+
+    name: str
+    verdict: str  # of a check, or withheld
+    reason: str
+
+
+def tell_limit(limit: LimitCheck, *, at_least: int) -> Told:
+    """Return what the public may read of a limit; ``at_least`` units or the verdict is withheld."""
+    verdict = limit.verdict if limit.units >= at_least else WITHHELD
+    return Told(limit.name, verdict, PUBLIC_WORDS[verdict])
+
+
+def limit_section(
+    checks: Sequence[Check],
+    told: Sequence[Check | Told],
+    *,
+    audience: Literal["internal", "external"],
+) -> dict[str, Any] | None:
+    """Return the section on the policy, or None where nothing was judged by one.
+
+    Parameters
+    ----------
+    checks : sequence of Check
+        Of the result; those on limits are taken.
+    told : sequence of Check or Told
+        What the audience reads of each check, by name.
+    audience : {"internal", "external"}
+        Values are internal.
+
+    Returns
+    -------
+    dict or None
+        ``policy``, ``date``, ``told`` (of the limits), ``columns`` and ``rows`` of a table.
+    """
+    limits = [check for check in checks if isinstance(check, LimitCheck)]
+    if not limits:
+        return None
+    by_name = {one.name: one for one in told}
+    internal = audience == "internal"
+    columns = ["limit", "of what", "verdict", "exceeded when"]
+    rows = [
+        [
+            limit.name.removeprefix("limit "),
+            limit.definition,
+            by_name[limit.name].verdict,
+            limit.exceeded_when,
+            *([_value(limit)] if internal else []),
+        ]
+        for limit in limits
+    ]
+    return {
+        "policy": limits[0].policy,
+        "date": limits[0].date,
+        "told": [by_name[limit.name] for limit in limits],
+        "columns": columns + ["value"] * internal,
+        "rows": rows,
+    }
+
+
+def _value(limit: LimitCheck) -> str:
+    return "undefined" if limit.value is None else f"{limit.value:.6g}"

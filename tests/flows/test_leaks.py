@@ -1,0 +1,117 @@
+"""Ways around the model: order of rows, other columns, small counts that stay."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayes_sdc import read_flows
+from bayes_sdc.checks import Check
+from bayes_sdc.flows.leaks import leaks, unchanged
+from bayes_sdc.flows.table.simulate import simulate_flows
+
+
+def checks(frame: pd.DataFrame, **bounds: int) -> dict[str, Check]:
+    table = read_flows(frame, origin="origin", destination="destination", count="count", **bounds)
+    return {check.name: check for check in leaks(table)}
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    return simulate_flows(areas=30, states=2, seed=4)
+
+
+def test_table_sorted_by_codes_passes(frame):
+    # else every release is held up
+    assert {check.verdict for check in checks(frame).values()} == {"pass"}
+
+
+@pytest.mark.parametrize("by", [["count"], ["origin", "count"], ["destination", "count"]])
+def test_table_sorted_by_count_must_not_leave(frame, by):
+    # else the rank of a row gives back the count that was replaced
+    check = checks(frame.sort_values(by, ascending=[True] * (len(by) - 1) + [False]))
+    assert check["order of rows"].verdict == "fail"
+    assert "sort the table by its codes" in check["order of rows"].reason
+
+
+def test_three_rows_in_order_are_chance():
+    frame = pd.DataFrame({"origin": list("abc"), "destination": list("xyz"), "count": [1, 2, 3]})
+    assert checks(frame)["order of rows"].verdict == "pass"
+
+
+def test_columns_made_from_the_count_must_not_leave(frame):
+    copies = {
+        "copy": frame["count"],
+        "rate": frame["count"] / 1000.0,
+        "text": frame["count"].map(lambda n: f"<{n}>"),
+    }
+    for name, column in copies.items():
+        check = checks(frame.assign(**{name: column}))["other columns"]
+        assert check.verdict == "fail", name
+        assert repr(name) in check.reason
+
+
+def test_noisy_column_is_to_be_looked_at_and_an_unrelated_one_passes(frame):
+    rng = np.random.default_rng(1)
+    noisy = frame["count"].rank() + rng.normal(0, len(frame) / 4, len(frame))
+    assert checks(frame.assign(noisy=noisy))["other columns"].verdict == "look"
+    other = rng.normal(size=len(frame))
+    assert checks(frame.assign(other=other))["other columns"].verdict == "pass"
+
+
+def test_small_counts_that_stay_are_said(frame):
+    own = frame["origin"] == frame["destination"]
+    assert (
+        checks(frame.assign(count=frame["count"].where(~own, 2)))["small counts left"].verdict
+        == "look"
+    )
+    below = checks(frame, low=3)["small counts left"]
+    assert below.verdict == "fail"
+    assert str(int((frame["count"].between(1, 2) & ~own).sum())) in below.reason
+
+
+def tiny() -> pd.DataFrame:
+    """Sixteen small cells, in an order that says nothing."""
+    rng = np.random.default_rng(2)
+    pairs = [(o, d) for o in "abcd" for d in "wxyz"]
+    return pd.DataFrame(
+        {
+            "origin": [o for o, _ in pairs],
+            "destination": [d for _, d in pairs],
+            "count": rng.permutation(np.resize(np.arange(1, 10), 16)),
+        }
+    )
+
+
+def test_small_tables_are_checked_too():
+    # else a table of sixteen cells may be sorted by count, or carry a copy of it
+    assert checks(tiny())["order of rows"].verdict == "pass"
+    assert checks(tiny().sort_values("count"))["order of rows"].verdict == "fail"
+    assert checks(tiny().assign(x=tiny()["count"]))["other columns"].verdict == "fail"
+
+
+def test_copy_with_gaps_must_not_leave(frame):
+    gaps = frame["count"].where(np.arange(len(frame)) % 5 > 0)
+    assert checks(frame.assign(x=gaps))["other columns"].verdict == "fail"
+
+
+def test_group_column_made_from_the_count_must_not_leave(frame):
+    table = read_flows(
+        frame.assign(g=frame["count"].clip(upper=10)),
+        origin="origin",
+        destination="destination",
+        count="count",
+        groups="g",
+    )
+    found = {check.name: check for check in leaks(table)}
+    assert found["other columns"].verdict == "fail"
+
+
+def test_release_that_is_the_table_must_not_leave(frame):
+    # else a table of ones alone comes back as it is, and nothing says so
+    table = read_flows(frame, origin="origin", destination="destination", count="count")
+    assert unchanged(table, table.frame).verdict == "fail"
+    other = table.frame.copy()
+    row = table.cells["row"].iloc[0]
+    other.loc[other.index[row], "count"] = 10 - other["count"].iloc[row]
+    other.loc[other.index[row], "count"] += int(other["count"].iloc[row] == 5)
+    assert unchanged(table, other).verdict == "pass"

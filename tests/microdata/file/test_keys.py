@@ -1,0 +1,528 @@
+"""Keys and combinations: frequencies under each rule for missing values, and what is refused."""
+
+import gzip
+import tracemalloc
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.microdata.file.keys import Microdata, read_microdata
+
+TEN = pd.DataFrame(
+    {
+        "area": list("UUUURUUUUU"),
+        "sex": list("FFFMFMFMFF"),
+        "status": list("sspcccrqss"),
+        "work": list("EENEXENXNN"),
+        "w": [180, 180, 215, 76, 186, 76, 180, 215, 186, 76],
+    }
+)
+
+
+def read(source: object, **changed: object) -> Microdata:
+    return read_microdata(source, **{"keys": ["a", "b", "c"], **changed})
+
+
+def refused(source: object, **changed: object) -> str:
+    with pytest.raises(InputError) as caught:
+        read(source, **changed)
+    return str(caught.value)
+
+
+def csv_of(folder, text: str, encoding: str = "utf-8", name: str = "people.csv"):
+    path = folder / name
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+# ---- frequencies -----------------------------------------------------------------------------
+
+
+def test_the_ten_records_of_the_practitioners():
+    data = read(TEN, keys=["area", "sex", "status", "work"], weight="w")
+    assert data.f.tolist() == [2, 2, 1, 2, 1, 2, 1, 1, 2, 2]
+    assert data.F.tolist() == [360, 360, 215, 152, 186, 152, 180, 215, 262, 262]
+    assert data.sample_uniques == 4
+    assert data.pairs == (6, 3)
+    assert data.k_violations(2) == (4, 4)
+    assert data.k_violations(3) == (10, 7)
+    assert data.size_indices.to_dict() == {1: 4, 2: 3}
+
+
+TRIO = {"wildcard": [2, 2, 3], "own": [1, 1, 1], "conservative": [1, 1, 3]}
+
+
+@pytest.mark.parametrize("rule", TRIO)
+@pytest.mark.parametrize(
+    "mark", [None, float("nan"), "NaN", "", "NA", ".", -999, "-999", " ", "  "]
+)
+def test_the_missing_trio_however_a_missing_value_is_written(rule, mark, tmp_path):
+    frame = pd.DataFrame({"a": ["m"] * 3, "b": ["x", "y", mark], "c": ["e"] * 3})
+    data = read(frame, missing=rule, missing_codes={"b": mark})
+    assert data.f.tolist() == TRIO[rule]
+    assert data.codes[2, 1] == -1
+    path = csv_of(tmp_path, frame.to_csv(index=False))
+    assert read(path, missing=rule, missing_codes={"b": mark}).f.tolist() == TRIO[rule]
+
+
+def test_a_code_that_looks_missing_is_a_value_unless_declared():
+    frame = pd.DataFrame({"a": ["m"] * 3, "b": [1, 2, -999], "c": ["e"] * 3})
+    data = read(frame)
+    assert data.f.tolist() == [1, 1, 1]
+    assert any("'-999'" in note and "declare" in note for note in data.notes)
+    # a gap turns the column of a pandas frame into floats, and -999 into -999.0
+    gap = pd.DataFrame({"a": ["m"] * 3, "b": [1.0, None, -999.0], "c": ["e"] * 3})
+    assert read(gap, missing_codes=[-999]).labels[1] == ("1",)
+
+
+def test_a_whole_missing_code_is_matched_with_its_decimals(tmp_path):
+    path = csv_of(tmp_path, "a,b,c\n1,-999.0,1\n1,01,1\n1,1.0,1\n1,-99.00,1\n")
+    data = read(path, missing_codes={"b": -999})
+    assert data.codes[:, 1].tolist() == [-1, 1, 2, 0]
+    assert data.labels[1] == ("-99.00", "01", "1.0")
+    assert not any("do not occur" in note for note in data.notes)
+    assert any("'-99.00' counted as a value" in note for note in data.notes)
+    assert read(path, missing_codes={"b": "-999.0"}).codes[0, 1] == -1
+    assert read(path, missing_codes={"b": "1"}).codes[:, 1].tolist() == [1, 2, -1, 0]
+
+
+def brute_force(rows: list[tuple], rule: str) -> list[list[int]]:
+    """Which records count for which, by the words of the rule, one pair at a time."""
+
+    def counts(j: tuple, i: tuple) -> bool:
+        if rule == "own":
+            return i == j
+        compatible = all(x is None or y is None or x == y for x, y in zip(i, j, strict=True))
+        if rule == "conservative" and None not in i:
+            return compatible and None not in j
+        return compatible
+
+    return [[k for k, j in enumerate(rows) if counts(j, i)] for i in rows]
+
+
+values = st.sampled_from(["x", "y", "z", None])
+people = st.lists(st.tuples(values, values, values), min_size=1, max_size=90)
+
+
+@given(people, st.sampled_from(sorted(TRIO)), st.randoms(use_true_random=False))
+def test_frequencies_match_pairwise_comparison_in_any_record_order(rows, rule, random):
+    weights = [random.uniform(1, 1e6) for _ in rows]
+    frame = pd.DataFrame(rows, columns=list("abc"), dtype=object).assign(w=weights)
+    data = read(frame, weight="w", missing=rule)
+    found = brute_force(rows, rule)
+    assert data.f.tolist() == [len(js) for js in found]
+    np.testing.assert_allclose(
+        data.F, [sum(weights[j] for j in js) for js in found], rtol=1e-12, atol=0
+    )
+    order = random.sample(range(len(rows)), len(rows))
+    moved = read(frame.iloc[order], weight="w", missing=rule)
+    pd.testing.assert_frame_equal(moved.combinations, data.combinations, check_exact=True)
+    assert moved.combination.tolist() == data.combination[order].tolist()
+    assert data.combinations["records"].sum() == len(rows)
+
+
+def test_many_patterns_with_missing_values_cross_the_blocks_of_bit_sets():
+    """More than 65,536 patterns, checked against pandas on the complete records."""
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame({k: rng.integers(0, 60, 90_000).astype(str) for k in "abc"})
+    holes = rng.choice(90_000, 40, replace=False)
+    frame.loc[holes, "b"] = None
+    data = read(frame, missing="conservative")
+    assert len(data.combinations) > 65_536
+    whole = frame.drop(index=holes)
+    expected = whole.groupby(["a", "b", "c"])["a"].transform("size")
+    assert data.f[whole.index].tolist() == expected.tolist()
+    wild = read(frame)
+    for i in holes[:10]:
+        mates = (frame["a"] == frame.at[i, "a"]) & (frame["c"] == frame.at[i, "c"])
+        assert data.f[i] == wild.f[i] == mates.sum()
+    assert wild.f.sum() > data.f.sum()
+
+
+def test_more_levels_than_fit_one_integer():
+    """Thirty keys of 50 levels: 50^30 combinations; a wrong packing would merge records."""
+    rng = np.random.default_rng(1)
+    names = [f"k{i}" for i in range(30)]
+    frame = pd.DataFrame(rng.integers(0, 50, (500, 30)), columns=names)
+    frame = pd.concat([frame, frame.iloc[:7]])
+    data = read(frame, keys=names)
+    assert data.k_violations(2) == (493, 493)
+    assert data.pairs == (14, 7)
+    texts = [[data.labels[k][c] for k, c in enumerate(row)] for row in data.codes]
+    assert texts == frame.astype(str).to_numpy().tolist()
+
+
+def test_sparse_keys_stay_small_in_memory():
+    rng = np.random.default_rng(2)
+    sizes = dict(zip("abcde", (809, 17, 17, 7, 7), strict=True))
+    frame = pd.DataFrame({k: rng.integers(0, n, 10_000).astype(str) for k, n in sizes.items()})
+    frame.loc[:50, "a"] = None
+    read(frame.head(100), keys=list(sizes))  # compiled
+    tracemalloc.start()
+    read(frame, keys=list(sizes))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 200e6
+
+
+def test_many_levels_with_a_missing_value_stay_small_in_memory():
+    """Bit sets of all 40,000 patterns at once would take 200 MB."""
+    n = 40_000
+    frame = pd.DataFrame({"a": np.arange(n), "b": np.arange(n) % 7, "c": "1"}).astype(str)
+    frame.loc[[5, 30_001], "a"] = None
+    read(frame.head(100))  # compiled
+    tracemalloc.start()
+    data = read(frame)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 100e6
+    # a block has 6,656 patterns here, so the matches lie in several
+    group = np.arange(n) % 7
+    expected = np.where(np.isin(group, [5, 6]), 2, 1)
+    expected[[5, 30_001]] = [(group == 5).sum(), (group == 6).sum()]
+    assert data.f.tolist() == expected.tolist()
+
+
+# ---- weights and households ------------------------------------------------------------------
+
+
+def test_sums_do_not_depend_on_record_order_to_the_last_digit():
+    weights = np.random.default_rng(3).lognormal(0, 9, 3000)
+    frame = pd.DataFrame({"a": "x", "b": "y", "c": "z", "w": weights})
+    exact = sum(map(Fraction, weights.tolist()))
+    one = read(frame, weight="w").F[0]
+    assert one == read(frame[::-1], weight="w").F[0] == float(exact)
+
+
+def test_a_weight_sum_below_f_raises_population_frequency_and_is_said():
+    frame = pd.DataFrame({"a": list("xxy"), "b": "1", "c": "1", "w": [0.4, 0.9, 3]})
+    data = read(frame, weight="w")
+    assert data.F.tolist() == [2, 2, 3]
+    assert data.combinations["weight_sum"].tolist() == pytest.approx([1.3, 3])
+    assert data.raised == 1
+    assert any("raised to f" in note for note in data.notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("1,076.5", "not a number"),
+        ("76,5", "a point before decimals"),
+        ("", "missing weight"),
+        ("0", "weight 0"),
+        ("-3", "negative weight"),
+        ("1e400", "infinite weight"),
+        ("nan", "not a number"),
+    ],
+)
+def test_weights_that_cannot_be_used_are_refused_with_row_and_value(text, said, tmp_path):
+    path = csv_of(tmp_path, f'a,b,c,w\n1,1,1,5\n1,1,2,"{text}"\n')
+    message = refused(path, weight="w")
+    assert said in message
+    assert "people.csv" in message
+    assert "column 'w'" in message
+    assert f"row 2 {text!r}" in message
+    assert "Remedy" in message
+    number = pd.DataFrame(
+        {"a": ["1"], "b": "1", "c": "1", "w": [float(text.replace(",", "") or "nan")]}
+    )
+    if "," not in text and text != "nan":
+        assert said in refused(number, weight="w")
+
+
+def test_weights_whose_sum_overflows_are_refused():
+    frame = pd.DataFrame({"a": list("aab"), "b": "1", "c": "1", "w": [1e308] * 3})
+    message = refused(frame, weight="w")
+    assert "column 'w': weight that brings the sum to inf" in message
+    assert "in 3 rows: row 1 1e+308" in message
+    # none is too large alone, and one small weight is not to blame
+    many = refused(frame.assign(w=[2.0**52, 2.0**52, 2.0]), weight="w")
+    assert "in 2 rows: row 1" in many
+    largest = read(frame.assign(w=[2.0**52, 2.0**51, 2.0**51]), weight="w")
+    assert largest.combinations["F"].sum() == 2.0**53
+
+
+def test_weights_with_spaces_are_numbers(tmp_path):
+    path = csv_of(tmp_path, "a,b,c,w\n1,1,1, 76 \n1,1,2,1e2\n")
+    assert read(path, weight="w").F.tolist() == [76, 100]
+
+
+def test_persons_without_household_id_are_households_of_one():
+    frame = pd.DataFrame({"a": list("xyzu"), "b": "1", "c": "1", "h": ["7", None, "7", ""]})
+    data = read(frame, household="h")
+    assert data.household.tolist() == [0, 1, 0, 2]
+    assert any("2 persons without a household id" in note for note in data.notes)
+
+
+def test_persons_with_a_missing_code_do_not_become_one_household():
+    ids = ["1", "1", "NA", "NA", ".", "."]
+    frame = pd.DataFrame({"a": list("abcdef"), "b": "1", "c": "1", "h": ids})
+    suspected = read(frame, household="h")
+    assert any("'h': '.', 'NA' counted as a value" in note for note in suspected.notes)
+    data = read(frame, household="h", missing_codes={"h": ["NA", "."], "a": "f"})
+    assert data.household.tolist() == [0, 0, 1, 2, 3, 4]
+    assert data.labels[0] == tuple("abcde")
+    assert sum("'h'" in note for note in data.notes) == 1
+    assert any("4 persons without a household id" in note for note in data.notes)
+    # a list of codes is for the keys: 1 may be a missing sex and a household
+    assert read(frame, household="h", missing_codes=["1"]).household.tolist() == [1, 1, 2, 2, 0, 0]
+
+
+def test_what_is_wrong_or_odd_with_household_ids_is_said():
+    frame = pd.DataFrame({"a": list("xyz"), "b": "1", "c": "1"})
+    message = refused(frame.assign(h=[1, np.inf, 2]), household="h")
+    assert "column 'h': a value that is no code in 1 row: row 2 inf" in message
+    data = read(frame.assign(h=["01", "1", " 1"]), household="h")
+    assert data.household.tolist() == [1, 2, 0]
+    assert any("'h': codes that differ only in padding" in note for note in data.notes)
+
+
+# ---- files and codes -------------------------------------------------------------------------
+
+
+def test_codes_stay_text_and_odd_names_and_values_survive(tmp_path):
+    names = ["birth place (grouped)", "class", "a ", "Größe"]
+    cells = [
+        ["01001", "1001", "01001 ", "Unit #7"],
+        ["1001.0", "66", "<script>", "a;b"],
+        ["66000", "001", "=1+1", "é"],
+    ]
+    frame = pd.DataFrame(cells, columns=names)
+    for encoding in ("utf-8", "utf-8-sig", "latin-1", "utf-16"):
+        for separator in (",", ";", "\t", "|"):
+            path = csv_of(tmp_path, frame.to_csv(index=False, sep=separator), encoding)
+            data = read(path, keys=names)
+            texts = [[data.labels[k][c] for k, c in enumerate(row)] for row in data.codes]
+            assert texts == cells
+            assert f"separator: {separator!r}" in data.notes
+            assert any(note.startswith("encoding: ") for note in data.notes)
+    path = tmp_path / "people.csv.gz"
+    path.write_bytes(gzip.compress(frame.to_csv(index=False).encode("latin-1")))
+    data = read(path, keys=names)
+    assert any("latin-1" in note for note in data.notes)
+    assert any("surrounding spaces" in note for note in data.notes)
+    mixed = pd.DataFrame({"a": ["1001", "01001", "1001.0"], "b": "1", "c": "1"})
+    data = read(mixed)
+    assert data.sample_uniques == 3
+    assert any("only in padding" in note for note in data.notes)
+
+
+def test_the_euro_sign_and_curly_quotes_of_windows_are_no_control_characters(tmp_path):
+    names, cells = ["a€", "b", "c"], ["€", "“x”", "Größe"]
+    text = ",".join(names) + "\n" + ",".join(cells) + "\n"
+    data = read(csv_of(tmp_path, text, "cp1252"), keys=names)
+    assert data.labels == tuple((cell,) for cell in cells)
+    assert "encoding: read as cp1252, because the bytes are not UTF-8" in data.notes
+    # a byte that Windows does not use: nothing is lost
+    (tmp_path / "odd.csv").write_bytes(b"a,b,c\n\x81,\x80,1\n")
+    odd = read(tmp_path / "odd.csv")
+    assert odd.labels == (("\x81",), ("\x80",), ("1",))
+    assert any("latin-1" in note for note in odd.notes)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
+def test_text_full_of_nuls_is_refused_for_that(encoding, tmp_path):
+    message = refused(csv_of(tmp_path, "a,b,c\n1,2,3\n", encoding))
+    assert "people.csv" in message
+    assert "UTF-32" in message
+    assert "save it as UTF-8" in message
+
+
+def test_a_plain_file_is_said_to_be_one(tmp_path):
+    notes = read(csv_of(tmp_path, "a,b,c\n1,2,3\n")).notes
+    assert notes[:2] == ("encoding: UTF-8", "separator: ','")
+
+
+def test_frames_of_every_kind_give_the_same_combinations(tmp_path):
+    frame = pd.DataFrame({"a": [1, 2, 1], "b": ["x", "y", "x"], "c": [True, False, True], "z": 0})
+    expected = read(frame).combinations
+    frame.to_parquet(tmp_path / "p.parquet")
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    for source in (
+        frame.astype({"b": "category"}),
+        pl.from_pandas(frame),
+        pl.from_pandas(frame).lazy(),
+        tmp_path / "p.parquet",
+        str(tmp_path / "p.csv"),
+    ):
+        combinations = read(source).combinations
+        if not isinstance(source, pd.DataFrame | str) and not hasattr(source, "suffix"):
+            combinations.index = combinations.index.set_levels(expected.index.levels)
+        pd.testing.assert_frame_equal(combinations, expected)
+
+
+@pytest.mark.parametrize("suffix", ["dta", "sav", "zsav"])
+def test_statistical_files_keep_their_value_labels(suffix, tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat")
+    frame = pd.DataFrame({"sex": [1.0, 2.0, 1.0], "area": ["01", "02", "01"], "other": [1, 2, 3]})
+    path = tmp_path / f"people.{suffix}"
+    write = getattr(pyreadstat, f"write_{suffix.strip('z')}")
+    compressed = {"compress": True} if suffix == "zsav" else {}
+    write(frame, str(path), **compressed, variable_value_labels={"sex": {1: "man", 2: "woman"}})
+    data = read(path, keys=["sex", "area"])
+    assert data.labels == (("1", "2"), ("01", "02"))
+    # by the text of a code, or they would not join the levels
+    assert data.value_labels == {"sex": {"1": "man", "2": "woman"}}
+    assert [data.shown("sex", code) for code in ("1", "3")] == ["1 (man)", "3"]
+    assert data.shown("area", "01") == "01"
+    assert data.f.tolist() == [2, 1, 2]
+    assert data.sha256 is not None
+    assert "no column 'hid'" in refused(path, keys=["hid"])
+
+
+@pytest.mark.parametrize("rule", ["wildcard", "own"])
+def test_codes_that_a_file_declares_missing_are_told_from_empty_values(rule, tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat")
+    values = [1.0, 99.0, 98.0, 99.0, np.nan, 1.0]
+    frame = pd.DataFrame({"a": values, "b": ["x", "NA", "", "x", "x", "x"], "c": 1.0, "h": values})
+    ranges = {"a": [{"lo": 98, "hi": 99}], "b": ["NA"], "h": [99]}
+    pyreadstat.write_sav(frame, str(tmp_path / "p.sav"), missing_ranges=ranges)
+    data = read(tmp_path / "p.sav", household="h", missing=rule)
+    assert data.codes[:, 0].tolist() == [0, -1, -1, -1, -1, 0]
+    assert "column 'a': 4 values are missing" in data.notes
+    kinds = [note for note in data.notes if "declares" in note]
+    assert [note.split(":")[0] for note in kinds] == ["column 'h'", "column 'a'", "column 'b'"]
+    assert "('98' 1 times, '99' 2 times), 1 are empty" in kinds[1]
+    assert "('NA' 1 times), 1 are empty" in kinds[2]
+    assert not any("'b'" in note for note in data.select(["a"]).notes)
+    letters = pd.DataFrame({"a": pd.Series([1.0, "b", np.nan, "b"], dtype=object), "b": 1, "c": 1})
+    pyreadstat.write_dta(letters, str(tmp_path / "p.dta"), missing_user_values={"a": ["b"]})
+    data = read(tmp_path / "p.dta", missing=rule)
+    assert data.codes[:, 0].tolist() == [0, -1, -1, -1]
+    assert any("('b' 2 times), 1 are empty" in note for note in data.notes)
+    pyreadstat.write_por(frame.fillna({"a": 1}), str(tmp_path / "p.por"))
+    assert read(tmp_path / "p.por", keys=["A"]).n == 6
+
+
+@pytest.mark.parametrize("name", ["p.xpt", "P.XPT", "p.sav.gz", "p.dta.zip", "p.v2.zsav.gz"])
+def test_formats_that_are_not_read_are_refused_by_name(name, tmp_path):
+    (tmp_path / name).write_bytes(gzip.compress(b"HEADER RECORD\0"))
+    message = refused(tmp_path / name)
+    assert message.startswith(f"{name}: ")
+    assert "unpack it first" in message or "save the data as" in message
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "the file is empty"),
+        ("\n\n", "the file is empty"),
+        ("a,b,c\n", "a header but no rows"),
+        ("a,b,c", "a header but no rows"),
+        ("a,b,c\n1,2,3\n1,2\n1\n", "of the header: 2 (row 2, blank lines not counted, has 2)"),
+        ("a,b,c\n1,2,3,4\n", "rows without the 3 fields of the header: 1 (row 1"),
+        ("a,b,b,c\n1,2,3,4\n", "2 columns are called 'b'"),
+        ("A,b,c\n1,2,3\n", "did you mean 'A'"),
+        ('a,b,c\n1,2,"3\n4,5,6\n', "quotation mark"),
+        ('a,b,c\n1,2,"3\n4,5,6', "quotation mark"),
+        ('a,b,c,d\n1,2,3,"x\n4,5,6,y\n7,8,9,z', "quotation mark"),
+        ('a,b,c,d\n1,2,3,"x\n4,5,6,y\n7,8,9,"z"\n', "quotation mark"),
+    ],
+)
+def test_files_that_cannot_be_used(text, said, tmp_path):
+    assert said in refused(csv_of(tmp_path, text))
+
+
+def test_one_record_is_enough_and_only_named_columns_are_judged(tmp_path):
+    path = csv_of(tmp_path, "a,b,c,c2,c2\n1,2,3,,\n")
+    data = read(path)
+    assert (data.n, data.sample_uniques) == (1, 1)
+    assert data.F.tolist() == [1]
+    assert any("no weights" in note for note in data.notes)
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_blank_lines_are_skipped_and_counted(quote, end, tmp_path):
+    lines = ["a,b,c", f"{quote}1{quote},2,3", "", "", "1,2,3", "", ""]
+    data = read(csv_of(tmp_path, end.join(lines)))
+    assert data.n == 2
+    assert "3 blank lines skipped" in data.notes
+    plain = read(csv_of(tmp_path, f"a,b,c{end}1,2,3{end}", name="plain.csv"))
+    assert not any("blank" in note for note in plain.notes)
+
+
+def test_a_line_break_in_quotes_is_part_of_the_value(tmp_path):
+    data = read(csv_of(tmp_path, '"a",b,c\n"1\n2",2,3\n1,2,3\n'))
+    assert data.labels[0] == ("1", "1\n2")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"keys": "a"}, "must be a sequence"),
+        ({"keys": None}, "must be a sequence"),
+        ({"keys": []}, "at least one"),
+        ({"keys": ["a", "a"]}, "named twice"),
+        ({"keys": ["a", 1]}, "must be text"),
+        ({"missing": "drop"}, "choose from"),
+        ({"missing_codes": {"z": "."}}, "'z', which is no key"),
+        ({"weight": "a"}, "no key"),
+        ({"weight": "q"}, "no column 'q'"),
+        ({"missing_codes": {"a": [[1]]}}, "text or numbers"),
+    ],
+)
+def test_arguments_that_cannot_be_used(changed, said):
+    frame = pd.DataFrame({"a": ["1"], "b": "1", "c": "1"})
+    assert said in refused(frame, **changed)
+
+
+def test_values_that_are_no_codes_are_listed_with_their_rows():
+    frame = pd.DataFrame({"a": ["1", [2], float("inf")], "b": "1", "c": "1", "w": [1, 0, 2]})
+    message = refused(frame, weight="w")
+    assert "2 problems" in message
+    assert "column 'a'" in message
+    assert "row 2" in message
+    assert "row 3" in message
+    assert "weight 0 in 1 row: row 2 0" in message
+
+
+@pytest.mark.parametrize("name", ["a", "w", "h"])
+def test_lists_in_a_column_of_arrow_are_values_that_cannot_be_used(name):
+    columns = {c: ["1", "2"] for c in "abch"} | {"w": [1, 2], name: [[1], None]}
+    message = refused(pa.table(columns), weight="w", household="h")
+    assert f"column {name!r}: " in message
+    assert "row 1 " in message
+
+
+@pytest.mark.parametrize("k", [0, 1, 2.5, True, "3"])
+def test_k_is_a_whole_number_from_two(k):
+    data = read(pd.DataFrame({"a": ["1"], "b": "1", "c": "1"}))
+    with pytest.raises(InputError, match="k must be"):
+        data.k_violations(k)
+
+
+def test_fewer_keys_give_what_reading_them_gives():
+    keys = ["area", "sex", "status", "work"]
+    data = read(TEN, keys=keys, weight="w").select(["work", "area"])
+    pd.testing.assert_frame_equal(
+        data.combinations, read(TEN, keys=["work", "area"], weight="w").combinations
+    )
+    with pytest.raises(InputError, match="no key variable"):
+        data.select(["sex"])
+
+
+def test_notes_of_fewer_keys_speak_of_these_alone():
+    columns = {"a": list("xxyy"), "b": ["1", "NA", "3", ""], "c": "1", "w": [0.4, 3, 5, 6]}
+    data = read(pd.DataFrame(columns), weight="w", missing="own")
+    assert data.raised == 1
+    assert any("weight sum below f" in note for note in data.notes)
+    assert sum("'b'" in note for note in data.notes) == 2
+    fewer = data.select(["a"])
+    assert (fewer.raised, fewer.notes) == (0, ())
+    light = pd.DataFrame(columns).assign(w=[0.4, 0.3, 5, 6])
+    low = read(light, weight="w", missing="own").select(["a"])
+    assert low.notes == ("1 combinations have a weight sum below f; F is raised to f there",)
+
+
+def test_summary_says_rule_records_and_combinations():
+    text = read(TEN, keys=["area", "sex", "status", "work"], weight="w").summary()
+    assert "a missing value matches every value" in text
+    assert "f < 3                   10 records, 7 combinations" in text
