@@ -16,7 +16,7 @@ from bayes_sdc.flows.model import truncated as counts
 from bayes_sdc.flows.model.parameters import NATION, OF_COVARIATE, OF_GROUP, SIDES, deviations
 from bayes_sdc.flows.release.predictive import PREDICTIVE_DRAWS, compare_counts
 from bayes_sdc.flows.release.synthesis import rates_by_draw, spread_draws
-from bayes_sdc.flows.table.cells import layout
+from bayes_sdc.flows.table.cells import small_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import generator
@@ -231,7 +231,7 @@ def dispersion(table: FlowTable, posterior: xr.DataTree, *, seed: int) -> Disper
     ----------
     Gelman, Meng and Stern 1996, Statistica Sinica 6, 733-807.
     """
-    cells = layout(table)
+    cells = small_cells(table)
     rates = rates_by_draw(posterior)
     rng = generator(seed, "dispersion")
     values = np.arange(cells.upper + 1.0)

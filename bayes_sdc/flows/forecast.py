@@ -1,4 +1,4 @@
-"""What the whole job will take, said before it starts; the fit is :mod:`bayes_sdc.flows.fit.forecast`.
+"""What the whole job will take, said before it starts; for the fit see `bayes_sdc.flows.fit`.
 
 The constants are seconds of processor time, of one core, measured on simulated tables of 400, 5,000
 and 40,000 small cells; steps that run on several cores are divided by their number.
@@ -12,7 +12,7 @@ from bayes_sdc.flows.intruder.integrated import draws_used
 from bayes_sdc.flows.intruder.refit import STARTS, SWEEPS, WARM_UP, WHOLE
 from bayes_sdc.flows.model.hyperpriors import is_pooled
 from bayes_sdc.flows.release.predictive import PREDICTIVE_DRAWS
-from bayes_sdc.flows.table.cells import Layout
+from bayes_sdc.flows.table.cells import SmallCells
 
 # of the steps after the fit
 PARAMETER = 0.35e-6  # R-hat and ESS: a parameter and draw
@@ -24,7 +24,7 @@ REPORTS = 7.0, 100e-6  # pictures; and files: a cell
 
 
 def forecast_job(
-    cells: Layout,
+    cells: SmallCells,
     sampling: Sampling,
     sampler: str,
     *,
@@ -81,7 +81,7 @@ def forecast_job(
     }
 
 
-def _refit(cells: Layout, sampling: Sampling) -> float:
+def _refit(cells: SmallCells, sampling: Sampling) -> float:
     """Seconds of all refits of one cell."""
     n, groups = len(cells.y), 1
     size = np.bincount(cells.group)

@@ -31,7 +31,7 @@ from bayes_sdc.flows.release.combining import CombinedTotals, combined_totals
 from bayes_sdc.flows.release.predictive import compare_counts
 from bayes_sdc.flows.release.synthesis import refuse_column_named_dataset, synthesize
 from bayes_sdc.flows.release.utility import Utility, margins, utility
-from bayes_sdc.flows.table.cells import layout
+from bayes_sdc.flows.table.cells import small_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.html import facts_table
 from bayes_sdc.policy import Policy
@@ -246,7 +246,7 @@ def protect_flows(
     most, few = min(MOST_DATASETS, draws * chains), min(releases, FEW)
     compared = min(COMPARED_DATASETS, draws * chains)
     expected = forecast_job(
-        layout(table),
+        small_cells(table),
         sampling,
         sampler,
         estimator=estimator,

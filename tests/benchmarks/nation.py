@@ -19,7 +19,7 @@ import xarray as xr
 
 from bayes_sdc import FlowTable, fit_flows, read_flows
 from bayes_sdc.convergence import convergence
-from bayes_sdc.flows.table.cells import Layout, layout
+from bayes_sdc.flows.table.cells import SmallCells, small_cells
 from bayes_sdc.flows.table.simulate import simulate_flows
 
 SEED = 7
@@ -37,7 +37,7 @@ def country(areas: int, states: int, small: int) -> FlowTable:
     )
 
 
-def share_converged(posterior: xr.DataTree, cells: Layout) -> dict[str, float]:
+def share_converged(posterior: xr.DataTree, cells: SmallCells) -> dict[str, float]:
     """Shares of the cells by convergence of their log rates."""
     draws = posterior["posterior"].to_dataset()
     beta, gamma = draws["beta"].to_numpy(), draws["gamma"].to_numpy()
@@ -55,7 +55,7 @@ def share_converged(posterior: xr.DataTree, cells: Layout) -> dict[str, float]:
     }
 
 
-def plain_loop(cells: Layout, number: int, family: str, prior: str) -> float:
+def plain_loop(cells: SmallCells, number: int, family: str, prior: str) -> float:
     """Seconds that a fresh pm.sample for each group would take, from some of them."""
     # it stands beside this script, where pytest, which collects doctests here, does not look
     from test_fit_speed import fresh_pm_sample
@@ -80,7 +80,7 @@ def main() -> None:
     parser.add_argument("--against", type=int, default=0, metavar="N")
     asked = parser.parse_args()
     table = country(asked.areas, asked.states, asked.small)
-    cells = layout(table)
+    cells = small_cells(table)
     write = sys.stdout.write
     write(f"{len(cells.y):,} small cells, {len(cells.groups):,} groups\n")
     start = time.perf_counter()

@@ -15,7 +15,7 @@ import pytest
 import xarray as xr
 
 from bayes_sdc import FlowTable, fit_flows, read_flows
-from bayes_sdc.flows.table.cells import Layout, layout, subset
+from bayes_sdc.flows.table.cells import SmallCells, small_cells, subset
 from bayes_sdc.flows.table.simulate import simulate_flows
 from bayes_sdc.models import migration
 
@@ -34,7 +34,7 @@ def table() -> FlowTable:
     )
 
 
-def effective_draws(posterior: xr.DataTree, cells: Layout) -> float:
+def effective_draws(posterior: xr.DataTree, cells: SmallCells) -> float:
     """Sum over groups of the median ESS of log lambda over the group's cells."""
     draws = posterior["posterior"].to_dataset()
     log_rate = (
@@ -46,7 +46,7 @@ def effective_draws(posterior: xr.DataTree, cells: Layout) -> float:
 
 
 def fresh_pm_sample(
-    cells: Layout, groups: Iterable[int], *, family: str = "default", prior: str = "default"
+    cells: SmallCells, groups: Iterable[int], *, family: str = "default", prior: str = "default"
 ) -> list[xr.DataTree]:
     """What a user would write: a model and a pm.sample for each group."""
     trees = []
@@ -73,7 +73,7 @@ def fresh_pm_sample(
 @pytest.mark.parametrize("way", ["fresh pm.sample per group", "compiled loop", "gibbs"])
 def test_elapsed_time_of_a_fit(way: str, table: FlowTable, benchmark: Any) -> None:
     """Nine groups; the fresh loop is timed on three of them and its time counts threefold."""
-    cells = layout(table)
+    cells = small_cells(table)
     fit: dict[str, Callable[[], Any]] = {
         "fresh pm.sample per group": lambda: fresh_pm_sample(cells, range(3)),
         "compiled loop": lambda: fit_flows(table, **DRAWS, sampler="nuts", prior="weak", seed=1),

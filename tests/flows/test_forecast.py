@@ -6,14 +6,14 @@ from bayes_sdc import fit_flows, read_flows
 from bayes_sdc.flows.fit.forecast import forecast
 from bayes_sdc.flows.forecast import forecast_job
 from bayes_sdc.flows.gibbs.sampling import Sampling
-from bayes_sdc.flows.table.cells import Layout, layout
+from bayes_sdc.flows.table.cells import SmallCells, small_cells
 from bayes_sdc.flows.table.simulate import simulate_flows
 from bayes_sdc.models.migration import resolve_prior
 
 
 @pytest.fixture(scope="module")
-def cells() -> Layout:
-    return layout(table())
+def cells() -> SmallCells:
+    return small_cells(table())
 
 
 def table():
@@ -31,7 +31,7 @@ def sampling(**more: object) -> Sampling:
     return Sampling(family="negative-binomial", prior=resolve_prior("default"), **asked)
 
 
-def test_bytes_of_the_draws_are_those_of_the_posterior(cells: Layout) -> None:
+def test_bytes_of_the_draws_are_those_of_the_posterior(cells: SmallCells) -> None:
     """Else a nation is started on a machine that cannot hold it."""
     posterior = fit_flows(table(), draws=100, tune=5, chains=4, seed=1)["posterior"].to_dataset()
     held = sum(v.nbytes for name, v in posterior.data_vars.items() if "national" not in name)
@@ -41,7 +41,7 @@ def test_bytes_of_the_draws_are_those_of_the_posterior(cells: Layout) -> None:
     assert said.memory > said.draws
 
 
-def test_time_grows_with_draws_and_rounds_of_chains(cells: Layout) -> None:
+def test_time_grows_with_draws_and_rounds_of_chains(cells: SmallCells) -> None:
     one = forecast(cells, sampling(), "gibbs").seconds
     assert one is not None
     twice = forecast(cells, sampling(draws=200, tune=100), "gibbs").seconds
@@ -52,7 +52,7 @@ def test_time_grows_with_draws_and_rounds_of_chains(cells: Layout) -> None:
 
 
 @pytest.mark.parametrize("sampler", ["nuts", "reference"])
-def test_time_that_cannot_be_told_is_not_told(cells: Layout, sampler: str) -> None:
+def test_time_that_cannot_be_told_is_not_told(cells: SmallCells, sampler: str) -> None:
     said = forecast(cells, sampling(), sampler)
     assert said.seconds is None
     assert "about" in str(said)
@@ -63,11 +63,11 @@ JOB = {"estimator": "integrated", "passes": 1, "scenarios": 0, "refits": 0}
 AFTER = {"datasets": 20, "compared": 40}
 
 
-def job(cells: Layout, *, sampler: str = "gibbs", cores: int = 2, **more: object) -> dict:
+def job(cells: SmallCells, *, sampler: str = "gibbs", cores: int = 2, **more: object) -> dict:
     return forecast_job(cells, sampling(cores=cores), sampler, **{**JOB, **AFTER, **more})
 
 
-def test_job_is_told_step_by_step(cells: Layout) -> None:
+def test_job_is_told_step_by_step(cells: SmallCells) -> None:
     """A forecast of the chains alone said seven minutes for a job of half an hour."""
     steps = job(cells)
     assert list(steps) == [
@@ -81,7 +81,7 @@ def test_job_is_told_step_by_step(cells: Layout) -> None:
     assert all(seconds > 0.0 for seconds in steps.values())
 
 
-def test_steps_grow_with_what_is_asked(cells: Layout) -> None:
+def test_steps_grow_with_what_is_asked(cells: SmallCells) -> None:
     plain = job(cells)
     risk = plain["intruder risk"]
     # passes, threads, and an intruder who fits for himself before each
@@ -99,7 +99,7 @@ def test_steps_grow_with_what_is_asked(cells: Layout) -> None:
     assert more == pytest.approx(2.0 * plain["scenarios and utility"])
 
 
-def test_fit_that_cannot_be_told_leaves_the_other_steps(cells: Layout) -> None:
+def test_fit_that_cannot_be_told_leaves_the_other_steps(cells: SmallCells) -> None:
     steps = job(cells, sampler="nuts")
     assert steps["fit"] is None
     assert steps["intruder risk"] == job(cells)["intruder risk"]

@@ -25,7 +25,7 @@ from scipy.stats import binom, kstest
 
 from bayes_sdc import fit_flows
 from bayes_sdc.flows import diagnostics
-from bayes_sdc.flows.table.cells import layout
+from bayes_sdc.flows.table.cells import small_cells
 
 sys.path.insert(0, str(Path(__file__).parent))
 from default_study import SEED, TABLES, held_out, pit, predict, read
@@ -65,7 +65,7 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     for column, name in enumerate(arguments.tables):
         table = read(arguments.data, name)
-        cells = layout(table)
+        cells = small_cells(table)
         tenth = held_out(cells)[0]
         row: dict[str, Any] = {"table": name, "small cells": f"{table.n_small:,}"}
         for ax, (family, label) in zip(axes[:, column], MODELS.items(), strict=True):

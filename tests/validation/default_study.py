@@ -61,7 +61,7 @@ from bayes_sdc.flows.fit.chains import sample_chain
 from bayes_sdc.flows.gibbs import engine
 from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.model import truncated as counts
-from bayes_sdc.flows.table.cells import Layout, layout, thin
+from bayes_sdc.flows.table.cells import SmallCells, small_cells, thin
 from bayes_sdc.models import migration
 
 SEED = 20261128
@@ -117,7 +117,7 @@ def add_covariates(data: Path, table: FlowTable) -> FlowTable:
     return with_covariates(table, covariates)
 
 
-def held_out(cells: Layout) -> tuple[np.ndarray, np.ndarray]:
+def held_out(cells: SmallCells) -> tuple[np.ndarray, np.ndarray]:
     """A random tenth of the cells, and the cells of a fifth of the small groups."""
     rng = np.random.default_rng(SEED)
     tenth = rng.random(len(cells.y)) < 0.1
@@ -127,14 +127,16 @@ def held_out(cells: Layout) -> tuple[np.ndarray, np.ndarray]:
     return tenth & ~in_groups, in_groups
 
 
-def predict(cells: Layout, held: np.ndarray, family: str, prior: str, draws: int) -> np.ndarray:
+def predict(cells: SmallCells, held: np.ndarray, family: str, prior: str, draws: int) -> np.ndarray:
     """Predictive probabilities of the held-out cells, from a fit to the others."""
     data = engine.prepare(thin(cells, ~held))
     sampling = Sampling(family, migration.PRIORS[prior], draws, draws, CHAINS, SEED, 2)
     seeds = np.random.SeedSequence(SEED).spawn(CHAINS)
     with ThreadPoolExecutor(2) as pool:
         chains = list(
-            pool.map(lambda seed: sample_chain(engine.Walk(data, sampling, seed), sampling), seeds)
+            pool.map(
+                lambda seed: sample_chain(engine.MarkovChain(data, sampling, seed), sampling), seeds
+            )
         )
     there = thin(cells, held)
     total = np.zeros((len(there.y), cells.upper + 1))
@@ -172,7 +174,7 @@ def score(probabilities: np.ndarray, y: np.ndarray) -> dict[str, float]:
 
 def study(table: FlowTable, family: str, prior: str, draws: int) -> dict[str, Any]:
     """All figures of one model on one table."""
-    cells = layout(table)
+    cells = small_cells(table)
     tenth, in_groups = held_out(cells)
     held = tenth | in_groups
     predicted = predict(cells, held, family, prior, draws)

@@ -31,7 +31,7 @@ from bayes_sdc.flows.intruder.bayes import best_guess, likelihood_of_release, po
 from bayes_sdc.flows.intruder.refit import refit
 from bayes_sdc.flows.release.released import released_counts
 from bayes_sdc.flows.release.synthesis import rates_by_draw
-from bayes_sdc.flows.table.cells import Layout, layout
+from bayes_sdc.flows.table.cells import SmallCells, small_cells
 
 SEED = 20261128
 TABLES = {
@@ -43,7 +43,7 @@ SIZES = (10, 50, 200, 1000)  # classes of group size end here
 CSV = Path(__file__).with_suffix(".csv")
 
 
-def chosen_cells(cells: Layout, wanted: int) -> np.ndarray:
+def chosen_cells(cells: SmallCells, wanted: int) -> np.ndarray:
     """Cells drawn in turn from every class of true count and group size."""
     rng = np.random.default_rng(SEED)
     size = np.bincount(cells.group)[cells.group]
@@ -69,7 +69,9 @@ class Exact(NamedTuple):
     decided: bool  # the most probable count stands out from the noise
 
 
-def refit_cell(posterior: xr.DataTree, cells: Layout, target: int, released: np.ndarray) -> Exact:
+def refit_cell(
+    posterior: xr.DataTree, cells: SmallCells, target: int, released: np.ndarray
+) -> Exact:
     """Refit until the most probable count is certain, or :data:`REPEATS` times."""
     starts: list[np.ndarray] = []
     for number in range(REPEATS):
@@ -103,7 +105,7 @@ def study(data: Path, name: str, wanted: int) -> None:
         groups=["origin_state", "destination_state"],
     )  # fmt: skip
     posterior = fit_flows(table, draws=draws, tune=draws, seed=SEED)
-    cells = layout(table)
+    cells = small_cells(table)
     released = released_counts(table, synthesize(table, posterior, seed=SEED))
     start = time.monotonic()
     estimates = {"integrated": integrated.release_probabilities(posterior, cells, released)}

@@ -28,7 +28,7 @@ from bayes_sdc.flows.model.hyperpriors import (
     Priors,
     nation,
 )
-from bayes_sdc.flows.table.cells import Layout
+from bayes_sdc.flows.table.cells import SmallCells
 from bayes_sdc.models.migration import PRIORS
 
 UPPER = 8
@@ -39,11 +39,13 @@ REPLICATES = 400  # 200 of the pooled prior, which needs a table for each
 PAPER_LOG_PHI = (-6.0, 12.0)
 
 
-def country(groups: int, origins: int = 5, destinations: int = 6, covariates: int = 0) -> Layout:
+def country(
+    groups: int, origins: int = 5, destinations: int = 6, covariates: int = 0
+) -> SmallCells:
     """Groups of one shape, every pair of areas a cell."""
     i, j = (part.ravel() for part in np.indices((origins, destinations)))
     group = np.repeat(np.arange(groups), len(i))
-    return Layout(
+    return SmallCells(
         y=np.zeros(len(group), np.int64),
         group=group,
         origin=group * origins + np.tile(i, groups),
@@ -96,14 +98,14 @@ def draw_log_sd(rng: np.random.Generator, n: int, prior: Mapping[str, float]) ->
     return -0.5 * kept[:n]
 
 
-def log_rates(cells: Layout, theta: np.ndarray, b: np.ndarray, g: np.ndarray) -> np.ndarray:
+def log_rates(cells: SmallCells, theta: np.ndarray, b: np.ndarray, g: np.ndarray) -> np.ndarray:
     log_rate = theta[cells.group, LEVEL] + b[cells.origin] + g[cells.destination]
     return np.asarray(log_rate + (cells.x * theta[cells.group, CV + 1 :]).sum(axis=1))
 
 
 def draw_data(
-    rng: np.random.Generator, cells: Layout, theta: np.ndarray
-) -> tuple[Layout, np.ndarray, np.ndarray]:
+    rng: np.random.Generator, cells: SmallCells, theta: np.ndarray
+) -> tuple[SmallCells, np.ndarray, np.ndarray]:
     b = rng.normal(0.0, np.exp(theta[cells.group_of_origin, SD_ORIGIN]))
     g = rng.normal(0.0, np.exp(theta[cells.group_of_destination, SD_DESTINATION]))
     log_rate = log_rates(cells, theta, b, g)
@@ -113,7 +115,7 @@ def draw_data(
 
 
 def quantities(
-    cells: Layout, theta: np.ndarray, b: np.ndarray, g: np.ndarray
+    cells: SmallCells, theta: np.ndarray, b: np.ndarray, g: np.ndarray
 ) -> dict[str, np.ndarray]:
     """What is ranked, by group: parameters, two effects, and the log-likelihood."""
     log_rate = log_rates(cells, theta, b, g)
@@ -135,15 +137,20 @@ def quantities(
 
 
 def sample(
-    module: ModuleType, cells: Layout, family: str, prior: Mapping[str, float], thin: int, seed: int
+    module: ModuleType,
+    cells: SmallCells,
+    family: str,
+    prior: Mapping[str, float],
+    thin: int,
+    seed: int,
 ) -> dict[str, np.ndarray]:
     sampling = Sampling(family, prior, KEPT * thin, 300, 1, seed, 1)
-    walk = module.Walk(module.prepare(cells), sampling, np.random.SeedSequence(seed))
-    return {name: values[::thin] for name, values in sample_chain(walk, sampling).values.items()}
+    chain = module.MarkovChain(module.prepare(cells), sampling, np.random.SeedSequence(seed))
+    return {name: values[::thin] for name, values in sample_chain(chain, sampling).values.items()}
 
 
 def ranks_of(
-    cells: Layout, truth: dict[str, np.ndarray], states: dict[str, np.ndarray]
+    cells: SmallCells, truth: dict[str, np.ndarray], states: dict[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """Rank of the truth among the draws, for every quantity and group."""
     below = {name: np.zeros(len(values)) for name, values in truth.items()}
@@ -261,7 +268,7 @@ def test_broken_copies_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     original = engine.prepare
     monkeypatch.setattr(gibbs, "sum_of_squares", about_the_mean)
 
-    def of_other_cells(cells: Layout) -> newton.Data:
+    def of_other_cells(cells: SmallCells) -> newton.Data:
         data = original(cells)
         data = data._replace(destination=data.destination.copy())
         rng = np.random.default_rng(2)
@@ -281,8 +288,8 @@ def test_counts_of_another_overdispersion_are_found(monkeypatch: pytest.MonkeyPa
     original = draw_data
 
     def wider(
-        rng: np.random.Generator, cells: Layout, theta: np.ndarray
-    ) -> tuple[Layout, np.ndarray, np.ndarray]:
+        rng: np.random.Generator, cells: SmallCells, theta: np.ndarray
+    ) -> tuple[SmallCells, np.ndarray, np.ndarray]:
         theta = theta.copy()
         theta[:, CV] += 0.5 * np.log(2.0)
         return original(rng, cells, theta)

@@ -6,18 +6,18 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from bayes_sdc.flows.fit.chains import Chain, place_of, sample_chain, start_walk
+from bayes_sdc.flows.fit.chains import Chain, place_of, sample_chain, start_chain
 from bayes_sdc.flows.fit.checkpoint import Checkpoint, Part
 from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.model.hyperpriors import is_pooled
-from bayes_sdc.flows.table.cells import Layout
+from bayes_sdc.flows.table.cells import SmallCells
 from bayes_sdc.progress import Progress
 
 BATCH = 20_000  # cells, about, that advance together where the groups stand alone
 SAVE_EVERY = 20.0  # seconds between two times that a chain is kept on disk
 
 
-def batches(cells: Layout, sampling: Sampling) -> list[np.ndarray]:
+def batches(cells: SmallCells, sampling: Sampling) -> list[np.ndarray]:
     """Consecutive groups, about :data:`BATCH` cells together; or all of them where pooled."""
     if is_pooled(sampling.prior):
         return [np.arange(len(cells.groups))]
@@ -27,7 +27,7 @@ def batches(cells: Layout, sampling: Sampling) -> list[np.ndarray]:
 
 
 def sample_part(
-    members: Layout,
+    members: SmallCells,
     groups: np.ndarray,
     sampling: Sampling,
     sampler: str,
@@ -38,7 +38,7 @@ def sample_part(
 
     Parameters
     ----------
-    members : Layout
+    members : SmallCells
         The small cells of these groups alone.
     groups : array of int
         Positions of the groups in the whole table.
@@ -56,28 +56,28 @@ def sample_part(
     stop = threading.Event()
 
     def run(number: int) -> Chain:
-        walk, values = start_walk(members, sampling, sampler, number), None
+        chain, values = start_chain(members, sampling, sampler, number), None
         if (kept := store.load_draws(first, number, sampling.tune, sampling.draws)) is not None:
             values, place = kept
-            walk.restore(place)
-            progress.advance(share * walk.done, earlier=True)
-        saved, last = max(walk.done - sampling.tune, 0), time.monotonic()
+            chain.restore(place)
+            progress.advance(share * chain.done, earlier=True)
+        saved, last = max(chain.done - sampling.tune, 0), time.monotonic()
 
         def save(drawn: dict[str, np.ndarray]) -> None:
             nonlocal saved, last
-            done = max(walk.done - sampling.tune, 0)
+            done = max(chain.done - sampling.tune, 0)
             new = {name: array[saved:done] for name, array in drawn.items()} if done > saved else {}
-            store.save_draws(first, number, saved, new, place_of(walk))
+            store.save_draws(first, number, saved, new, place_of(chain))
             saved, last = done, time.monotonic()
 
         def after_draw(drawn: dict[str, np.ndarray]) -> None:
             progress.advance(share)
-            if walk.done == length or stop.is_set() or time.monotonic() - last > SAVE_EVERY:
+            if chain.done == length or stop.is_set() or time.monotonic() - last > SAVE_EVERY:
                 save(drawn)
             if stop.is_set():
                 raise InterruptedError
 
-        return sample_chain(walk, sampling, values=values, after_draw=after_draw)
+        return sample_chain(chain, sampling, values=values, after_draw=after_draw)
 
     with ThreadPoolExecutor(min(sampling.cores, sampling.chains)) as pool:
         try:

@@ -7,9 +7,9 @@ import numpy as np
 
 from bayes_sdc.flows.gibbs import engine
 from bayes_sdc.flows.gibbs import reference as gibbs
-from bayes_sdc.flows.gibbs.sampling import Sampling, Walk
+from bayes_sdc.flows.gibbs.sampling import MarkovChain, Sampling
 from bayes_sdc.flows.model.hyperpriors import CV
-from bayes_sdc.flows.table.cells import Layout
+from bayes_sdc.flows.table.cells import SmallCells
 from bayes_sdc.seeds import seed_sequence
 
 LARGEST = 1e37  # of an effect; two of them add up to a number of single precision
@@ -22,16 +22,16 @@ class Chain(NamedTuple):
     acceptance: dict[str, np.ndarray]  # by name
 
 
-def start_walk(cells: Layout, sampling: Sampling, sampler: str, number: int) -> Walk:
+def start_chain(cells: SmallCells, sampling: Sampling, sampler: str, number: int) -> MarkovChain:
     """Start a chain of some groups; its random numbers depend on them, the seed and its number."""
     seed = seed_sequence(sampling.seed, "gibbs", cells.groups[0]).spawn(sampling.chains)[number]
     if sampler == "gibbs":
-        return engine.Walk(engine.prepare(cells), sampling, seed)
-    return gibbs.Walk(gibbs.prepare(cells), sampling, seed)
+        return engine.MarkovChain(engine.prepare(cells), sampling, seed)
+    return gibbs.MarkovChain(gibbs.prepare(cells), sampling, seed)
 
 
 def sample_chain(
-    walk: Walk,
+    chain: MarkovChain,
     sampling: Sampling,
     *,
     values: dict[str, np.ndarray] | None = None,
@@ -41,7 +41,7 @@ def sample_chain(
 
     Parameters
     ----------
-    walk : Walk
+    chain : MarkovChain
         The chain, at its start or where it was restored.
     sampling : Sampling
         How many draws to make.
@@ -51,21 +51,21 @@ def sample_chain(
         Called with the values after every draw and warm-up draw; may raise to stop.
     """
     values = {} if values is None else values
-    while walk.done < sampling.tune + sampling.draws:
-        walk.draw()
-        kept = walk.done - sampling.tune
+    while chain.done < sampling.tune + sampling.draws:
+        chain.draw()
+        kept = chain.done - sampling.tune
         if kept > 0:
-            for name, value in _posterior_values(walk.record(), sampling).items():
+            for name, value in _posterior_values(chain.record(), sampling).items():
                 if name not in values:
                     values[name] = np.empty((sampling.draws, *value.shape), value.dtype)
                 values[name][kept - 1] = value
         after_draw(values)
-    return Chain(values, walk.acceptance())
+    return Chain(values, chain.acceptance())
 
 
-def place_of(walk: Walk) -> dict[str, np.ndarray]:
+def place_of(chain: MarkovChain) -> dict[str, np.ndarray]:
     """Where a chain is: what it needs to go on, its number of draws and acceptance rates."""
-    return {**walk.arrays(), **walk.acceptance(), "done": np.array(walk.done)}
+    return {**chain.arrays(), **chain.acceptance(), "done": np.array(chain.done)}
 
 
 def chain_at(values: dict[str, np.ndarray], place: Mapping[str, np.ndarray]) -> Chain:

@@ -86,7 +86,7 @@ class Checkpoint:
             path.unlink()
 
     def save_draws(
-        self, first: int, chain: int, start: int, draws: dict[str, np.ndarray], walk: Arrays
+        self, first: int, chain: int, start: int, draws: dict[str, np.ndarray], place: Arrays
     ) -> None:
         """Keep what a chain drew since the last time, and where it is.
 
@@ -100,7 +100,7 @@ class Checkpoint:
             Number of the first of these draws; the warm-up does not count.
         draws : dict of array, shape (draw, ...)
             By name; empty during the warm-up.
-        walk : mapping of array
+        place : mapping of array
             What the chain needs to go on.
         """
         if self._folder is None:
@@ -109,7 +109,7 @@ class Checkpoint:
         # the draws before the place: a place whose draws are missing could not be gone on from
         if draws:
             write_arrays(self._folder / f"{name}-draw-{start:06d}.npz", draws)
-        write_arrays(self._folder / f"{name}.npz", walk)
+        write_arrays(self._folder / f"{name}.npz", place)
 
     def load_draws(
         self, first: int, chain: int, tune: int, draws: int
@@ -132,8 +132,8 @@ class Checkpoint:
         name = f"chain-{first:06d}-{chain:03d}"
         if self._folder is None or not (self._folder / f"{name}.npz").exists():
             return None
-        walk = read_arrays(self._folder / f"{name}.npz")
-        done = max(int(walk["done"]) - tune, 0)
+        place = read_arrays(self._folder / f"{name}.npz")
+        done = max(int(place["done"]) - tune, 0)
         values: dict[str, np.ndarray] = {}
         reached = 0
         for path in sorted(self._folder.glob(f"{name}-draw-*.npz")):
@@ -153,7 +153,7 @@ class Checkpoint:
                 f"{self._folder}: draws from {reached} on of chain {chain} are missing; delete the "
                 "folder to start afresh"
             )
-        return values, walk
+        return values, place
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:

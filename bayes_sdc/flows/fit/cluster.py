@@ -15,10 +15,10 @@ import numpy as np
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.fit.batches import batches, joined
-from bayes_sdc.flows.fit.chains import Chain, chain_at, place_of, sample_chain, start_walk
+from bayes_sdc.flows.fit.chains import Chain, chain_at, place_of, sample_chain, start_chain
 from bayes_sdc.flows.fit.checkpoint import Checkpoint, Part
 from bayes_sdc.flows.gibbs.sampling import Sampling
-from bayes_sdc.flows.table.cells import Layout, subset
+from bayes_sdc.flows.table.cells import SmallCells, subset
 from bayes_sdc.progress import Progress
 
 PATIENCE = 30  # seconds to wait for the scheduler
@@ -26,7 +26,7 @@ SAME = ("bayes-sdc", "numba", "numpy")  # versions that decide the draws
 
 
 def cluster_parts(
-    cells: Layout,
+    cells: SmallCells,
     sampling: Sampling,
     store: Checkpoint,
     *,
@@ -39,7 +39,7 @@ def cluster_parts(
 
     Parameters
     ----------
-    cells : Layout
+    cells : SmallCells
         All small cells.
     sampling, store, progress, sampler
         As for :func:`bayes_sdc.flows.fit.batches.sample_part`.
@@ -120,11 +120,11 @@ def _result(task: Any, scheduler: str) -> Any:
 
 
 def run_chain(
-    members: Layout, sampling: Sampling, sampler: str, number: int
+    members: SmallCells, sampling: Sampling, sampler: str, number: int
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Run one chain from start to end, on a worker: its draws, and where it ended."""
-    walk = start_walk(members, sampling, sampler, number)
-    return sample_chain(walk, sampling).values, place_of(walk)
+    chain = start_chain(members, sampling, sampler, number)
+    return sample_chain(chain, sampling).values, place_of(chain)
 
 
 def _part(groups: np.ndarray, chains: dict[int, Chain]) -> Part:

@@ -17,7 +17,7 @@ from bayes_sdc.flows.fit.forecast import forecast
 from bayes_sdc.flows.fit.posterior import assemble
 from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.model.hyperpriors import is_pooled
-from bayes_sdc.flows.table.cells import Layout, identity, layout, subset
+from bayes_sdc.flows.table.cells import SmallCells, identity, small_cells, subset
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import seed_sequence
@@ -59,7 +59,7 @@ def fit_flows(
     sampler : {"gibbs", "nuts", "reference"}
         Metropolis within Gibbs with Newton proposals, all groups at once; nutpie's NUTS, group by
         group, or on one model of all groups where the prior pools them, which takes long for more
-        than a few; or the paper's own random-walk Metropolis within Gibbs, which mixes slowly.
+        than a few; or the paper's own random-chain Metropolis within Gibbs, which mixes slowly.
         Every kept draw of the first and the last is the last of several sweeps.
     draws : int
         Kept draws of each chain.
@@ -118,7 +118,7 @@ def fit_flows(
         family=family, prior=prior, sampler=sampler, draws=draws, tune=tune, chains=chains,
         seed=seed, cores=cores, scheduler=scheduler,
     )  # fmt: skip
-    cells = layout(table)
+    cells = small_cells(table)
     if not cells.cells:
         raise InputError(f"{table.source}: no small cells between {table.low} and {table.high}")
     attributes = {
@@ -187,7 +187,7 @@ def sampling_of(
 
 
 def _nuts_parts(
-    cells: Layout, sampling: Sampling, store: Checkpoint, *, skip: set[int], progress: Progress
+    cells: SmallCells, sampling: Sampling, store: Checkpoint, *, skip: set[int], progress: Progress
 ) -> Iterator[Part]:
     """Fit group by group, or all together where there are several and the prior pools them."""
     from bayes_sdc.flows.fit.nuts import sample_groups, sample_together
@@ -202,7 +202,7 @@ def _nuts_parts(
 
 
 def _gibbs_parts(
-    cells: Layout,
+    cells: SmallCells,
     sampling: Sampling,
     store: Checkpoint,
     *,

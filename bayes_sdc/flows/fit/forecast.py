@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from bayes_sdc.flows.gibbs.engine import SWEEPS_PER_DRAW
 from bayes_sdc.flows.gibbs.sampling import Sampling
-from bayes_sdc.flows.table.cells import Layout
+from bayes_sdc.flows.table.cells import SmallCells
 
 # of the engine on one thread of a server of 2020, from the benchmark: a cell and a group per sweep
 CELL = {"poisson": 0.25e-6, "negative-binomial": 0.4e-6}
@@ -69,12 +69,12 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"
 
 
-def forecast(cells: Layout, sampling: Sampling, sampler: str) -> Forecast:
+def forecast(cells: SmallCells, sampling: Sampling, sampler: str) -> Forecast:
     """Tell time and memory of a fit from the size of the table.
 
     Parameters
     ----------
-    cells : Layout
+    cells : SmallCells
         The small cells.
     sampling : Sampling
         Family, draws, warm-up, chains and cores.

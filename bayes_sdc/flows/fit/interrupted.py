@@ -13,7 +13,7 @@ from bayes_sdc.flows.fit.chains import chain_at
 from bayes_sdc.flows.fit.checkpoint import Checkpoint, Part, kept_call
 from bayes_sdc.flows.fit.posterior import assemble
 from bayes_sdc.flows.gibbs.sampling import Sampling
-from bayes_sdc.flows.table.cells import identity, layout, subset
+from bayes_sdc.flows.table.cells import identity, small_cells, subset
 from bayes_sdc.flows.table.read import FlowTable
 
 
@@ -57,7 +57,7 @@ def posterior_so_far(table: FlowTable, folder: Path) -> xr.DataTree:
     '1 of 1 groups, 2 of 2 chains, 10 of 10 draws'
     """
     call = kept_call(Path(folder))
-    cells = layout(table)
+    cells = small_cells(table)
     if any(call.get(name) != value for name, value in identity(table, cells).items()):
         raise InputError(f"{folder}: holds the fit of another table than {table.source}")
     sampling = Sampling(

@@ -17,7 +17,7 @@ import numpy as np
 import bayes_sdc.models.migration as migration
 from bayes_sdc.flows.fit.checkpoint import Part
 from bayes_sdc.flows.gibbs.sampling import Sampling
-from bayes_sdc.flows.table.cells import Indices, Layout, subset
+from bayes_sdc.flows.table.cells import Indices, SmallCells, subset
 from bayes_sdc.nuts import sample_nuts
 from bayes_sdc.seeds import seed_sequence
 
@@ -50,7 +50,7 @@ class Bucket(NamedTuple):
     groups: Indices
 
 
-def shape_buckets(cells: Layout) -> list[Bucket]:
+def shape_buckets(cells: SmallCells) -> list[Bucket]:
     """Sort groups into the buckets that take the least time together.
 
     A bucket costs one compilation, and each of its groups costs what its largest one does. With
@@ -83,7 +83,7 @@ def shape_buckets(cells: Layout) -> list[Bucket]:
 
 
 def sample_groups(
-    cells: Layout,
+    cells: SmallCells,
     sampling: Sampling,
     *,
     skip: set[int],
@@ -93,7 +93,7 @@ def sample_groups(
 
     Parameters
     ----------
-    cells : Layout
+    cells : SmallCells
         All small cells.
     sampling : Sampling
         Family, prior, numbers of draws, seed.
@@ -163,7 +163,9 @@ def _compiled(
     return nutpie.compile_pymc_model(model, var_names=_variables(model))
 
 
-def sample_together(cells: Layout, sampling: Sampling, *, announce: Callable[[str], None]) -> Part:
+def sample_together(
+    cells: SmallCells, sampling: Sampling, *, announce: Callable[[str], None]
+) -> Part:
     """Fit all groups as one model, as the pooled prior wants.
 
     Parameters
@@ -231,7 +233,7 @@ def _sample(
     return posterior, statistics
 
 
-def _pad(members: Layout, bucket: Bucket) -> dict[str, np.ndarray]:
+def _pad(members: SmallCells, bucket: Bucket) -> dict[str, np.ndarray]:
     """Data of one group in the shape of its bucket."""
     missing = bucket.cells - len(members.y)
 

@@ -8,7 +8,7 @@ import xarray as xr
 
 from bayes_sdc.flows.fit.checkpoint import Part
 from bayes_sdc.flows.model.hyperpriors import PARAMETERS
-from bayes_sdc.flows.table.cells import Layout
+from bayes_sdc.flows.table.cells import SmallCells
 
 EFFECTS_A_PIECE = 1000  # of a posterior on disk
 
@@ -24,12 +24,12 @@ DIMENSIONS: dict[str, tuple[str, ...]] = {
 }
 
 
-def assemble(cells: Layout, parts: list[Part], attributes: dict[str, Any]) -> xr.DataTree:
+def assemble(cells: SmallCells, parts: list[Part], attributes: dict[str, Any]) -> xr.DataTree:
     """Make the posterior of all groups from the finished parts.
 
     Parameters
     ----------
-    cells : Layout
+    cells : SmallCells
         All small cells.
     parts : list of Part
         Together all groups, each once.
@@ -115,7 +115,7 @@ def write_posterior(posterior: xr.DataTree, path: Path) -> None:
     posterior.to_netcdf(path, engine="h5netcdf", encoding={"/posterior": pieces})
 
 
-def _positions(cells: Layout, groups: np.ndarray) -> dict[str, np.ndarray]:
+def _positions(cells: SmallCells, groups: np.ndarray) -> dict[str, np.ndarray]:
     """Where the groups of a part and their effects stand in the whole."""
     return {
         "group": groups,
@@ -124,7 +124,7 @@ def _positions(cells: Layout, groups: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-def _labels(cells: Layout, *, poisson: bool) -> dict[str, list[str]]:
+def _labels(cells: SmallCells, *, poisson: bool) -> dict[str, list[str]]:
     parameters = [name for name in PARAMETERS if not (poisson and name == "log_cv")]
     return {
         "group": cells.groups,

@@ -23,7 +23,7 @@ from bayes_sdc.flows.model.truncated import (
     log_step,
 )
 
-SD_STEPS = 3  # random-walk steps for a standard deviation without a conjugate draw
+SD_STEPS = 3  # random-chain steps for a standard deviation without a conjugate draw
 
 
 class State(NamedTuple):
@@ -132,7 +132,7 @@ def log_likelihood_ratio(
 def metropolis_cv(
     rng: np.random.Generator, state: State, data: Data, scale: np.ndarray, now: Priors
 ) -> tuple[State, np.ndarray]:
-    """A random-walk step for the log of cv of every group."""
+    """A random-chain step for the log of cv of every group."""
     if np.isneginf(state.log_cv).all():
         return state, np.zeros(len(state.log_cv), dtype=bool)
     proposal = state.log_cv + scale * rng.standard_normal(len(scale))
@@ -152,7 +152,7 @@ def metropolis_cv(
 def metropolis_coefficients(
     rng: np.random.Generator, state: State, data: Data, scale: np.ndarray, now: Priors
 ) -> tuple[State, np.ndarray]:
-    """A random-walk step for one coefficient after the other, of every group."""
+    """A random-chain step for one coefficient after the other, of every group."""
     accepted = np.zeros(scale.shape, dtype=bool)
     for p in range(scale.shape[1]):
         proposal = state.coefficient.copy()

@@ -13,12 +13,12 @@ from bayes_sdc.flows.gibbs.newton import Data, State, refresh, refresh_terms, sw
 from bayes_sdc.flows.gibbs.newton_step import adapted
 from bayes_sdc.flows.gibbs.sampling import Sampling, generator_state, restored_generator
 from bayes_sdc.flows.model.hyperpriors import CV, LEVEL, Priors, is_pooled, nation, priors
-from bayes_sdc.flows.table.cells import Layout
+from bayes_sdc.flows.table.cells import SmallCells
 
 SWEEPS_PER_DRAW = 3  # the sweeps between two kept draws cost time but no memory
 
 
-def prepare(cells: Layout) -> Data:
+def prepare(cells: SmallCells) -> Data:
     """Mark the runs of the groups once."""
 
     def runs(index: np.ndarray, length: int) -> np.ndarray:
@@ -63,7 +63,7 @@ def init(rng: np.random.Generator, data: Data, family: str) -> State:
     return state
 
 
-class Walk:
+class MarkovChain:
     """One chain on its way: :meth:`draw` advances it, :meth:`arrays` is where it is.
 
     Parameters

@@ -21,7 +21,7 @@ from bayes_sdc.flows.model.hyperpriors import (
     compiled,
 )
 
-SD_STEPS = 3  # random-walk steps of the national sds given theta
+SD_STEPS = 3  # random-chain steps of the national sds given theta
 
 
 def draw_nation(

@@ -56,7 +56,7 @@ from bayes_sdc.flows.model.hyperpriors import (
 JOINT_MOVES = 1  # a sweep; level, scales and overdispersion are what mixes last (measured)
 TINY = 1e-150  # a scale that is 0 for every purpose, whose logarithm and square are numbers
 LARGEST = 300.0  # of the log of a scale under the gamma prior: beyond it squares are no numbers
-SD_STEPS = 3  # random-walk steps of a scale given its effects: they cost nothing beside the counts
+SD_STEPS = 3  # random-chain steps of a scale given its effects: they cost nothing beside the counts
 
 
 class Data(NamedTuple):
@@ -311,7 +311,7 @@ def coordinates(theta: np.ndarray, columns: np.ndarray, priors: Priors) -> np.nd
     """Coordinates of the joint move: theta, but a scale with a half-normal prior as it is.
 
     Near 0 a half-normal scale has a long tail in its logarithm, through which a sampler would have
-    to walk. As a number that may be negative it has a normal prior: a negative scale with all
+    to chain. As a number that may be negative it has a normal prior: a negative scale with all
     effects reversed is the same point.
     """
     u = np.empty(len(columns))

@@ -12,9 +12,9 @@ One step is added. The data do not see :math:`\delta = \mu_\beta - \mu_\gamma`, 
 is redrawn exactly.
 
 Three extensions add steps: the negative binomial family the coefficient of variation
-``cv = r ** -0.5`` of the gamma-distributed cell effects that it stands for, by a random walk on its
-logarithm; covariates their coefficients, by a random walk; the pooled prior the national means and
-standard deviations of the groups' parameters.
+``cv = r ** -0.5`` of the gamma-distributed cell effects that it stands for, by a random walk on
+its logarithm; covariates their coefficients, by a random walk; the pooled prior the national means
+and standard deviations of the groups' parameters.
 
 References
 ----------
@@ -50,7 +50,7 @@ from bayes_sdc.flows.model.hyperpriors import (
     nation,
     priors,
 )
-from bayes_sdc.flows.table.cells import Layout
+from bayes_sdc.flows.table.cells import SmallCells
 
 TARGET_ACCEPTANCE = 0.44  # of a one-dimensional random walk (Roberts and Rosenthal 2001)
 SWEEPS_PER_DRAW = 5  # the random walk mixes slowly; the sweeps between are not kept
@@ -66,7 +66,7 @@ class Info(NamedTuple):
 
 
 class Scales(NamedTuple):
-    """Standard deviations of the random-walk proposals: c and d of steps 1 and 2, and the rest."""
+    """Standard deviations of the random-chain proposals: c and d of steps 1 and 2, and the rest."""
 
     beta: np.ndarray  # (origin_effect,)
     gamma: np.ndarray  # (destination_effect,)
@@ -74,7 +74,7 @@ class Scales(NamedTuple):
     coefficient: np.ndarray  # (group, covariate)
 
 
-def prepare(cells: Layout) -> Data:
+def prepare(cells: SmallCells) -> Data:
     """Sort the cells by origin and by destination once."""
     return Data(
         y=cells.y.astype(np.float64),
@@ -244,7 +244,7 @@ def pool(rng: np.random.Generator, state: State, prior: Mapping[str, float], now
 def metropolis_beta(
     rng: np.random.Generator, state: State, data: Data, scale: np.ndarray
 ) -> tuple[State, np.ndarray]:
-    """Step 1: a random-walk step for every beta_i at once; given gamma they are independent."""
+    """Step 1: a random-chain step for every beta_i at once; given gamma they are independent."""
     effect, log_p, accepted = metropolis(
         rng,
         state.beta,
@@ -262,7 +262,7 @@ def metropolis_beta(
 def metropolis_gamma(
     rng: np.random.Generator, state: State, data: Data, scale: np.ndarray
 ) -> tuple[State, np.ndarray]:
-    """Step 2: a random-walk step for every gamma_j at once; given beta they are independent."""
+    """Step 2: a random-chain step for every gamma_j at once; given beta they are independent."""
     effect, log_p, accepted = metropolis(
         rng,
         state.gamma,
@@ -289,7 +289,7 @@ def tune(scales: Scales, info: Info, sweep: int) -> Scales:
     )
 
 
-class Walk:
+class MarkovChain:
     """One chain on its way: :meth:`draw` advances it, :meth:`arrays` is where it is.
 
     Parameters

@@ -19,7 +19,7 @@ class Sampling(NamedTuple):
     cores: int
 
 
-class Walk(Protocol):
+class MarkovChain(Protocol):
     """One chain on its way; the engine and the reference sampler have one each."""
 
     @property

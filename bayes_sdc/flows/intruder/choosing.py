@@ -30,7 +30,7 @@ from bayes_sdc.flows.release.synthesis import (
     rates_by_draw,
     release_of,
 )
-from bayes_sdc.flows.table.cells import Layout, layout
+from bayes_sdc.flows.table.cells import SmallCells, small_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.policy import FlowLimits
 from bayes_sdc.seeds import generator
@@ -140,7 +140,7 @@ def choose_release(
         if value < 1:
             raise InputError(f"{name} must be at least 1; it is {value}")
     check_repeatable(table, posterior, risk)
-    cells, rates = layout(table), rates_by_draw(posterior)
+    cells, rates = small_cells(table), rates_by_draw(posterior)
     released, frame = _round(table, cells, rates, risk, limits, candidates, datasets, seed, 0)
     winners = []
     for number in range(1, repetitions + 1):
@@ -157,7 +157,7 @@ def choose_release(
 
 def _round(
     table: FlowTable,
-    cells: Layout,
+    cells: SmallCells,
     rates: Rates,
     risk: IntruderRisk,
     limits: FlowLimits | None,

@@ -13,7 +13,7 @@ from bayes_sdc.flows.intruder.bayes import likelihood_of_release, missed, statio
 from bayes_sdc.flows.intruder.pareto import khat_threshold
 from bayes_sdc.flows.intruder.refit import STARTS, SWEEPS, refit
 from bayes_sdc.flows.release.synthesis import rates_by_draw
-from bayes_sdc.flows.table.cells import Layout, thin
+from bayes_sdc.flows.table.cells import SmallCells, thin
 from bayes_sdc.progress import Progress
 
 ESTIMATORS = ("integrated", "paper", "refit")
@@ -35,7 +35,7 @@ class Found(NamedTuple):
 
 def estimate(
     posterior: xr.DataTree,
-    cells: Layout,
+    cells: SmallCells,
     released: np.ndarray,
     targets: np.ndarray,
     *,
@@ -55,7 +55,7 @@ def estimate(
     ----------
     posterior : DataTree
         Fitted to the counts of ``cells``.
-    cells : Layout
+    cells : SmallCells
         All small cells.
     released : array of int, shape (dataset, cell)
         Released counts, from 0.

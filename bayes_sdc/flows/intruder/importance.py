@@ -29,14 +29,14 @@ from bayes_sdc.flows.intruder.bayes import Estimate, likelihood_of_release
 from bayes_sdc.flows.intruder.pareto import TINY, khat_threshold, smooth
 from bayes_sdc.flows.model.truncated import Ladder, fill_probabilities, ladder
 from bayes_sdc.flows.release.synthesis import Rates
-from bayes_sdc.flows.table.cells import Layout
+from bayes_sdc.flows.table.cells import SmallCells
 
 CELLS_AT_A_TIME = 4096  # between two updates of the progress
 
 
 def release_probabilities(
     rates: Rates,
-    cells: Layout,
+    cells: SmallCells,
     chains: int,
     released: np.ndarray,
     *,
@@ -48,7 +48,7 @@ def release_probabilities(
     ----------
     rates : Rates
         Posterior draws, the chains one after another.
-    cells : Layout
+    cells : SmallCells
         The counts that were fitted, and the effects of each cell.
     chains : int
         Number of chains of equal length.

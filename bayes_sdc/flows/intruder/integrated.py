@@ -55,7 +55,7 @@ from bayes_sdc.flows.intruder.neighbours import (
 )
 from bayes_sdc.flows.intruder.pareto import TINY, khat_of_weights, khat_threshold
 from bayes_sdc.flows.model.hyperpriors import compiled
-from bayes_sdc.flows.table.cells import Layout
+from bayes_sdc.flows.table.cells import SmallCells
 
 # Posterior draws of a cell, and cells times draws of a table. In six simulated tables of a dozen
 # cells 25 to 69 % of the cells have a Monte Carlo error of M above 0.01 with 500 of 4,000 draws,
@@ -109,7 +109,7 @@ def draws_used(cells: int, available: int) -> int:
 
 def release_probabilities(
     posterior: xr.DataTree,
-    cells: Layout,
+    cells: SmallCells,
     released: np.ndarray,
     *,
     targets: np.ndarray | None = None,
@@ -124,7 +124,7 @@ def release_probabilities(
         From any sampler. So many draws of it are used that cells times draws stay within
         :data:`BUDGET`, but :data:`LEAST` at least; what these leave uncertain is computed again
         with all draws.
-    cells : Layout
+    cells : SmallCells
         The counts that were fitted, and the effects of each cell.
     released : array of int, shape (dataset, cell)
         Released counts of all cells, from 0.
@@ -161,7 +161,7 @@ def release_probabilities(
 
 
 def _with_draws(
-    posterior: xr.DataTree, cells: Layout, near: Neighbours, released: np.ndarray,
+    posterior: xr.DataTree, cells: SmallCells, near: Neighbours, released: np.ndarray,
     targets: np.ndarray, each: int, cores: int | None, advance: Callable[[float], None],
     again: list[np.ndarray],
 ) -> Estimate:  # fmt: skip

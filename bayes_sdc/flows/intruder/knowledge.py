@@ -12,7 +12,7 @@ import xarray as xr
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.fit.fit import fit_flows
 from bayes_sdc.flows.fit.stored_results import fingerprint
-from bayes_sdc.flows.table.cells import layout
+from bayes_sdc.flows.table.cells import small_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.seeds import generator
 
@@ -57,7 +57,7 @@ def backgrounds(
     Hawala, Reiter and Wang, section 3, the case in which A is empty.
     """
     check_share(knowledge, share)
-    y = layout(table).y
+    y = small_cells(table).y
     if knowledge == "all-others":
         return [lambda: (posterior, y)]
     rng = generator(seed or 0, "cells the intruder knows")

@@ -29,7 +29,7 @@ from bayes_sdc.flows.intruder.prior import prior_of_cells
 from bayes_sdc.flows.intruder.result import UNIQUE, IntruderRisk, Share
 from bayes_sdc.flows.release.released import released_counts
 from bayes_sdc.flows.release.synthesis import check_posterior
-from bayes_sdc.flows.table.cells import layout
+from bayes_sdc.flows.table.cells import small_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import generator, seed_sequence
@@ -138,7 +138,7 @@ def intruder_risk(
         )
     check_posterior(table, posterior)
     released = released_counts(table, release)
-    whole = layout(table)
+    whole = small_cells(table)
     if not isinstance(prior, str) or prior != "model":
         prior_of_cells(prior, table, None)  # refuses what cannot be used before the work
     targets = _targets(whole.cells, cells, seed)

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from bayes_sdc.flows.intruder.refit import SMALLEST_PRECISION
-from bayes_sdc.flows.table.cells import Layout
+from bayes_sdc.flows.table.cells import SmallCells
 
 
 class Draws(NamedTuple):
@@ -57,7 +57,7 @@ class Neighbours(NamedTuple):
     of_destination: np.ndarray  # (destination_effect + 1,)
 
 
-def neighbours(cells: Layout) -> Neighbours:
+def neighbours(cells: SmallCells) -> Neighbours:
     """Sort the cells of a table by either effect."""
 
     def sort(effect: np.ndarray, effects: int) -> tuple[np.ndarray, np.ndarray]:
@@ -71,13 +71,13 @@ def neighbours(cells: Layout) -> Neighbours:
 
 
 def blocks(
-    cells: Layout, targets: np.ndarray, *, target: int, effect: int, room: int
+    cells: SmallCells, targets: np.ndarray, *, target: int, effect: int, room: int
 ) -> list[np.ndarray]:
     """Positions of targets, in blocks of whole groups, or of a part of one group.
 
     Parameters
     ----------
-    cells : Layout
+    cells : SmallCells
         All small cells.
     targets : array of int
         Positions of the target cells, ascending.
@@ -120,7 +120,11 @@ def blocks(
 
 
 def block_of(
-    posterior: xr.DataTree, kept: np.ndarray, cells: Layout, near: Neighbours, targets: np.ndarray
+    posterior: xr.DataTree,
+    kept: np.ndarray,
+    cells: SmallCells,
+    near: Neighbours,
+    targets: np.ndarray,
 ) -> tuple[Draws, Side, Side, Targets]:
     """Take what the targets need out of the table and the kept draws of each chain."""
     groups = np.unique(cells.group[targets])

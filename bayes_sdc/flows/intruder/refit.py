@@ -26,7 +26,7 @@ from bayes_sdc.flows.gibbs.national import draw_nation, move_nation
 from bayes_sdc.flows.gibbs.newton import Data, State, refresh, sweep
 from bayes_sdc.flows.model import truncated as counts
 from bayes_sdc.flows.model.hyperpriors import CV, Priors, is_pooled, nation, priors
-from bayes_sdc.flows.table.cells import Layout, subset
+from bayes_sdc.flows.table.cells import SmallCells, subset
 from bayes_sdc.seeds import generator
 
 SMALLEST_PRECISION = 1e-250  # one of the paper's prior may underflow
@@ -45,7 +45,7 @@ class Refit(NamedTuple):
 
 def refit(
     posterior: xr.DataTree,
-    cells: Layout,
+    cells: SmallCells,
     targets: np.ndarray,
     *,
     seed: int,
@@ -58,7 +58,7 @@ def refit(
     ----------
     posterior : DataTree
         From any sampler.
-    cells : Layout
+    cells : SmallCells
         The counts that were fitted.
     targets : array of int
         Positions of the cells.
@@ -150,7 +150,7 @@ class _Start(NamedTuple):
 
 
 def _starts(
-    posterior: xr.DataTree, cells: Layout, moving: np.ndarray, seed: int, label: str
+    posterior: xr.DataTree, cells: SmallCells, moving: np.ndarray, seed: int, label: str
 ) -> list[_Start]:
     """Equally spaced draws of all chains laid end to end, from a random one."""
     draws = posterior["posterior"].to_dataset()

@@ -20,7 +20,7 @@ from bayes_sdc.flows.release.synthesis import (
     spread_draws,
 )
 from bayes_sdc.flows.release.utility import ground_truth
-from bayes_sdc.flows.table.cells import layout
+from bayes_sdc.flows.table.cells import small_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import generator
@@ -148,7 +148,7 @@ def _measure(
     if releases < 1:
         raise InputError(f"releases must be at least 1; it is {releases}")
     check_repeatable(table, posterior, risk)
-    cells = layout(table)
+    cells = small_cells(table)
     rates = rates_by_draw(posterior)
     unique = unique_cells(table, risk.unique)
     m, weights = risk.release_probability.to_numpy(), risk.prior_probability.to_numpy()

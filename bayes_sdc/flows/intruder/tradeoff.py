@@ -25,7 +25,7 @@ from bayes_sdc.flows.release.alternatives import (
 )
 from bayes_sdc.flows.release.synthesis import check_posterior, draw_datasets, rates_by_draw
 from bayes_sdc.flows.release.utility import GroundTruth, ground_truth, measure
-from bayes_sdc.flows.table.cells import layout
+from bayes_sdc.flows.table.cells import small_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import generator
@@ -141,7 +141,7 @@ def _releases(
     numbers: list[int],
     seed: int,
 ) -> Iterator[_Method]:
-    cells, rates = layout(table), rates_by_draw(posterior)
+    cells, rates = small_cells(table), rates_by_draw(posterior)
     ours = []
     for number in numbers:
         rng = generator(seed, "alternatives", OURS, str(number))

@@ -9,7 +9,7 @@ import xarray as xr
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.model import truncated as counts
 from bayes_sdc.flows.model.truncated import Ladder
-from bayes_sdc.flows.table.cells import Layout, layout
+from bayes_sdc.flows.table.cells import SmallCells, small_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.seeds import generator
 
@@ -72,7 +72,7 @@ def synthesize(
         return release_of(table, np.empty((datasets, 0), np.int64))
     check_posterior(table, posterior)
     rng = generator(seed, "synthesis")
-    cells = layout(table)
+    cells = small_cells(table)
     rates = rates_by_draw(posterior)
     return release_of(table, draw_datasets(cells, rates, datasets, rng))
 
@@ -119,7 +119,7 @@ class Rates(NamedTuple):
         """Number of draws of all chains together."""
         return len(self.beta)
 
-    def at(self, cells: Layout, draw: int) -> tuple[np.ndarray, Ladder]:
+    def at(self, cells: SmallCells, draw: int) -> tuple[np.ndarray, Ladder]:
         """Log rate of each cell and the ladders of all groups in one draw."""
         # effects may be kept in single precision; what is added up is not
         log_rate = self.beta[draw].astype(np.float64)[cells.origin]
@@ -145,14 +145,14 @@ def rates_by_draw(posterior: xr.DataTree) -> Rates:
     )
 
 
-def draw_counts(cells: Layout, rates: Rates, draw: int, rng: np.random.Generator) -> np.ndarray:
+def draw_counts(cells: SmallCells, rates: Rates, draw: int, rng: np.random.Generator) -> np.ndarray:
     """Draw the counts of all cells, from 0, given one joint posterior draw of the rates."""
     log_rate, rungs = rates.at(cells, draw)
     return counts.draw(log_rate, cells.group, rungs, rng.random(len(log_rate)))
 
 
 def draw_datasets(
-    cells: Layout, rates: Rates, datasets: int, rng: np.random.Generator
+    cells: SmallCells, rates: Rates, datasets: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Counts of one release, from 0, each data set from a draw of its own: (dataset, cell)."""
     draws = spread_draws(rng, rates.n_draws, datasets)
@@ -200,7 +200,7 @@ def check_posterior(table: FlowTable, posterior: xr.DataTree) -> None:
                 f"the posterior was fitted to another table (its {name} differs); "
                 "fit this table first"
             )
-    cells = layout(table)
+    cells = small_cells(table)
     fitted = posterior["constant_data"].to_dataset()
     for name, labels in {
         "cell": cells.cells,

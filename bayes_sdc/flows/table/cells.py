@@ -17,7 +17,7 @@ from bayes_sdc.flows.table.read import FlowTable
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
-class Layout(NamedTuple):
+class SmallCells(NamedTuple):
     """Flat arrays of the small cells; cells are sorted by group, origin, destination."""
 
     y: Indices  # (cell,) count minus low, 0..upper
@@ -35,13 +35,13 @@ class Layout(NamedTuple):
     destination_effects: list[str]
 
 
-def layout(table: FlowTable) -> Layout:
+def small_cells(table: FlowTable) -> SmallCells:
     """Number the groups and the effects of a table's small cells."""
     cells = table.cells
     group, groups = pd.factorize(cells["group"], sort=True)
     origin, origin_effects, group_of_origin = _effects(cells, "origin", group)
     destination, destination_effects, group_of_destination = _effects(cells, "destination", group)
-    return Layout(
+    return SmallCells(
         y=cells["y"].to_numpy(np.int64),
         group=group.astype(np.int64),
         origin=origin,
@@ -72,13 +72,13 @@ def _effects(
     return index.astype(np.int64), labels, group_of_effect.astype(np.int64)
 
 
-def subset(whole: Layout, groups: Indices) -> Layout:
+def subset(whole: SmallCells, groups: Indices) -> SmallCells:
     """Keep some groups (positions in ascending order), renumbered."""
     keep = np.isin(whole.group, groups)
     keep_origin = np.isin(whole.group_of_origin, groups)
     keep_destination = np.isin(whole.group_of_destination, groups)
     new_origin, new_destination = np.cumsum(keep_origin) - 1, np.cumsum(keep_destination) - 1
-    return Layout(
+    return SmallCells(
         y=whole.y[keep],
         group=np.searchsorted(groups, whole.group[keep]),
         origin=new_origin[whole.origin[keep]],
@@ -95,7 +95,7 @@ def subset(whole: Layout, groups: Indices) -> Layout:
     )
 
 
-def thin(whole: Layout, keep: np.ndarray) -> Layout:
+def thin(whole: SmallCells, keep: np.ndarray) -> SmallCells:
     """Keep some cells (a boolean mask), but every group and effect: to hold out the others."""
     return whole._replace(
         y=whole.y[keep],
@@ -111,7 +111,7 @@ def _kept(labels: list[str], keep: np.ndarray) -> list[str]:
     return [label for label, kept in zip(labels, keep, strict=True) if kept]
 
 
-def identity(table: FlowTable, cells: Layout) -> dict[str, str | int]:
+def identity(table: FlowTable, cells: SmallCells) -> dict[str, str | int]:
     """What ties a posterior to the columns, groups and cells that it was fitted to."""
     columns = [table.origin, table.destination, table.count, *table.groups]
     labels = [*cells.cells, *cells.groups, *cells.origin_effects, *cells.destination_effects]

@@ -140,9 +140,9 @@ def chain_of_three_blocks(folder) -> Checkpoint:
 def test_a_lost_block_of_draws_is_one_clear_error(tmp_path, lost):
     # else numbers that were never drawn stand among the draws
     store = chain_of_three_blocks(tmp_path)
-    values, walk = store.load_draws(0, 1, tune=10, draws=12)
+    values, chain = store.load_draws(0, 1, tune=10, draws=12)
     assert values["alpha"].tolist() == list(range(12))
-    assert int(walk["done"]) == 22
+    assert int(chain["done"]) == 22
     (tmp_path / f"chain-000000-001-draw-{lost:06d}.npz").unlink()
     with pytest.raises(InputError, match=f"draws from {lost} on of chain 1 are missing"):
         store.load_draws(0, 1, tune=10, draws=12)

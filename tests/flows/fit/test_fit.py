@@ -25,7 +25,7 @@ from bayes_sdc.flows.fit import chains as chain
 from bayes_sdc.flows.fit import fit, nuts
 from bayes_sdc.flows.gibbs import engine
 from bayes_sdc.flows.gibbs import reference as gibbs
-from bayes_sdc.flows.table.cells import layout
+from bayes_sdc.flows.table.cells import small_cells
 from bayes_sdc.flows.table.simulate import simulate_flows
 from bayes_sdc.models import migration
 
@@ -189,15 +189,15 @@ def test_interrupted_pooled_fit_goes_on_where_it_was(
     call = {**SHORT, "chains": 3, "prior": "pooled", "seed": 5, "cores": 1, "sampler": sampler}
     whole, drawn = fit_flows(table, **call), []
     module = engine if sampler == "gibbs" else gibbs
-    original = module.Walk.draw
+    original = module.MarkovChain.draw
 
-    def interrupted(walk: engine.Walk | gibbs.Walk) -> None:
+    def interrupted(chain: engine.MarkovChain | gibbs.MarkovChain) -> None:
         drawn.append(1)
         if len(drawn) == at:
             raise KeyboardInterrupt
-        original(walk)
+        original(chain)
 
-    monkeypatch.setattr(module.Walk, "draw", interrupted)
+    monkeypatch.setattr(module.MarkovChain, "draw", interrupted)
     monkeypatch.setattr(parts, "SAVE_EVERY", 0.0)  # every draw is kept at once
     with pytest.raises(KeyboardInterrupt):
         fit_flows(table, **call, resume=tmp_path)
@@ -294,7 +294,7 @@ def test_table_without_small_cells_is_refused() -> None:
 
 
 def test_every_group_is_in_one_bucket_that_is_large_enough() -> None:
-    cells = layout(small_table(areas=40, states=5))
+    cells = small_cells(small_table(areas=40, states=5))
     buckets = nuts.shape_buckets(cells)
     n_cells = np.bincount(cells.group)
     assert sorted(np.concatenate([b.groups for b in buckets])) == list(range(len(cells.groups)))
@@ -306,7 +306,7 @@ def test_every_group_is_in_one_bucket_that_is_large_enough() -> None:
 
 def test_buckets_cost_no_more_than_any_other_cuts() -> None:
     """The dynamic programme beats one bucket for all, one for each size, and cuts at random."""
-    cells = layout(small_table(areas=60, states=6))
+    cells = small_cells(small_table(areas=60, states=6))
     n_cells = np.sort(np.bincount(cells.group))
     sizes = np.unique(n_cells)
 

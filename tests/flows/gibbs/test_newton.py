@@ -15,7 +15,7 @@ from bayes_sdc.flows.gibbs.newton_step import log_newton_step, newton_step
 from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.model import truncated as counts
 from bayes_sdc.flows.model.hyperpriors import CV, LEVEL, SD_DESTINATION, SD_ORIGIN, priors
-from bayes_sdc.flows.table.cells import Layout, thin
+from bayes_sdc.flows.table.cells import SmallCells, thin
 
 UPPER = 4
 PRIORS = {
@@ -26,12 +26,14 @@ PRIORS = {
 }
 
 
-def many_groups(n_groups: int, n_origins: int = 3, n_destinations: int = 4, p: int = 0) -> Layout:
+def many_groups(
+    n_groups: int, n_origins: int = 3, n_destinations: int = 4, p: int = 0
+) -> SmallCells:
     """Groups of one shape, every pair of areas a cell."""
     group = np.repeat(np.arange(n_groups), n_origins * n_destinations)
     i = np.tile(np.repeat(np.arange(n_origins), n_destinations), n_groups)
     j = np.tile(np.tile(np.arange(n_destinations), n_origins), n_groups)
-    return Layout(
+    return SmallCells(
         y=np.zeros(len(group), np.int64),
         group=group,
         origin=group * n_origins + i,
@@ -49,7 +51,7 @@ def many_groups(n_groups: int, n_origins: int = 3, n_destinations: int = 4, p: i
 
 
 def draw_prior(
-    rng: np.random.Generator, cells: Layout, prior: dict[str, float]
+    rng: np.random.Generator, cells: SmallCells, prior: dict[str, float]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Theta and deviations of every group from the prior, written from its definition."""
     n = len(cells.groups)
@@ -70,7 +72,7 @@ def draw_prior(
 
 
 def draw_counts(
-    rng: np.random.Generator, cells: Layout, theta: np.ndarray, b: np.ndarray, g: np.ndarray
+    rng: np.random.Generator, cells: SmallCells, theta: np.ndarray, b: np.ndarray, g: np.ndarray
 ) -> np.ndarray:
     log_rate = theta[cells.group, LEVEL] + b[cells.origin] + g[cells.destination]
     log_rate += (cells.x * theta[cells.group, CV + 1 :]).sum(axis=1)
@@ -78,7 +80,7 @@ def draw_counts(
     return counts.draw(log_rate, cells.group, rungs, rng.random(len(log_rate)))
 
 
-def surprise(cells: Layout, theta: np.ndarray, b: np.ndarray, g: np.ndarray) -> np.ndarray:
+def surprise(cells: SmallCells, theta: np.ndarray, b: np.ndarray, g: np.ndarray) -> np.ndarray:
     """Sum of each group's counts less its expectation given the parameters."""
     log_rate = theta[cells.group, LEVEL] + b[cells.origin] + g[cells.destination]
     log_rate += (cells.x * theta[cells.group, CV + 1 :]).sum(axis=1)
@@ -271,8 +273,8 @@ def test_empty_groups_and_effects_follow_the_prior() -> None:
     nothing = np.zeros(len(cells.y), dtype=bool)
     data = engine.prepare(thin(cells._replace(cells=[""] * len(cells.y)), nothing))
     sampling = Sampling("poisson", PRIORS["half-normal"], 30, 10, 1, 1, 1)
-    walk = engine.Walk(data, sampling, np.random.SeedSequence(1))
-    alpha = sample_chain(walk, sampling).values["alpha"][-1]
+    chain = engine.MarkovChain(data, sampling, np.random.SeedSequence(1))
+    alpha = sample_chain(chain, sampling).values["alpha"][-1]
     assert kstest(alpha, norm(0.0, np.sqrt(2.0) * 0.8).cdf).pvalue > 1e-3
 
 

@@ -10,7 +10,7 @@ from bayes_sdc.flows.gibbs import conditionals
 from bayes_sdc.flows.gibbs import reference as gibbs
 from bayes_sdc.flows.model import truncated as counts
 from bayes_sdc.flows.model.hyperpriors import priors
-from bayes_sdc.flows.table.cells import Layout
+from bayes_sdc.flows.table.cells import SmallCells
 
 UPPER = 4
 GAMMA_PRIOR = {"mu_sd": 0.8, "phi_shape": 3.0, "phi_rate": 2.0}
@@ -24,7 +24,7 @@ def many_groups(n_groups: int, n_origins: int = 3, n_destinations: int = 4) -> g
     i = np.tile(np.repeat(np.arange(n_origins), n_destinations), n_groups)
     j = np.tile(np.tile(np.arange(n_destinations), n_origins), n_groups)
     return gibbs.prepare(
-        Layout(
+        SmallCells(
             y=np.zeros(len(group), np.int64),
             group=group,
             origin=group * n_origins + i,

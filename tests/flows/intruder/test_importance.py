@@ -14,17 +14,17 @@ from scipy.stats import nbinom
 from bayes_sdc.flows.intruder import bayes as target
 from bayes_sdc.flows.intruder import importance, pareto
 from bayes_sdc.flows.release.synthesis import Rates
-from bayes_sdc.flows.table.cells import Layout
+from bayes_sdc.flows.table.cells import SmallCells
 
 K = 8
 LOG_FACTORIAL = gammaln(np.arange(K + 1) + 1.0)
 
 
-def cells_of(y: np.ndarray) -> Layout:
+def cells_of(y: np.ndarray) -> SmallCells:
     """Each cell with an origin and a destination of its own."""
     n = len(y)
     names = [str(i) for i in range(n)]
-    return Layout(
+    return SmallCells(
         y=np.asarray(y, np.int64),
         group=np.zeros(n, np.int64),
         origin=np.arange(n),
@@ -62,7 +62,7 @@ def brute_log_m(log_rate: np.ndarray, y_true: int) -> np.ndarray:
 def release(
     beta: np.ndarray,
     gamma: np.ndarray,
-    cells: Layout,
+    cells: SmallCells,
     chains: int,
     released: np.ndarray,
     kappa: np.ndarray | None = None,
@@ -82,7 +82,7 @@ def release(
 
 
 @pytest.fixture
-def posterior() -> tuple[np.ndarray, np.ndarray, Layout]:
+def posterior() -> tuple[np.ndarray, np.ndarray, SmallCells]:
     """Draws of nine cells, one per true count, with scattered rates; 4 chains of 25."""
     rng = np.random.default_rng(11)
     beta = rng.normal(np.linspace(-3, 3, 9)[:, None], 1.0, (9, 100))

@@ -14,7 +14,7 @@ from bayes_sdc.flows.intruder.bayes import missed
 from bayes_sdc.flows.intruder.refit import refit
 from bayes_sdc.flows.release.released import released_counts
 from bayes_sdc.flows.release.synthesis import rates_by_draw
-from bayes_sdc.flows.table.cells import layout
+from bayes_sdc.flows.table.cells import small_cells
 
 NAMES = {"origin": "o", "destination": "d", "count": "n"}
 COUNTS = np.arange(9)
@@ -42,7 +42,7 @@ def posterior_of(table: FlowTable, **values: np.ndarray) -> xr.DataTree:
 
 
 def estimate(table: FlowTable, posterior: xr.DataTree) -> integrated.Estimate:
-    cells = layout(table)
+    cells = small_cells(table)
     return integrated.release_probabilities(posterior, cells, np.zeros((1, len(cells.y)), int))
 
 
@@ -84,7 +84,7 @@ def test_each_draw_integrates_both_effects_given_the_other_cells(kappa):
         {"o": ["a", "a", "a", "b", "b"], "d": ["x", "y", "z", "x", "y"], "n": [1, 4, 9, 2, 3]}
     )
     table = read_flows(frame, **NAMES)
-    cells, rng = layout(table), np.random.default_rng(4)
+    cells, rng = small_cells(table), np.random.default_rng(4)
     values = {
         "mu_beta": rng.normal(0.0, 0.3, 3),
         "mu_gamma": rng.normal(0.3, 0.3, 3),
@@ -211,7 +211,7 @@ def test_effects_that_run_away_are_no_place_in_memory(family, prior, count):
     )
     call = {"family": family, "prior": prior, "draws": 150, "tune": 150, "chains": 2, "seed": 1}
     posterior = fit_flows(table, **call)
-    cells = layout(table)
+    cells = small_cells(table)
     released = released_counts(table, synthesize(table, posterior, seed=1))
     m = integrated.release_probabilities(posterior, cells, released).m
     assert np.isfinite(m).all()
@@ -274,7 +274,7 @@ def test_cells_that_miss_are_computed_again_with_all_draws(table, monkeypatch):
     monkeypatch.setattr(integrated, "BUDGET", 0)
     monkeypatch.setattr(integrated, "LEAST", 200)
     again: list[np.ndarray] = []
-    cells = layout(table)
+    cells = small_cells(table)
     few = integrated._with_draws(
         posterior, cells, integrated.neighbours(cells), np.zeros((1, 20), int), np.arange(20), 100,
         1, lambda cells: None, again,
@@ -312,7 +312,7 @@ def check_against_refits(table: FlowTable, family: str, prior: str, targets: np.
     Neither can be told to be nearer than the refits' own error, which a small table is good to.
     """
     posterior = fit_flows(table, family=family, prior=prior, draws=1500, tune=500, chains=4, seed=1)
-    cells = layout(table)
+    cells = small_cells(table)
     released = released_counts(table, synthesize(table, posterior, seed=2))
     found = integrated.release_probabilities(posterior, cells, released)
     exact = refit(posterior, cells, targets, seed=5)
@@ -339,7 +339,7 @@ def test_every_entry_is_that_of_an_exact_refit(table, family, prior):
 def test_refit_is_a_fit_with_the_count_replaced(table):
     """Else the yardstick would be bent: a fresh fit of the changed table gives the same M."""
     posterior = fit_flows(table, draws=1000, tune=500, chains=4, seed=1)
-    cells = layout(table)
+    cells = small_cells(table)
     t, candidate = 3, 8 - int(cells.y[3])
     exact = refit(posterior, cells, np.array([t]), seed=5)
     frame = table.frame.copy()

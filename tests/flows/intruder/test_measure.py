@@ -24,7 +24,7 @@ from bayes_sdc.flows.intruder.bayes import stationary
 from bayes_sdc.flows.intruder.knowledge import backgrounds
 from bayes_sdc.flows.release.released import released_counts
 from bayes_sdc.flows.release.synthesis import draw_counts, rates_by_draw, spread_draws
-from bayes_sdc.flows.table.cells import layout
+from bayes_sdc.flows.table.cells import small_cells
 from bayes_sdc.seeds import generator
 
 NAMES = {"origin": "from", "destination": "to", "count": "n"}
@@ -282,7 +282,7 @@ def test_first_repeated_release_is_judged_as_that_release(table, posterior, risk
     repeated = repeat_risk(table, posterior, risk, releases=3, datasets=datasets, seed=7).iloc[0]
     rng = generator(7, "repeated releases")
     rates = rates_by_draw(posterior)
-    cells = layout(table)
+    cells = small_cells(table)
     frames = []
     for number, draw in enumerate(spread_draws(rng, rates.n_draws, datasets), start=1):
         frame = table.frame.copy()

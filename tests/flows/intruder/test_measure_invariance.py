@@ -11,7 +11,7 @@ from bayes_sdc import FlowTable, fit_flows, intruder_risk, read_flows, synthesiz
 from bayes_sdc.flows.intruder import integrated
 from bayes_sdc.flows.intruder.bayes import Estimate
 from bayes_sdc.flows.intruder.result import IntruderRisk
-from bayes_sdc.flows.table.cells import layout
+from bayes_sdc.flows.table.cells import small_cells
 
 NAMES = {"origin": "o", "destination": "d", "count": "n"}
 #: New names, in another order than the old ones.
@@ -32,7 +32,7 @@ def fit(table: FlowTable, **other: object) -> xr.DataTree:
 
 
 def m_of(table: FlowTable, posterior: xr.DataTree) -> Estimate:
-    cells = layout(table)
+    cells = small_cells(table)
     return integrated.release_probabilities(posterior, cells, np.zeros((1, len(cells.y)), int))
 
 
@@ -92,14 +92,14 @@ def test_names_of_areas_say_nothing(table, posterior):
     renamed = renamed_table()
     again = posterior.copy(deep=True)
     for side, values in (("origin", "beta"), ("destination", "gamma")):
-        names, moved = (getattr(layout(one), f"{side}_effects") for one in (table, renamed))
+        names, moved = (getattr(small_cells(one), f"{side}_effects") for one in (table, renamed))
         place = {f"all|{RENAMED[name.partition('|')[2]]}": k for k, name in enumerate(names)}
         order = [place[name] for name in moved]
         assert order != sorted(order)
         again["posterior"][values].values[:] = posterior["posterior"][values].values[..., order]
     one, other = m_of(table, posterior), m_of(renamed, again)
-    labels = layout(renamed).cells
-    order = [labels.index(new_label(cell)) for cell in layout(table).cells]
+    labels = small_cells(renamed).cells
+    order = [labels.index(new_label(cell)) for cell in small_cells(table).cells]
     assert order != sorted(order)
     for name in ("m", "prediction", "khat", "ess", "error"):
         # the cells of an effect are multiplied in another order
@@ -138,7 +138,7 @@ def test_covariate_shifts_the_rate_of_its_cell(coefficient):
         posterior["posterior"][name].values[:] = value
     found = m_of(table, posterior)
     y = np.arange(9)
-    for t, x in enumerate(layout(table).x[:, 0]):
+    for t, x in enumerate(small_cells(table).x[:, 0]):
         eta = np.linspace(-7.0, 8.0, 20001)
         weight = norm.pdf(eta, mean + x * coefficient, np.hypot(sd, sd))
         log_p = y * eta[:, None] - gammaln(y + 1.0)

@@ -17,7 +17,7 @@ from bayes_sdc import (
     with_covariates,
 )
 from bayes_sdc.flows.release.synthesis import Rates, draw_counts, rates_by_draw, spread_draws
-from bayes_sdc.flows.table.cells import layout
+from bayes_sdc.flows.table.cells import small_cells
 from bayes_sdc.models.migration import TruncatedNegativeBinomial
 
 
@@ -276,7 +276,7 @@ def test_counts_follow_the_truncated_poisson_table():
 
 def test_each_group_is_drawn_with_its_own_overdispersion():
     # else every group gets the size of the first one
-    cells = layout(
+    cells = small_cells(
         read_flows(
             pd.DataFrame(
                 {

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayes_sdc import FlowTable, read_flows
-from bayes_sdc.flows.table.cells import Layout, layout, subset
+from bayes_sdc.flows.table.cells import SmallCells, small_cells, subset
 
 PAIRS = st.lists(
     st.tuples(st.sampled_from("abcd"), st.sampled_from("wxyz"), st.sampled_from(["g", "h", "g|h"])),
@@ -23,7 +23,7 @@ def read(pairs: list[tuple[str, str, str]], counts: list[int] | None = None) -> 
     return read_flows(frame, origin="from", destination="to", count="n", groups=["year"])
 
 
-def pairs_of(cells: Layout) -> list[tuple[str, str, str]]:
+def pairs_of(cells: SmallCells) -> list[tuple[str, str, str]]:
     """(group, origin, destination) of each cell, from the index arrays and the labels alone."""
     groups = [cells.groups[g] for g in cells.group]
     origins = [cells.origin_effects[i] for i in cells.origin]
@@ -34,8 +34,8 @@ def pairs_of(cells: Layout) -> list[tuple[str, str, str]]:
     ]
 
 
-def assert_same(one: Layout, other: Layout) -> None:
-    for name in Layout._fields:
+def assert_same(one: SmallCells, other: SmallCells) -> None:
+    for name in SmallCells._fields:
         left, right = getattr(one, name), getattr(other, name)
         if isinstance(left, np.ndarray):
             assert left.dtype == right.dtype, name
@@ -48,7 +48,7 @@ def assert_same(one: Layout, other: Layout) -> None:
 def test_labels_and_indices_rebuild_the_pairs(pairs):
     # else a cell gets the effect of another area, or of the same area in another group
     table = read(pairs)
-    cells = layout(table)
+    cells = small_cells(table)
     true = table.cells[["group", "origin", "destination"]].itertuples(index=False, name=None)
     assert pairs_of(cells) == list(true)
     assert cells.cells == table.cells.index.tolist()
@@ -60,7 +60,7 @@ def test_labels_and_indices_rebuild_the_pairs(pairs):
 def test_each_area_has_one_effect_in_each_group_where_it_occurs(pairs):
     # else effects are shared between groups, or left without a cell
     table = read(pairs)
-    cells = layout(table)
+    cells = small_cells(table)
     for side, effects, index, group_of_effect in (
         ("origin", cells.origin_effects, cells.origin, cells.group_of_origin),
         ("destination", cells.destination_effects, cells.destination, cells.group_of_destination),
@@ -79,12 +79,12 @@ def test_subset_is_the_layout_of_the_filtered_table(pairs, wanted):
     # else a batch of groups is fitted with the effects or the counts of others
     kept = [pair for pair in pairs if pair[2] in wanted]
     counts = [1 + i % 9 for i in range(len(pairs))]
-    whole = layout(read(pairs, counts))
+    whole = small_cells(read(pairs, counts))
     positions = np.array([i for i, name in enumerate(whole.groups) if name in wanted], np.int64)
     if not kept:
         assert len(positions) == 0
         return
-    filtered = layout(
+    filtered = small_cells(
         read(kept, [c for c, pair in zip(counts, pairs, strict=True) if pair[2] in wanted])
     )
     part = subset(whole, positions)
@@ -96,21 +96,21 @@ def test_subset_is_the_layout_of_the_filtered_table(pairs, wanted):
 
 
 def test_all_groups_are_the_whole():
-    whole = layout(read([("a", "w", "g"), ("a", "w", "h"), ("b", "x", "h")]))
+    whole = small_cells(read([("a", "w", "g"), ("a", "w", "h"), ("b", "x", "h")]))
     assert_same(subset(whole, np.arange(2)), whole)
 
 
 def test_cells_that_are_not_small_have_no_effect():
     # else areas with safe counts alone would be sampled from the prior
     table = read([("a", "w", "g"), ("b", "x", "g"), ("c", "y", "h")], counts=[3, 10, 0])
-    cells = layout(table)
+    cells = small_cells(table)
     assert (cells.origin_effects, cells.destination_effects) == (["g|a"], ["g|w"])
     assert cells.groups == ["g"]
     assert cells.y.tolist() == [2]
 
 
 def test_table_without_small_cells_is_empty():
-    cells = layout(read([("a", "w", "g")], counts=[50]))
+    cells = small_cells(read([("a", "w", "g")], counts=[50]))
     assert cells.cells == cells.groups == cells.origin_effects == []
     assert cells.y.dtype == cells.origin.dtype == np.int64
     assert len(cells.y) == len(cells.origin) == len(cells.group_of_destination) == 0
@@ -121,7 +121,7 @@ def test_counts_are_counted_from_the_lower_bound(bounds):
     low, high = bounds
     frame = pd.DataFrame({"from": list("abc"), "to": list("xyz"), "n": [low, high, high + 1]})
     table = read_flows(frame, origin="from", destination="to", count="n", low=low, high=high)
-    cells = layout(table)
+    cells = small_cells(table)
     assert cells.y.tolist() == [0, high - low]
     assert cells.upper == high - low
     assert cells.groups == ["all"]

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from bayes_sdc import FlowTable, InputError, gravity_covariates, read_flows, with_covariates
-from bayes_sdc.flows.table.cells import layout
+from bayes_sdc.flows.table.cells import small_cells
 from bayes_sdc.flows.table.covariates import read_areas, read_neighbours
 
 COLUMNS = {"origin": "from", "destination": "to", "count": "n"}
@@ -61,8 +61,8 @@ def test_covariates_are_standardised_and_follow_the_cells(table: FlowTable) -> N
     given = pd.DataFrame({"z": [1.0, 5.0, 3.0]}, index=["b>x", "a>x", "a>y"])
     with_z = with_covariates(table, given)
     np.testing.assert_allclose(with_z.covariates["z"], np.array([2.0, 0.0, -2.0]) / np.sqrt(8 / 3))
-    assert layout(with_z).x.shape == (3, 1)
-    assert layout(with_z).covariates == ["z"]
+    assert small_cells(with_z).x.shape == (3, 1)
+    assert small_cells(with_z).covariates == ["z"]
     assert list(table.covariates.columns) == []  # the table itself is as it was
 
 
