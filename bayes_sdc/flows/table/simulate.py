@@ -232,7 +232,7 @@ def example_flows_path() -> Path:
     >>> example_flows_path().name
     'example_flows.csv'
     """
-    return Path(__file__).resolve().parent.parent / "data" / "example_flows.csv"
+    return Path(__file__).resolve().parents[2] / "data" / "example_flows.csv"
 
 
 def main() -> None:

@@ -184,7 +184,7 @@ def example_persons_path() -> Path:
     >>> example_persons_path().name
     'example_persons.csv'
     """
-    return Path(__file__).resolve().parent.parent / "data" / "example_persons.csv"
+    return Path(__file__).resolve().parents[2] / "data" / "example_persons.csv"
 
 
 def main() -> None:
