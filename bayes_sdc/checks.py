@@ -1,6 +1,6 @@
 """Verdicts, as data for console, report and tests."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Verdict = Literal["pass", "look", "fail"]
@@ -18,8 +18,12 @@ class Check:
         ``look``: somebody should read the reason before a release; ``fail``: do not rely on it.
     reason : str
         In words with numbers; confidential like the rest.
+    key : str
+        What the check is known by, which stays when its name is put into better words: reports
+        place it, and tell the public of it, by its key.
     """
 
     name: str
     verdict: Verdict
     reason: str
+    key: str = field(kw_only=True)

@@ -6,12 +6,14 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
+
+if TYPE_CHECKING:
+    from bayes_sdc.jobs.writing import WrittenRun
 
 app = typer.Typer(
     help="Bayesian statistical disclosure control.",
@@ -268,7 +270,7 @@ def _microdata(
     from bayes_sdc.jobs.microdata import run_microdata
     from bayes_sdc.policy import read_policy
 
-    done = run_microdata(
+    written, lines = run_microdata(
         file,
         reading=reading,
         policy=None if policy is None else read_policy(policy),
@@ -277,12 +279,9 @@ def _microdata(
         key_sets=key_sets,
         out=out,
         command=_command(),
+        announce=_say,
     )
-    _say(done.result.data.summary())
-    _say("\n".join(done.lines))
-    _say(f"may leave: {done.release}")
-    _say(f"confidential: {done.confidential}, and what is printed here")
-    _end(done.result.checks)
+    _end(written, lines)
 
 
 @app.command()
@@ -387,22 +386,32 @@ def demo(
 
 def _flows(file: Path, **options: Any) -> None:
     # imported here: PyMC takes seconds, and --help should not
-    from bayes_sdc.jobs.flows import run_flows, summary
+    from bayes_sdc.jobs.flows import run_flows
 
-    result, run, written = run_flows(file, **options, command=_command(), announce=_say)
-    _say("\n".join(summary(result)))
-    for path in written[:2]:
-        _say(f"may leave: {path}")
-    _say(f"confidential: {run.confidential}, and what is printed here")
-    _end(result.checks)
+    written, lines = run_flows(file, **options, command=_command(), announce=_say)
+    _end(written, lines)
 
 
-def _end(checks: Sequence[Check]) -> None:
-    """End with the names of the checks that failed, if any."""
-    failed = [check.name for check in checks if check.verdict == "fail"]
-    if failed:
-        _say(f"done, but failed: {', '.join(failed)}; read the report before anything is released")
+def _end(written: "WrittenRun", lines: Sequence[str]) -> None:
+    """Print the summary of a run; the exit code tells whether its release is held."""
+    from bayes_sdc.jobs.summary import closing_lines
+
+    _say("\n".join([*lines, *closing_lines(written)]))
+    if written.failed:
         raise typer.Exit(EXIT_FAILED)
+
+
+@app.command()
+def approve(
+    folder: Annotated[Path, typer.Argument(help="Folder of a run whose release is held.")],
+    reason: Annotated[str, typer.Option(help="Why it may leave although a check failed.")],
+) -> None:
+    """Release what a failed check holds back, with a reason that is recorded in run.json."""
+    from bayes_sdc.jobs.writing import approve as release_held
+
+    moved, failed = release_held(folder, reason=reason)
+    _say(f"approved although failed: {', '.join(failed)}; the reason and the date are recorded")
+    _say("\n".join(f"may leave: {path}" for path in moved))
 
 
 def _command() -> str:

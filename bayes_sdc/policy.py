@@ -230,7 +230,7 @@ class Policy:
         Returns
         -------
         LimitCheck
-            Called ``limit KEY``.
+            Called ``limit KEY``; its own key is ``limit_KEY``.
         """
         exceeded, kept = ("<", ">=") if key == "k" else (">", "<=")
         verdict: Verdict
@@ -243,6 +243,7 @@ class Policy:
         told = [f"{definition}: {found}", *([detail] if detail else []), str(self)]
         return LimitCheck(
             name=f"limit {key}",
+            key=f"limit_{key}",
             verdict=verdict,
             reason="; ".join(told),
             definition=definition,

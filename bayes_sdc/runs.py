@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from bayes_sdc.errors import InputError
 
+IGNORE = ".gitignore"
 LEFTOVERS = ".*.[0-9]*.part"  # names of what is being written, or deleted
 
 
@@ -20,6 +21,11 @@ class RunFolder(NamedTuple):
     root: Path
     release: Path
     confidential: Path  # readable by its owner alone
+
+    @property
+    def held(self) -> Path:
+        """The release of a run whose checks failed, until somebody approves it; confidential."""
+        return self.root / "held"
 
     @property
     def resume(self) -> Path:
@@ -52,8 +58,10 @@ def check_out(out: Path, *, resume: bool = False) -> RunFolder:
                 "another folder with --out, or delete that one to start anew"
             )
     elif _is_finished(run, earlier):
+        held = ", whose release is held" if run.held.is_dir() else ""
         raise InputError(
-            f"{out}: holds a finished run; choose another folder with --out, or delete that one"
+            f"{out}: holds a finished run{held}; choose another folder with --out, or delete that "
+            "one"
         )
     for folder in (run.release, run.confidential):
         there = next(path for path in (folder, *folder.parents) if path.exists())
@@ -61,7 +69,7 @@ def check_out(out: Path, *, resume: bool = False) -> RunFolder:
             raise _cannot_write(out)
     try:
         # last of all: in a folder that is refused another run may be writing
-        for folder in (run.release, run.confidential):
+        for folder in (run.release, run.confidential, run.held):
             _remove_leftovers(folder)
     except OSError as error:
         raise _cannot_write(out, error) from None
@@ -79,14 +87,39 @@ def open_run(out: Path, *, resume: bool = False) -> RunFolder:
     run = check_out(out, resume=resume)
     try:
         run.release.mkdir(parents=True, exist_ok=True)
-        run.confidential.mkdir(mode=0o700, exist_ok=True)
-        run.confidential.chmod(0o700)
-        # a run inside a repository must not be committed by accident
-        (run.confidential / ".gitignore").write_text("*\n", encoding="utf-8")
-        (run.confidential / ".gitignore").chmod(0o600)
+        _make_private(run.confidential)
     except OSError as error:
         raise _cannot_write(out, error) from None
     return run
+
+
+def open_held(run: RunFolder) -> None:
+    """Create the folder for a release that may not leave, readable by its owner alone.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+    """
+    try:
+        _make_private(run.held)
+    except OSError as error:
+        raise _cannot_write(run.root, error) from None
+
+
+def close_held(run: RunFolder) -> None:
+    """Remove the folder of a held release once nothing is left in it."""
+    if run.held.is_dir() and {path.name for path in run.held.iterdir()} <= {IGNORE}:
+        (run.held / IGNORE).unlink(missing_ok=True)
+        run.held.rmdir()
+
+
+def _make_private(folder: Path) -> None:
+    folder.mkdir(mode=0o700, exist_ok=True)
+    folder.chmod(0o700)
+    # a run inside a repository must not be committed by accident
+    (folder / IGNORE).write_text("*\n", encoding="utf-8")
+    (folder / IGNORE).chmod(0o600)
 
 
 def discard_finished(out: Path, source: Path) -> None:
@@ -95,15 +128,30 @@ def discard_finished(out: Path, source: Path) -> None:
     earlier = results_of_earlier_run(run)
     if not _is_finished(run, earlier):
         return
-    if _record(run)["input"]["sha256"] == hashlib.sha256(source.read_bytes()).hexdigest():
+    if read_record(run)["input"]["sha256"] == hashlib.sha256(source.read_bytes()).hexdigest():
         # the record last: without it what is left would be files that no run wrote
         for path in sorted(earlier, key=lambda path: path.name == "run.json"):
             path.unlink()
+        close_held(run)
 
 
 def is_interrupted(out: Path) -> bool:
     """Tell whether a run began here and did not end."""
     return _folders(out).resume.exists()
+
+
+def finished_run(out: Path) -> RunFolder:
+    """Return the folders of a run that has ended.
+
+    Raises
+    ------
+    InputError
+        If no run ended here, or the folder holds files that no run wrote.
+    """
+    run = _folders(out)
+    if is_interrupted(out) or not _is_finished(run, results_of_earlier_run(run)):
+        raise InputError(f"{out}: holds no finished run; name the folder that was given as --out")
+    return run
 
 
 def _folders(out: Path) -> RunFolder:
@@ -119,15 +167,21 @@ def _is_finished(run: RunFolder, earlier: list[Path]) -> bool:
     """Tell whether a run ended here: its record is the full one, and what it names is there.
 
     A run that is killed while it writes leaves a list of names as its record, or not all files. The
-    release may be gone: it is made to be taken away.
+    release may be gone: it is made to be taken away, and a held one may be on its way out.
     """
-    record = _record(run)
+    record = read_record(run)
     gone = {run.root / name for name in record["written"]} - set(earlier)
-    return "checks" in record and all(path.parent == run.release for path in gone)
+    return "checks" in record and all(path.parent in (run.release, run.held) for path in gone)
 
 
-def _record(run: RunFolder) -> dict[str, Any]:
-    """Read the record of an earlier run; without one, nothing was written."""
+def read_record(run: RunFolder) -> dict[str, Any]:
+    """Read the record of an earlier run; without one, nothing was written.
+
+    Raises
+    ------
+    InputError
+        If the file is not such a record.
+    """
     path = run.confidential / "run.json"
     if not path.exists():
         return {"written": []}
@@ -149,8 +203,9 @@ def results_of_earlier_run(run: RunFolder) -> list[Path]:
     InputError
         If the folders hold files that no run recorded: they are not ours to replace.
     """
-    ours = {run.root / name for name in _record(run)["written"]} | {run.confidential / ".gitignore"}
-    folders = [folder for folder in (run.release, run.confidential) if folder.is_dir()]
+    ours = {run.root / name for name in read_record(run)["written"]}
+    ours |= {run.confidential / IGNORE, run.held / IGNORE}
+    folders = [path for path in (run.release, run.confidential, run.held) if path.is_dir()]
     there = [p for folder in folders for p in folder.iterdir()]
     leftovers = {path for folder in folders for path in folder.glob(LEFTOVERS)}
     foreign = [p for p in there if p not in ours | leftovers and p != run.resume]
@@ -159,7 +214,7 @@ def results_of_earlier_run(run: RunFolder) -> list[Path]:
             f"{foreign[0]}: was not written by an earlier run, and would stand among the results; "
             "choose another folder with --out"
         )
-    return [p for p in there if p.is_file() and p in ours and p.name != ".gitignore"]
+    return [p for p in there if p.is_file() and p in ours and p.name != IGNORE]
 
 
 def discard_resume(folder: Path) -> None:

@@ -45,7 +45,7 @@ def group_diagnostics(posterior: xr.DataTree) -> pd.DataFrame:
         their means, which the data inform), ``rhat`` (largest, rank-normalised split R-hat),
         ``ess`` (smallest of bulk and tail ESS), ``worst`` (the parameter farthest beyond the limits
         of R-hat and ESS, or nearest to them), ``rhat_above`` and ``ess_below`` (numbers of
-        parameters beyond 1.01 and 400), ``divergences``, ``at_bound`` (effects all of whose counts
+        parameters beyond the limits), ``divergences``, ``at_bound`` (effects all of whose counts
         are the smallest, or all the largest: how far beyond them the rate lies, the prior decides),
         ``by_prior`` (fewer than ten cells, one area on a side, or all counts at one bound: the
         prior decides the rates) and ``verdict``. Worst first: groups that fail, then by their worst
@@ -280,9 +280,9 @@ def checks(
         _convergence(groups),
         _divergences(groups),
         _small(groups),
-        _fit("fit to the counts", predictive, MISFIT_FAIL),
+        _fit("fit to the counts", predictive, MISFIT_FAIL, key="fit"),
         # a class may be a few cells of a large table: to be looked at, but no reason to refuse
-        _fit("fit by size of group", by_size, np.inf),
+        _fit("fit by size of group", by_size, np.inf, key="fit_by_size"),
         _dispersed(dispersion),
         _weights(risk),
     ]
@@ -301,6 +301,7 @@ def _convergence(groups: pd.DataFrame) -> Check:
         f"{total} parameters, in {_named(bad)} of {n} groups; R-hat exceeds {RHAT_FAIL} or ESS is "
         f"below {ESS_FAIL:.0f} in {_named(failed)} groups"
         + ("; more draws may mend it" if bad.any() else ""),
+        key="convergence",
     )
 
 
@@ -321,6 +322,7 @@ def _divergences(groups: pd.DataFrame) -> Check:
         "divergences",
         "look" if with_any else "pass",
         f"{int(groups['divergences'].sum())} divergent transitions in {with_any} groups",
+        key="divergences",
     )
 
 
@@ -337,10 +339,11 @@ def _small(groups: pd.DataFrame) -> Check:
         f"beyond the bound {int(own['at_bound'].sum())} of "
         f"{int((own['origins'] + own['destinations']).sum())} effects lie, all of whose counts are "
         "the smallest or all the largest",
+        key="small_groups",
     )
 
 
-def _fit(name: str, predictive: pd.DataFrame, fail: float) -> Check:
+def _fit(name: str, predictive: pd.DataFrame, fail: float, *, key: str) -> Check:
     # a count that nobody has makes no relative error, but may still be one too many replicas have
     error = predictive["relative_error"].fillna(np.inf)
     outside = (predictive["observed"] < predictive["lower"]) | (
@@ -363,6 +366,7 @@ def _fit(name: str, predictive: pd.DataFrame, fail: float) -> Check:
         f"{len(missed)} of {len(predictive)} counts are predicted with a relative error above "
         f"{MISFIT_LIMIT:.0%} and lie outside the 95 % predictive interval"
         + (f": {found}; the release has too many or too few of them" if found else ""),
+        key=key,
     )
 
 
@@ -385,6 +389,7 @@ def _dispersed(found: Dispersion) -> Check:
         f"Pearson dispersion of the small counts is {found.value:.2f}, {found.lower:.2f} to "
         f"{found.upper:.2f} (95 %) in tables that the model made; beyond 1 the counts scatter more "
         "than the model allows",
+        key="dispersion",
     )
 
 
@@ -400,4 +405,5 @@ def _weights(risk: IntruderRisk) -> Check:
             if bad
             else ""
         ),
+        key="importance_weights",
     )

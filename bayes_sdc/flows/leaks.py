@@ -43,6 +43,7 @@ def unchanged(table: FlowTable, release: pd.DataFrame) -> Check:
         "release differs",
         "fail" if kept.all() else "pass",
         f"{int((~kept).sum())} of {len(kept)} small counts differ from the true ones in a data set",
+        key="release_differs",
     )
 
 
@@ -68,6 +69,7 @@ def _order(table: FlowTable) -> Check:
         _verdict(abs(value), ORDER_LOOK, ORDER_FAIL),
         f"rank correlation of the true small counts with their place among {where}: {value:+.2f}"
         + ("; sort the table by its codes before the release" if abs(value) > ORDER_LOOK else ""),
+        key="row_order",
     )
 
 
@@ -92,7 +94,7 @@ def _columns(table: FlowTable) -> Check:
             f"column {name!r} is released as it is and goes with the true small counts "
             f"(strength {worst:.2f} of 1): drop it, or make it anew from the synthetic counts"
         )
-    return Check("other columns", verdict, reason)
+    return Check("other columns", verdict, reason, key="other_columns")
 
 
 def _strength(column: pd.Series, count: pd.Series) -> float:
@@ -123,6 +125,7 @@ def _left(table: FlowTable) -> Check:
         f"{int(left.sum())} counts from 1 to {table.high} are released as they are: "
         f"{int(below.sum())} below the smallest one protected, {table.low}, and "
         f"{int((left & ~below).sum())} of people who stayed in their area",
+        key="small_counts_left",
     )
 
 

@@ -4,8 +4,7 @@ import hashlib
 import inspect
 import secrets
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
-from importlib.metadata import version
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,24 +25,25 @@ from bayes_sdc.flows.table.covariates import (
 from bayes_sdc.flows.table.read import FlowTable, read_flows
 from bayes_sdc.io.columns import read_codes
 from bayes_sdc.io.tables import encode
+from bayes_sdc.jobs.summary import notes_to_act_on, summary_lines
+from bayes_sdc.jobs.writing import (
+    Writer,
+    WrittenRun,
+    csv_writer,
+    describe_call,
+    text_writer,
+    write_run,
+)
 from bayes_sdc.policy import read_policy
 from bayes_sdc.progress import Progress
 from bayes_sdc.report.flows import render_flows
 from bayes_sdc.report.intruder import knowledge_in_words, scenarios
 from bayes_sdc.report.page import all_or_nothing
 from bayes_sdc.report.utility import combined_line, utility_line
-from bayes_sdc.runs import (
-    RunFolder,
-    check_out,
-    discard_resume,
-    open_run,
-    results_of_earlier_run,
-    write_atomically,
-    write_bytes,
-    write_json,
-    write_text,
-)
+from bayes_sdc.runs import RunFolder, check_out, open_run
 from bayes_sdc.shapes import Shapes, read_shapes
+
+PACKAGES = ("bayes-sdc", "pymc", "nutpie", "arviz", "numpy")
 
 
 def run_flows(
@@ -59,7 +59,7 @@ def run_flows(
     arguments: Mapping[str, Any],
     command: str,
     announce: Callable[[str], None],
-) -> tuple[Protection, RunFolder, list[Path]]:
+) -> tuple[WrittenRun, list[str]]:
     """Read a table, protect it and write the run folder.
 
     Parameters
@@ -76,11 +76,11 @@ def run_flows(
     policy : Path or None
         File of limits.
     out : Path
-        Folder for ``release`` and ``confidential``.
+        Folder for ``release``, or ``held``, and ``confidential``.
     seed : int or None
-        By default that of the run that is gone on with, or a fresh one.
+        By default that of the run that is resumed, or a fresh one.
     resume : bool
-        Go on with an interrupted run.
+        Resume an interrupted run.
     arguments : mapping
         Further arguments of :func:`bayes_sdc.protect_flows`.
     command : str
@@ -90,8 +90,10 @@ def run_flows(
 
     Returns
     -------
-    Protection, RunFolder, list of Path
-        What was measured; where to; the files written, those that may leave first.
+    WrittenRun
+        The files written, and whether the release is held.
+    list of str
+        Lines for the console; confidential.
 
     Raises
     ------
@@ -102,7 +104,7 @@ def run_flows(
     run = check_out(out, resume=resume)
     limits = None if policy is None else read_policy(policy)
     table = read_flows(file, **reading)
-    announce(table.summary())
+    announce("\n".join([_what_was_read(table), *notes_to_act_on(table.notes)]))
     table = _with_gravity(table, gravity, reading, announce)
     outlines = _outlines(table, **shapes)
     earlier = _seed_of_interrupted(run)
@@ -113,7 +115,7 @@ def run_flows(
         # not sooner: a call that is refused leaves no folder
         open_run(out, resume=resume)
         if resume:
-            announce("nothing to go on with" if earlier is None else "going on with what is done")
+            announce("nothing to resume" if earlier is None else "resuming: what is done is kept")
 
     result = protect_flows(
         table, **arguments, policy=limits, seed=seed, resume=run.resume, ready=ready
@@ -123,11 +125,10 @@ def run_flows(
         for name, parameter in inspect.signature(protect_flows).parameters.items()
         if parameter.default is not inspect.Parameter.empty and name not in ("resume", "ready")
     }
-    call = {
-        "command": command,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seed": seed,
-        "arguments": {
+    call = describe_call(
+        command,
+        seed=seed,
+        arguments={
             **reading,
             **defaults,
             **arguments,
@@ -139,11 +140,9 @@ def run_flows(
                 if value is not None
             },
         },
-        "versions": {
-            name: version(name) for name in ("bayes-sdc", "pymc", "nutpie", "arviz", "numpy")
-        },
-    }
-    return result, run, write_flows(run, result, call, shapes=outlines)
+        packages=PACKAGES,
+    )
+    return write_flows(run, result, call, shapes=outlines), summary(result)
 
 
 def _with_gravity(
@@ -188,8 +187,8 @@ def _outlines(
 
 def write_flows(
     run: RunFolder, result: Protection, call: Mapping[str, Any], *, shapes: Shapes | None = None
-) -> list[Path]:
-    """Write release/ and confidential/ of a run; files of an earlier run are deleted first.
+) -> WrittenRun:
+    """Write the folder of a run; files of an earlier run are deleted first.
 
     Parameters
     ----------
@@ -204,8 +203,8 @@ def write_flows(
 
     Returns
     -------
-    list of Path
-        The files written.
+    WrittenRun
+        The files written; the release is held if a check failed.
 
     Raises
     ------
@@ -215,46 +214,29 @@ def write_flows(
     table = result.table
     content = encode(result.release, table.dialect)
     call = {**call, "release_sha256": hashlib.sha256(content).hexdigest()}
-    stem = Path(table.source).name.partition(".")[0] or "table"
     # rendered before the first file is touched: a picture that fails stops the run here
     reports = {}
     with all_or_nothing(), Progress(2, "pictures and reports") as progress:
         for audience in ("internal", "external"):
             reports[audience] = render_flows(result, audience=audience, call=call, shapes=shapes)
             progress.advance(1)
-    release = run.release / f"{stem}_synthetic{table.dialect.suffix}"
-    public = [run.release / "report.html", release]
-    tables = _tables(result)
-    names = [f"{name}.csv" for name in tables] + ["report.html", "run.json"]
+    confidential: dict[str, Writer] = {}
     if result.posterior is not None:
-        names.insert(0, "posterior.nc")
-    written = [run.confidential / name for name in names]
-    earlier = results_of_earlier_run(run)
-    ours = [str(path.relative_to(run.root)) for path in [*written, *public]]
-    # first of all, so that after a crash the folder still knows whose files these are
-    old = [str(path.relative_to(run.root)) for path in earlier]
-    write_json(run.confidential / "run.json", {"written": [*ours, *old]}, private=True)
-    for path in earlier:
-        if path.name != "run.json":
-            path.unlink()
-    if result.posterior is not None:
-        posterior = result.posterior
-        write_atomically(
-            run.confidential / "posterior.nc",
-            lambda p: write_posterior(posterior, p),
-            private=True,
-        )
-    for name, frame in tables.items():
-        rows = frame.to_csv(lineterminator="\n").encode()
-        write_bytes(run.confidential / f"{name}.csv", rows, private=True)
-    write_text(run.confidential / "report.html", reports["internal"], private=True)
-    record = {**_record(result, call), "written": ours}
-    write_json(run.confidential / "run.json", record, private=True)
-    # the release last: there is none without the record of how it was made
-    write_text(public[0], reports["external"])
-    write_bytes(release, content)
-    discard_resume(run.resume)
-    return [release, public[0], *written]
+        confidential["posterior.nc"] = partial(write_posterior, result.posterior)
+    for name, frame in _tables(result).items():
+        confidential[f"{name}.csv"] = csv_writer(frame, index=True)
+    confidential["report.html"] = text_writer(reports["internal"])
+    stem = Path(table.source).name.partition(".")[0] or "table"
+    return write_run(
+        run,
+        confidential=confidential,
+        public={
+            "report.html": reports["external"].encode(),
+            f"{stem}_synthetic{table.dialect.suffix}": content,
+        },
+        record=_record(result, call),
+        checks=result.checks,
+    )
 
 
 def _tables(result: Protection) -> dict[str, pd.DataFrame]:
@@ -344,13 +326,22 @@ def _record(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     return record
 
 
+def _what_was_read(table: FlowTable) -> str:
+    """What was read, in one line."""
+    below = f", {table.n_below:,} below {table.low}" if table.n_below else ""
+    return (
+        f"{table.source}: {table.n_read:,} rows: {table.n_small:,} small counts ({table.low} to "
+        f"{table.high}) in {table.cells['group'].nunique():,} groups, {table.n_safe:,} above, "
+        f"{table.n_set_aside:,} of people who stayed{below}"
+    )
+
+
 def summary(result: Protection) -> list[str]:
-    """The last lines of a run, for the console."""
+    """Return the last lines of a run, for the console; confidential."""
     table, risk, worst, repeats = result.table, result.risk, result.worst, result.repeats
-    marks = {"pass": "pass", "look": "LOOK", "fail": "FAIL"}
-    checks = [f"{marks[check.verdict]}  {check.name}: {check.reason}" for check in result.checks]
     if risk is None or worst is None or repeats is None or result.utility is None:
-        return [f"{table.source}: no small cells, the table is released unchanged", *checks]
+        headline = f"{table.source}: no small cells, the table is released unchanged"
+        return summary_lines(headline, result.checks, [], result.seconds)
 
     def spread(name: str) -> str:
         values = repeats[name].dropna()
@@ -369,27 +360,23 @@ def summary(result: Protection) -> list[str]:
         ]
     else:  # the spread is that of the worst case
         shares = [
-            f"R_all: {risk.r_all}",
-            f"{unique}: {risk.r_unq}",
+            f"R_all, an intruder who knows {knowledge_in_words(risk)}: {risk.r_all}",
+            f"{unique}, the same: {risk.r_unq}",
             f"R_all in the worst case: {worst.r_all}; {other_releases('r_all')}",
             f"R_unq in the worst case: {worst.r_unq}; {other_releases('r_unq')}",
         ]
-    at_true = float(risk.true_count_probability.mean())
-    return [
-        f"{table.n_small} small cells in {table.cells['group'].nunique()} groups are synthetic; "
-        f"{table.n_read - table.n_small} rows are as they were",
-        *checks,
-        f"intruder: estimator {risk.estimator}, prior {risk.prior}, knows "
-        f"{knowledge_in_words(risk)}",
-        *shares,
-        f"an intruder who believes the released count is right in {risk.believes_release:.1%} of "
-        f"the cells; mean probability of the true count {at_true:.1%}, of the most probable one "
-        f"{risk.expected_correct:.1%}",
-        utility_line(result.utility),
-        *([] if result.combined is None else [combined_line(result.combined)]),
-        *([] if result.choice is None else [str(result.choice)]),
-        "time: " + ", ".join(f"{stage} {s:.0f} s" for stage, s in result.seconds.items()),
-    ]
+    return summary_lines(
+        f"{table.n_small:,} small cells in {table.cells['group'].nunique():,} groups are "
+        f"synthetic; {table.n_read - table.n_small:,} rows are as they were",
+        result.checks,
+        [
+            *shares,
+            utility_line(result.utility),
+            *([] if result.combined is None else [combined_line(result.combined)]),
+            *([] if result.choice is None else [str(result.choice)]),
+        ],
+        result.seconds,
+    )
 
 
 def _seed_of_interrupted(run: RunFolder) -> int | None:

@@ -1,20 +1,26 @@
 """A run on microdata from file to folder: reading, measuring, and what is left behind."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from bayes_sdc.io.columns import refuse_problems
-from bayes_sdc.microdata.comparison import RiskComparison
+from bayes_sdc.jobs.summary import notes_to_act_on, summary_lines
+from bayes_sdc.jobs.writing import (
+    WrittenRun,
+    csv_writer,
+    describe_call,
+    text_writer,
+    write_run,
+)
+from bayes_sdc.microdata.comparison import UNIQUES, RiskComparison
 from bayes_sdc.microdata.file.columns import read_weights
 from bayes_sdc.microdata.file.formats import load_columns
-from bayes_sdc.microdata.file.keys import VIOLATIONS, read_microdata
+from bayes_sdc.microdata.file.keys import VIOLATIONS, Microdata, read_microdata
 from bayes_sdc.microdata.individual.record_risk import compare_key_sets
 from bayes_sdc.microdata.lancaster.forecast import lancaster_forecast
 from bayes_sdc.microdata.measure import Measurement, measure_microdata
@@ -23,27 +29,10 @@ from bayes_sdc.policy import Policy
 from bayes_sdc.progress import say
 from bayes_sdc.report.microdata import model_notes, render_microdata
 from bayes_sdc.report.page import all_or_nothing
-from bayes_sdc.runs import (
-    RunFolder,
-    check_out,
-    open_run,
-    results_of_earlier_run,
-    write_bytes,
-    write_json,
-    write_text,
-)
+from bayes_sdc.runs import RunFolder, check_out, open_run
 
-SAID_SECONDS = 10  # a longer walk is said before it begins
-SOFTWARE = ("bayes-sdc", "pymc", "nutpie", "arviz", "numpy", "pandas")
-
-
-class Written(NamedTuple):
-    """What a run did: the measurement, its files, and lines for the console."""
-
-    result: Measurement
-    release: Path
-    confidential: Path
-    lines: tuple[str, ...]
+SAID_SECONDS = 10  # a longer search is said before it begins
+PACKAGES = ("bayes-sdc", "pymc", "nutpie", "arviz", "numpy", "pandas")
 
 
 def run_microdata(
@@ -56,7 +45,8 @@ def run_microdata(
     key_sets: Mapping[str, Sequence[str]],
     out: Path,
     command: str,
-) -> Written:
+    announce: Callable[[str], None],
+) -> tuple[WrittenRun, list[str]]:
     """Read a file, measure its risk and write the run folder.
 
     Parameters
@@ -74,14 +64,18 @@ def run_microdata(
     key_sets : mapping from name to key variables
         Sets to compare; empty for none.
     out : Path
-        Folder for ``release`` and ``confidential``.
+        Folder for ``release``, or ``held``, and ``confidential``.
     command : str
         What was typed, for the record.
+    announce : callable
+        Told, in lines of text, what was read.
 
     Returns
     -------
-    Written
-        What was done.
+    WrittenRun
+        The files written, and whether the release is held.
+    list of str
+        Lines for the console; confidential.
 
     Raises
     ------
@@ -95,6 +89,7 @@ def run_microdata(
     )
     whole = read_microdata(file, **{**reading, "keys": every})
     data = whole if every == list(reading["keys"]) else whole.select(reading["keys"])
+    announce("\n".join([_what_was_read(data), *notes_to_act_on(data.notes)]))
     counts = None if truth is None else _read_truth(file, truth)
     if len(data.keys) > 1 and data.sample_uniques:
         expected = lancaster_forecast(data, shrinkage="cv")
@@ -106,23 +101,20 @@ def run_microdata(
         named = {"keys of this run": reading["keys"], **key_sets}
         fraction = result.risk.sampling_fraction
         sets = compare_key_sets(whole, named, sampling_fraction=fraction)
-    call = {
-        "command": command,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seed": arguments["seed"],
-        "input": {"bytes": file.stat().st_size},
-        "arguments": {
+    call = describe_call(
+        command,
+        seed=arguments["seed"],
+        arguments={
             **reading,
             **arguments,
             "truth": truth,
             "key_sets": {name: list(keys) for name, keys in key_sets.items()},
             "policy": None if policy is None else str(policy),
         },
-        "versions": {name: version(name) for name in SOFTWARE},
-    }
-    run = open_run(out)
-    report = write_microdata(run, result, call, key_sets=sets)
-    return Written(result, report, run.confidential, tuple(summary(result)))
+        packages=PACKAGES,
+    )
+    call["input"] = {"bytes": file.stat().st_size}
+    return write_microdata(open_run(out), result, call, key_sets=sets), summary(result)
 
 
 def _read_truth(file: Path, column: str) -> Any:
@@ -148,8 +140,8 @@ def write_microdata(
     call: Mapping[str, Any],
     *,
     key_sets: pd.DataFrame | None = None,
-) -> Path:
-    """Write release/ and confidential/ of a run; files of an earlier run are deleted first.
+) -> WrittenRun:
+    """Write the folder of a run; files of an earlier run are deleted first.
 
     Parameters
     ----------
@@ -164,8 +156,9 @@ def write_microdata(
 
     Returns
     -------
-    Path
-        The external report, the only file that may leave.
+    WrittenRun
+        The files written; the external report, the only one that may leave, is held if a check
+        failed.
 
     Raises
     ------
@@ -182,25 +175,14 @@ def write_microdata(
         tables["key_sets"] = key_sets.reset_index()
     if result.comparison is not None:
         tables |= _comparison(result.comparison)
-    names = [f"{name}.csv" for name in tables] + ["report.html", "run.json"]
-    report = run.release / "report.html"
-    written = [*(run.confidential / name for name in names), report]
-    ours = [str(path.relative_to(run.root)) for path in written]
-    earlier = results_of_earlier_run(run)
-    # first of all, so that after a crash the folder still knows whose files these are
-    old = [str(path.relative_to(run.root)) for path in earlier]
-    write_json(run.confidential / "run.json", {"written": [*ours, *old]}, private=True)
-    for path in earlier:
-        if path.name != "run.json":
-            path.unlink()
-    for name, frame in tables.items():
-        content = frame.to_csv(index=False, lineterminator="\n").encode()
-        write_bytes(run.confidential / f"{name}.csv", content, private=True)
-    write_text(run.confidential / "report.html", internal, private=True)
-    record = {**_record(result, call, key_sets), "written": ours}
-    write_json(run.confidential / "run.json", record, private=True)
-    write_text(report, external)
-    return report
+    confidential = {f"{name}.csv": csv_writer(frame, index=False) for name, frame in tables.items()}
+    return write_run(
+        run,
+        confidential={**confidential, "report.html": text_writer(internal)},
+        public={"report.html": external.encode()},
+        record=_record(result, call, key_sets),
+        checks=result.checks,
+    )
 
 
 def _comparison(found: RiskComparison) -> dict[str, pd.DataFrame]:
@@ -315,17 +297,24 @@ def _record(
     }
 
 
+def _what_was_read(data: Microdata) -> str:
+    """What was read, in one line."""
+    low = data.k_violations(3)
+    homes = "" if data.household is None else f" in {len(np.unique(data.household)):,} households"
+    return (
+        f"{data.source}: {data.n:,} records{homes}, {len(data.keys)} keys, "
+        f"{len(data.combinations):,} combinations, {data.sample_uniques:,} sample uniques, "
+        f"{low.records:,} records with f < 3"
+    )
+
+
 def summary(result: Measurement) -> list[str]:
     """Return the last lines of a run, for the console; confidential."""
-    marks = {"pass": "pass", "look": "LOOK", "fail": "FAIL"}
-    n = result.data.n
-    lines = [f"{marks[check.verdict]}  {check.name}: {check.reason}" for check in result.checks]
-    for name, model in result.models.items():
-        value, (low, high), _ = model.expected
-        lines.append(
-            f"expected re-identifications, model {name}: {value:,.1f} ({low:,.1f} to {high:,.1f}), "
-            f"{value / n:.2%} of the records; tau1 {model.tau1.value:,.1f}"
-        )
+    n, worst = result.data.n, result.worst
+    value, (low, high), _ = worst.expected
+    name = next(name for name, model in result.models.items() if model is worst)
+    by_model = ", ".join(f"{name} {m.expected.value:,.1f}" for name, m in result.models.items())
+    lines = [f"expected re-identifications by model: {by_model}"]
     if result.unstructured is not None:
         learned = result.unstructured.learned.uniques
         lines.append(
@@ -335,17 +324,35 @@ def summary(result: Measurement) -> list[str]:
             "c learned"
         )
     if result.households is not None:
-        by_model = (f"{name} {value:,.1f}" for name, value in result.expected_households.items())
+        homes = ", ".join(f"{name} {v:,.1f}" for name, v in result.expected_households.items())
         lines.append(
             f"expected re-identified households: {result.risk.expected_households:,.1f} of "
-            f"{len(result.households):,} by the closed form; by model {', '.join(by_model)}"
+            f"{len(result.households):,} by the closed form; by model {homes}"
         )
     if result.truth is not None:
         lines.append(
             f"truth: {result.truth.expected:,.1f} re-identifications, tau1 {result.truth.tau1:,}"
         )
     if result.comparison is not None:
-        lines += str(result.comparison).splitlines()
-    lines += [f"note: {note}" for note in (*result.notes, *model_notes(result))]
-    lines.append("time: " + ", ".join(f"{stage} {s:.1f} s" for stage, s in result.seconds.items()))
-    return lines
+        lines.append(_range_of_methods(result.comparison))
+    notes = (*result.notes, *model_notes(result))
+    if notes:
+        more = f"; {len(notes) - 1} more in the report" if len(notes) > 1 else ""
+        lines.append(f"note: {notes[0]}{more}")
+    return summary_lines(
+        f"at worst, by the model {name!r}, {value:,.1f} ({low:,.1f} to {high:,.1f}) of {n:,} "
+        f"records are re-identified, {value / n:.2%}; tau1 {worst.tau1.value:,.1f}",
+        result.checks,
+        lines,
+        result.seconds,
+    )
+
+
+def _range_of_methods(found: RiskComparison) -> str:
+    """How far the estimates of the population uniques are apart, in one line."""
+    expected = found.methods.loc[found.methods["about"] == UNIQUES, "expected"]
+    return (
+        f"sample uniques that are population uniques, of {found.uniques:,}: "
+        f"{expected.min():,.1f} ({expected.idxmin()}) to {expected.max():,.1f} "
+        f"({expected.idxmax()}) by {len(expected)} methods"
+    )

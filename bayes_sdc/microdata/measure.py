@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from bayes_sdc.checks import Check
+from bayes_sdc.convergence import ESS_LIMIT, RHAT_LIMIT
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.columns import LARGEST_COUNT
 from bayes_sdc.microdata.comparison import (
@@ -339,9 +340,11 @@ def _checks(
         Check(
             "convergence",
             "look" if bad else "pass",
-            f"chains disagree (R-hat above 1.01 or effective size below 400) in: {', '.join(bad)}"
+            f"chains disagree (R-hat above {RHAT_LIMIT} or effective size below {ESS_LIMIT:.0f}) in: "
+            f"{', '.join(bad)}"
             if bad
             else "the chains of every model agree",
+            key="convergence",
         )
     )
     shares = [model.expected.value / data.n for model in models.values()]
@@ -354,6 +357,7 @@ def _checks(
             f"expected share of re-identified records from {min(shares):.2%} to {max(shares):.2%}, "
             f"population uniques among the sample's from {min(alone):,.1f} to {max(alone):,.1f}, "
             "by model" + ("; the closed form is known to be too low for rare cells" * apart),
+            key="models",
         )
     )
     if data.missing != "own" and bool((data.codes < 0).any()):
@@ -365,6 +369,7 @@ def _checks(
                 f"by the rule {data.missing!r} combinations overlap: their frequencies add up to "
                 f"{times:,.2f} times the file. The models take combinations for separate, so their "
                 "totals are the worse the more that is above 1: compare those of the rule 'own'",
+                key="missing_values",
             )
         )
     if data.weights is None and risk.sampling_fraction is None:
@@ -374,6 +379,7 @@ def _checks(
                 "look",
                 "no weights, population size or sampling fraction: the file counts as the whole "
                 "population, and every risk is 1/f",
+                key="population",
             )
         )
     elif given is not None and data.weights is not None:
@@ -384,6 +390,7 @@ def _checks(
                 "population",
                 "look" if differs else "pass",
                 f"the weights sum to {total:,.0f}, the population has {N:,}",
+                key="population",
             )
         )
     return checks

@@ -80,7 +80,7 @@ def pad(values: npt.ArrayLike, length: int, fill: float) -> npt.NDArray[np.float
 
 
 class Sampled(NamedTuple):
-    """A posterior, whether its chains agree (R-hat at most 1.01), and how it was come by."""
+    """A posterior, whether its chains agree, and its source."""
 
     posterior: xr.DataTree
     trusted: bool

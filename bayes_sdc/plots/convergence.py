@@ -6,6 +6,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
+from bayes_sdc.convergence import ESS_LIMIT, RHAT_LIMIT
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.model.parameters import draws_of
 from bayes_sdc.plots.style import (
@@ -44,7 +45,7 @@ def plot_convergence(groups: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
-        The dashed lines are the limits, 1.01 and 400. A group without an R-hat stands at the top,
+        The dashed lines are the limits of :mod:`bayes_sdc.convergence`. A group without an R-hat stands at the top,
         one without an ESS at the left.
 
     Raises
@@ -78,8 +79,8 @@ def plot_convergence(groups: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
                 label=f"{verdict} ({int(chosen.sum())})",
                 rasterized=len(groups) > VECTOR_LIMIT,
             )
-    axes.axhline(1.01, color=ink(), linewidth=0.9, linestyle="--")
-    axes.axvline(400, color=ink(), linewidth=0.9, linestyle="--")
+    axes.axhline(RHAT_LIMIT, color=ink(), linewidth=0.9, linestyle="--")
+    axes.axvline(ESS_LIMIT, color=ink(), linewidth=0.9, linestyle="--")
     axes.set(xscale="log", xlabel="smallest effective sample size", ylabel="largest R-hat")
     plain_powers(axes.xaxis, ess.max() / ess.min())
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)  # off the marks

@@ -29,7 +29,7 @@ def contents_of(
 
     Parameters
     ----------
-    sections : mapping from id to title and names of checks
+    sections : mapping from id to title and keys of checks
         In the order of the report.
     told : sequence of Check or Told
         What the audience reads of each check.
@@ -43,15 +43,17 @@ def contents_of(
 
     Examples
     --------
-    >>> checks = [Check("fit", "pass", "close"), Check("spread", "look", "too wide")]
+    >>> checks = [
+    ...     Check("fit to the counts", "pass", "close", key="fit"),
+    ...     Check("spread", "look", "too wide", key="spread"),
+    ... ]
     >>> contents_of({"model": ("The model", ["fit", "spread"]), "run": ("Run", [])}, checks)[0]
     Entry(id='model', title='The model', verdict='look', reason='spread: too wide')
     """
-    unclaimed = {check.name for check in other_checks(sections, told)}
+    of_section = checks_by_section(sections, told)
     entries = []
-    for section, (title, names) in sections.items():
-        mine = unclaimed if section == OTHER else names
-        checks = [check for check in told if check.name in mine]
+    for section, (title, _) in sections.items():
+        checks = of_section[section]
         if section in without or (section in (OTHER, "policy") and not checks):
             continue
         verdict = max((check.verdict for check in checks), key=VERDICTS.index, default="")
@@ -64,9 +66,24 @@ def contents_of(
     return entries
 
 
-def other_checks(
+def checks_by_section(
     sections: Mapping[str, tuple[str, Sequence[str]]], told: Sequence[Check | Told]
-) -> list[Check | Told]:
-    """Return the checks that no section claims by name."""
-    claimed = {name for _, names in sections.values() for name in names}
-    return [check for check in told if check.name not in claimed]
+) -> dict[str, list[Check | Told]]:
+    """Return the checks of each section by their keys; those that none claims are the others.
+
+    Examples
+    --------
+    >>> checks = [Check("a new question", "look", "odd", key="new")]
+    >>> found = checks_by_section({"model": ("The model", ["fit"]), "other": ("Other", [])}, checks)
+    >>> {section: len(mine) for section, mine in found.items()}
+    {'model': 0, 'other': 1}
+    """
+    claimed = {key for _, keys in sections.values() for key in keys}
+    return {
+        section: [
+            check
+            for check in told
+            if check.key in keys or (section == OTHER and check.key not in claimed)
+        ]
+        for section, (_, keys) in sections.items()
+    }

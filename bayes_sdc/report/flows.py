@@ -13,12 +13,13 @@ from typing import Any, Literal
 import pandas as pd
 
 from bayes_sdc.checks import Check
+from bayes_sdc.convergence import ESS_LIMIT, RHAT_LIMIT
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.protect import Protection
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report import plots
-from bayes_sdc.report.contents import Entry, contents_of, other_checks
+from bayes_sdc.report.contents import Entry, checks_by_section, contents_of
 from bayes_sdc.report.intruder import PUBLIC_CELLS, external_intruder, internal_intruder
 from bayes_sdc.report.page import render_page
 from bayes_sdc.report.policy_limits import PUBLIC_REASON, Told, limit_section, tell_limit
@@ -42,20 +43,20 @@ PUBLIC_OPTIONS = (
     "releases",
     "unique",
 )
-SECTIONS = {  # id: title, names of its checks
+SECTIONS = {  # id: title, keys of its checks
     "input": (
         "Input and rules",
-        ("release differs", "order of rows", "other columns", "small counts left"),
+        ("release_differs", "row_order", "other_columns", "small_counts_left"),
     ),
     "policy": (
         "Limits of the policy",
-        ("limit r_all", "limit r_unq", "limit true_count_probability"),
+        ("limit_r_all", "limit_r_unq", "limit_true_count_probability"),
     ),
-    "convergence": ("Convergence", ("convergence", "divergences", "small groups")),
+    "convergence": ("Convergence", ("convergence", "divergences", "small_groups")),
     "parameters": ("What the model learned", ()),
-    "fit": ("Fit to the counts", ("fit to the counts", "fit by size of group", "dispersion")),
+    "fit": ("Fit to the counts", ("fit", "fit_by_size", "dispersion")),
     "margins": ("Totals by area", ()),
-    "intruder": ("Intruder risk", ("importance weights",)),
+    "intruder": ("Intruder risk", ("importance_weights",)),
     "utility": ("Utility and other protections", ()),
     "other": ("Other checks", ()),
     "run": ("How it was made", ()),
@@ -74,30 +75,30 @@ PUBLIC_REASONS = {
     "draws: do not rely on the results.",
     ("divergences", "pass"): "No step of the sampler went astray.",
     ("divergences", "look"): "Steps of the sampler went astray in some groups.",
-    ("small groups", "pass"): "Every group has enough cells for its rates to be learnt from them.",
-    ("small groups", "look"): "Some groups are so small that the prior decides their rates.",
-    ("fit to the counts", "pass"): "The model reproduces how common each small count is.",
-    ("fit to the counts", "look"): "The model misses how common some small counts are.",
-    ("fit to the counts", "fail"): "The model misses how common some small counts are by far.",
-    ("fit by size of group", "pass"): "It does so in groups with few and with many small counts.",
-    ("fit by size of group", "look"): "In groups of some size the model misses how common some "
+    ("small_groups", "pass"): "Every group has enough cells for its rates to be learnt from them.",
+    ("small_groups", "look"): "Some groups are so small that the prior decides their rates.",
+    ("fit", "pass"): "The model reproduces how common each small count is.",
+    ("fit", "look"): "The model misses how common some small counts are.",
+    ("fit", "fail"): "The model misses how common some small counts are by far.",
+    ("fit_by_size", "pass"): "It does so in groups with few and with many small counts.",
+    ("fit_by_size", "look"): "In groups of some size the model misses how common some "
     "small counts are.",
     ("dispersion", "pass"): "The small counts scatter as the model says.",
     ("dispersion", "look"): "The small counts scatter more or less than the model says.",
     ("dispersion", "fail"): "The small counts scatter much more or less than the model says.",
-    ("importance weights", "pass"): "The weights behind the probabilities are reliable.",
-    ("release differs", "pass"): "The released small counts are not the true ones.",
-    ("release differs", "fail"): "The released small counts are the true ones: do not release.",
-    ("order of rows", "pass"): "The order of the rows does not follow the small counts.",
-    ("order of rows", "look"): "The order of the rows may tell something about the small counts.",
-    ("order of rows", "fail"): "The order of the rows tells the small counts: do not release.",
-    ("other columns", "pass"): "No other column goes with the small counts.",
-    ("other columns", "look"): "Another column tells something about the small counts.",
-    ("other columns", "fail"): "Another column tells the small counts: do not release.",
-    ("small counts left", "pass"): "Every small count is protected.",
-    ("small counts left", "look"): "Small counts of people who stayed are released as they are.",
-    ("small counts left", "fail"): "Counts below the smallest one protected are released.",
-    ("importance weights", "look"): "Some weights behind these probabilities are not reliable.",
+    ("importance_weights", "pass"): "The weights behind the probabilities are reliable.",
+    ("release_differs", "pass"): "The released small counts are not the true ones.",
+    ("release_differs", "fail"): "The released small counts are the true ones: do not release.",
+    ("row_order", "pass"): "The order of the rows does not follow the small counts.",
+    ("row_order", "look"): "The order of the rows may tell something about the small counts.",
+    ("row_order", "fail"): "The order of the rows tells the small counts: do not release.",
+    ("other_columns", "pass"): "No other column goes with the small counts.",
+    ("other_columns", "look"): "Another column tells something about the small counts.",
+    ("other_columns", "fail"): "Another column tells the small counts: do not release.",
+    ("small_counts_left", "pass"): "Every small count is protected.",
+    ("small_counts_left", "look"): "Small counts of people who stayed are released as they are.",
+    ("small_counts_left", "fail"): "Counts below the smallest one protected are released.",
+    ("importance_weights", "look"): "Some weights behind these probabilities are not reliable.",
 }
 
 
@@ -149,15 +150,15 @@ def render_flows(
         context = _external(result, call)
     else:
         raise InputError(f"audience {audience!r} is unknown; choose internal or external")
-    return render_page("flows.html", {**context, "audience": audience})
+    limits = {"rhat_limit": RHAT_LIMIT, "ess_limit": f"{ESS_LIMIT:.0f}"}
+    return render_page("flows.html", {**context, **limits, "audience": audience})
 
 
 def _internal(result: Protection, call: Mapping[str, Any], shapes: Shapes | None) -> dict[str, Any]:
     table = result.table
     context = {
         "contents": _contents(result, result.checks),
-        "checks": result.checks,
-        "others": other_checks(SECTIONS, result.checks),
+        "of_section": checks_by_section(SECTIONS, result.checks),
         "limits": limit_section(result.checks, result.checks, audience="internal"),
         "protected": result.posterior is not None,
         "table": table,
@@ -207,8 +208,7 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
         arguments |= {name: result.posterior.attrs[name] for name in ("family", "prior", "tune")}
     context = {
         "contents": _contents(result, checks, without=("parameters",)),
-        "checks": checks,
-        "others": other_checks(SECTIONS, checks),
+        "of_section": checks_by_section(SECTIONS, checks),
         "limits": limit_section(result.checks, checks, audience="external"),
         "protected": result.posterior is not None,
         "source": _base_name(table.source),
@@ -238,8 +238,8 @@ def _told(check: Check) -> Told:
     """What the public may read of a check."""
     if isinstance(check, LimitCheck):
         return tell_limit(check, at_least=PUBLIC_CELLS)
-    words = PUBLIC_REASONS.get((check.name, check.verdict), PUBLIC_REASON[check.verdict])
-    return Told(check.name, check.verdict, words)
+    words = PUBLIC_REASONS.get((check.key, check.verdict), PUBLIC_REASON[check.verdict])
+    return Told(check.name, check.verdict, words, check.key)
 
 
 def _contents(

@@ -20,16 +20,16 @@ from bayes_sdc.microdata.individual.superpopulation import MODELS, Superpopulati
 from bayes_sdc.microdata.measure import Measurement
 from bayes_sdc.microdata.sampling import Estimate
 from bayes_sdc.report import plots
-from bayes_sdc.report.contents import contents_of, other_checks
+from bayes_sdc.report.contents import checks_by_section, contents_of
 from bayes_sdc.report.microdata_public import LEVELS, missing_rule, public_check, public_context
 from bayes_sdc.report.page import render_page
 from bayes_sdc.report.policy_limits import Told, limit_section
 
 RISKIEST = 10
 
-SECTIONS = {  # id: title, names of its checks
-    "input": ("Input and rules", ("population",)),
-    "policy": ("Limits of the policy", ("limit k", "limit record_risk", "limit file_risk")),
+SECTIONS = {  # id: title, keys of its checks
+    "input": ("Input and rules", ("population", "missing_values")),
+    "policy": ("Limits of the policy", ("limit_k", "limit_record_risk", "limit_file_risk")),
     "keys": ("Frequencies of combinations", ()),
     "risk": ("Individual risk", ()),
     "models": ("Totals of the file, with their uncertainty", ("models", "convergence")),
@@ -101,11 +101,10 @@ def render_microdata(
         "audience": audience,
         "created": call["created"],
         "versions": call["versions"],
-        "checks": checks,
         "contents": contents_of(
             SECTIONS, checks, without=[section for section, there in measured.items() if not there]
         ),
-        "others": other_checks(SECTIONS, checks),
+        "of_section": checks_by_section(SECTIONS, checks),
         "limits": limit_section(result.checks, checks, audience=audience),
     }
     return render_page("microdata.html", context)
@@ -138,7 +137,7 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
         "weight": data.weight_name or "none",
         "household": data.household_name or "none",
         "population size": f"{result.population_size:,}",
-        "missing values": missing_rule(data),
+        "missing_values": missing_rule(data),
         "combinations with F raised to f": f"{data.raised:,}",
     }
     violations = []

@@ -25,8 +25,8 @@ PUBLIC_REASONS = {
     ("models", "look"): "The models differ: the risk depends on the assumption.",
     ("population", "pass"): "Weights and population agree.",
     ("population", "look"): "Weights and population do not agree, or one is missing.",
-    ("missing values", "pass"): "Missing values hardly change how many records share key values.",
-    ("missing values", "look"): "Missing values lower the totals by the rule about them.",
+    ("missing_values", "pass"): "Missing values hardly change how many records share key values.",
+    ("missing_values", "look"): "Missing values lower the totals by the rule about them.",
 }
 
 
@@ -81,8 +81,8 @@ def public_check(check: Check) -> Told:
     """Return what the public may read of a check; of few records no limit is told."""
     if isinstance(check, LimitCheck):
         return tell_limit(check, at_least=PUBLIC_RECORDS)
-    words = PUBLIC_REASONS.get((check.name, check.verdict), PUBLIC_REASON[check.verdict])
-    return Told(check.name, check.verdict, words)
+    words = PUBLIC_REASONS.get((check.key, check.verdict), PUBLIC_REASON[check.verdict])
+    return Told(check.name, check.verdict, words, check.key)
 
 
 def _public(share: float, enough: bool) -> str:

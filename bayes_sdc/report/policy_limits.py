@@ -30,12 +30,13 @@ class Told(NamedTuple):
     name: str
     verdict: str  # of a check, or withheld
     reason: str
+    key: str  # of the check
 
 
 def tell_limit(limit: LimitCheck, *, at_least: int) -> Told:
     """Return what the public may read of a limit; ``at_least`` units or the verdict is withheld."""
     verdict = limit.verdict if limit.units >= at_least else WITHHELD
-    return Told(limit.name, verdict, PUBLIC_WORDS[verdict])
+    return Told(limit.name, verdict, PUBLIC_WORDS[verdict], limit.key)
 
 
 def limit_section(
@@ -51,7 +52,7 @@ def limit_section(
     checks : sequence of Check
         Of the result; those on limits are taken.
     told : sequence of Check or Told
-        What the audience reads of each check, by name.
+        What the audience reads of each check.
     audience : {"internal", "external"}
         Values are internal.
 
@@ -63,14 +64,14 @@ def limit_section(
     limits = [check for check in checks if isinstance(check, LimitCheck)]
     if not limits:
         return None
-    by_name = {one.name: one for one in told}
+    by_key = {one.key: one for one in told}
     internal = audience == "internal"
     columns = ["limit", "of what", "verdict", "exceeded when"]
     rows = [
         [
-            limit.name.removeprefix("limit "),
+            limit.key.removeprefix("limit_"),
             limit.definition,
-            by_name[limit.name].verdict,
+            by_key[limit.key].verdict,
             limit.exceeded_when,
             *([_value(limit)] if internal else []),
         ]
@@ -79,7 +80,7 @@ def limit_section(
     return {
         "policy": limits[0].policy,
         "date": limits[0].date,
-        "told": [by_name[limit.name] for limit in limits],
+        "told": [by_key[limit.key] for limit in limits],
         "columns": columns + ["value"] * internal,
         "rows": rows,
     }

@@ -169,7 +169,9 @@ def test_every_check_has_its_verdict_and_reason(result: Protection, internal: st
 @pytest.mark.usefixtures("no_pictures")
 def test_a_new_check_is_not_lost(result: Protection) -> None:
     exact = "exactly 17 of 23 cells"
-    more = dataclasses.replace(result, checks=[*result.checks, Check("new", "fail", exact)])
+    more = dataclasses.replace(
+        result, checks=[*result.checks, Check("new", "fail", exact, key="new")]
+    )
     assert exact in Page(render_flows(more, audience="internal", call=CALL)).text
     text = Page(render_flows(more, audience="external", call=CALL)).text
     assert "Other checks" in text

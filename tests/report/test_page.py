@@ -111,10 +111,10 @@ def test_table_of_contents_has_the_worst_verdict_and_its_reasons() -> None:
         "run": ("How it was made", []),
     }
     checks: list[Check | Told] = [
-        Check("a", "pass", "fine"),
-        Check("b", "look", "odd."),
-        Check("c", "look", "wide"),
-        Check("new", "fail", "broken"),
+        Check("a", "pass", "fine", key="a"),
+        Check("b", "look", "odd.", key="b"),
+        Check("c", "look", "wide", key="c"),
+        Check("new", "fail", "broken", key="new"),
     ]
     found = contents_of(sections, checks)
     assert [entry.id for entry in found] == ["model", "other", "run"]
@@ -122,7 +122,7 @@ def test_table_of_contents_has_the_worst_verdict_and_its_reasons() -> None:
     assert found[1][2:] == ("fail", "new: broken"), "a check that no section claims is lost"
     assert found[2][2:] == ("", "")
     # a pass or a look must not stand for what is withheld
-    hidden = contents_of(sections, [*checks, Told("a", WITHHELD, "few cells")])
+    hidden = contents_of(sections, [*checks, Told("a", WITHHELD, "few cells", "a")])
     assert hidden[0].verdict == WITHHELD
     assert [e.id for e in contents_of(sections, checks, without=["model"])] == ["other", "run"]
 

@@ -164,8 +164,8 @@ def contents(
 ) -> list[list[str]]:
     """Sections with the worst verdict of their checks, and the reasons for it."""
     rows = []
-    for id_, (title, names) in sections.items():
-        mine = [check for check in result.checks if check.name in names]
+    for id_, (title, keys) in sections.items():
+        mine = [check for check in result.checks if check.key in keys]
         if id_ == "other":
             continue
         worst = next((v for v in ("fail", "look", "pass") if v in {c.verdict for c in mine}), "")
