@@ -66,7 +66,7 @@ def closing_lines(written: WrittenRun) -> list[str]:
         return [*(f"may leave: {path}" for path in written.public), rest]
     files = ", ".join(path.name for path in written.public)
     return [
-        f"HELD, nothing may leave: {', '.join(written.failed)} failed; {files} in {run.held}",
+        f"HELD: {', '.join(written.failed)} failed, so {files} stay in {run.held}",
         rest,
         "to release it nevertheless, once the report is read: bayes-sdc approve "
         f"{shlex.quote(str(run.root))} --reason '...'",

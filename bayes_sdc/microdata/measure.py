@@ -340,7 +340,8 @@ def _checks(
         Check(
             "convergence",
             "look" if bad else "pass",
-            f"chains disagree (R-hat above {RHAT_LIMIT} or effective size below {ESS_LIMIT:.0f}) in: "
+            f"chains disagree (R-hat above {RHAT_LIMIT} or effective size below "
+            f"{ESS_LIMIT:.0f}) in: "
             f"{', '.join(bad)}"
             if bad
             else "the chains of every model agree",

@@ -45,8 +45,8 @@ def plot_convergence(groups: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
-        The dashed lines are the limits of :mod:`bayes_sdc.convergence`. A group without an R-hat stands at the top,
-        one without an ESS at the left.
+        The dashed lines are the limits of :mod:`bayes_sdc.convergence`. A group without an R-hat
+        stands at the top, one without an ESS at the left.
 
     Raises
     ------

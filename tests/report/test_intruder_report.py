@@ -14,7 +14,13 @@ from bayes_sdc import CombinedTotals, Protection
 from bayes_sdc.jobs import flows as flows_folder
 from bayes_sdc.jobs.flows import summary
 from bayes_sdc.report.flows import render_flows
-from bayes_sdc.report.intruder import ESTIMATORS, KNOWLEDGE, MEASURES, PRIORS
+from bayes_sdc.report.intruder import (
+    ESTIMATORS,
+    KNOWLEDGE,
+    MEASURES,
+    PRIORS,
+    knowledge_in_words,
+)
 
 CALL: dict[str, Any] = {
     "command": "bayes-sdc flows moves.csv",
@@ -313,8 +319,8 @@ def test_summary_names_intruder_worst_case_utility_and_choice(result: Protection
     assert result.risk is not None
     assert result.worst is not None
     assert result.utility is not None
-    assert any(line.startswith("intruder: estimator integrated, prior uniform") for line in said)
-    assert f"R_all: {result.risk.r_all}" in said
+    knows = knowledge_in_words(result.risk)
+    assert f"R_all, an intruder who knows {knows}: {result.risk.r_all}" in said
     assert any(line.startswith(f"R_all in the worst case: {result.worst.r_all}") for line in said)
     (line,) = [line for line in said if line.startswith("utility:")]
     assert f"{result.utility.totals_error:.1%}" in line

@@ -370,8 +370,11 @@ def test_a_limit_that_is_exceeded_ends_with_one_and_is_named(
     assert command(monkeypatch, file, tmp_path / "out", "--policy", policy) == code
     name = f"limit {limits.partition(' ')[0]}"
     said = capsys.readouterr().out
-    assert f"{'FAIL' if code else 'pass'}  {name}: " in said
-    assert (f"done, but failed: {name};" in said) == bool(code)
+    verdict = f"FAIL  {name}: " if code else f"{name}"
+    assert verdict in said
+    assert (f"HELD: {name} failed" in said) == bool(code)
+    assert ("may leave" in said) != bool(code)
+    assert bool(list(tmp_path.glob("out/release/*"))) != bool(code)
     record = json.loads((tmp_path / "out" / "confidential" / "run.json").read_text())
     (check,) = (check for check in record["checks"] if check["name"] == name)
     assert (check["policy"], check["date"]) == ("Board", "2026-01-15")
