@@ -141,8 +141,8 @@ def write_run(
         write_atomically(run.confidential / name, write, private=True)
     full = {**record, "written": ours}
     if failed:
-        digests = {name: hashlib.sha256(content).hexdigest() for name, content in public.items()}
-        full["held"] = {"failed": list(failed), "sha256": digests}
+        digests = [[name, hashlib.sha256(content).hexdigest()] for name, content in public.items()]
+        full["held"] = {"failed": list(failed), "files": digests}
     write_json(run.confidential / RECORD, full, private=True)
     # the release last: there is none without the record of how it was made
     for path, content in zip(released, public.values(), strict=True):
@@ -186,8 +186,8 @@ def approve(out: Path, *, reason: str) -> tuple[list[Path], list[str]]:
     held = record.get("held")
     if not held:
         raise InputError(f"{out}: holds back no release; what may leave is in {run.release}")
-    names = list(held["sha256"])
-    _refuse_changed(run, held["sha256"], started="approved" in record)
+    names = [name for name, _ in held["files"]]
+    _refuse_changed(run, held["files"], started="approved" in record)
     record["approved"] = {"reason": reason, "date": _now(), "failed": held["failed"]}
     inside = [name for name in record["written"] if Path(name).parent.name == "confidential"]
     moved = [_name(run, run.release / name) for name in names]
@@ -205,9 +205,9 @@ def approve(out: Path, *, reason: str) -> tuple[list[Path], list[str]]:
     return [run.release / name for name in reversed(names)], list(held["failed"])
 
 
-def _refuse_changed(run: RunFolder, digests: Mapping[str, str], *, started: bool) -> None:
+def _refuse_changed(run: RunFolder, files: Sequence[Sequence[str]], *, started: bool) -> None:
     """Refuse a held release that is not the one the checks saw."""
-    for name, digest in digests.items():
+    for name, digest in files:
         path = run.held / name
         if not path.exists():
             if started and (run.release / name).exists():
