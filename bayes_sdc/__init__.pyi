@@ -12,8 +12,9 @@ from .flows.intruder.repeats import risk_by as risk_by
 from .flows.intruder.repeats import risk_by_datasets as risk_by_datasets
 from .flows.intruder.result import IntruderRisk as IntruderRisk
 from .flows.intruder.tradeoff import risk_utility as risk_utility
-from .flows.protect import Protection as Protection
 from .flows.protect import protect_flows as protect_flows
+from .flows.protection import Measured as Measured
+from .flows.protection import Protection as Protection
 from .flows.release.combining import CombinedTotals as CombinedTotals
 from .flows.release.combining import combined_totals as combined_totals
 from .flows.release.synthesis import synthesize as synthesize
@@ -104,6 +105,7 @@ __all__ = [
     "IrsFlows",
     "Lancaster",
     "LearnedUniques",
+    "Measured",
     "Measurement",
     "Microdata",
     "MicrodataLimits",

@@ -20,6 +20,7 @@ table = read_flows(
     groups=["origin_state", "destination_state"],
 )
 result = protect_flows(table, seed=1)
+measured = result.measured
 rows = table.cells["row"].to_numpy()
 counts = np.arange(table.low, table.high + 1)
 true, synthetic = (frame["count"].iloc[rows] for frame in (table.frame, result.release))
@@ -32,18 +33,18 @@ left.bar(counts - width / 2, [(true == c).sum() for c in counts], width, label="
 left.bar(counts + width / 2, [(synthetic == c).sum() for c in counts], width, label="synthetic")
 left.set(xlabel="count", ylabel="small cells", title="Small counts", xticks=counts)
 left.legend(frameon=False)
-for side, areas in result.margins.groupby("side"):
+for side, areas in measured.margins.groupby("side"):
     middle.scatter(areas["true"], areas["synthetic"], s=9, alpha=0.7, label=side)
-end = result.margins["true"].max()
+end = measured.margins["true"].max()
 middle.plot([0, end], [0, end], color="0.5", lw=0.8)
 middle.set(xlabel="true", ylabel="synthetic", title="Totals of the small cells by area")
 middle.legend(frameon=False)
 names = ["blind\nguess", "believe the\nrelease", "R_all", "R_unq"]
 shares = [
-    result.risk.r_all.baseline,
-    result.risk.believes_release,
-    float(result.risk.r_all),
-    float(result.risk.r_unq),
+    measured.risk.r_all.baseline,
+    measured.risk.believes_release,
+    float(measured.risk.r_all),
+    float(measured.risk.r_unq),
 ]
 bars = right.bar(names, shares, color=["0.7", "0.7", "C3", "C3"])
 right.bar_label(bars, [f"{share:.0%}" for share in shares])

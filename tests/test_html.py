@@ -71,7 +71,7 @@ def test_flow_table(result):
 
 
 def test_intruder_risk(result):
-    risk = result.risk
+    risk = result.measured.risk
     shown = Rows(risk._repr_html_())
     assert "confidential" in shown.caption
     assert shown.rows["R_all"] == [str(risk.r_all), risk.r_all.definition]
@@ -86,7 +86,7 @@ def test_protection_shows_every_verdict(result):
     shown = Rows(result._repr_html_())
     for check in result.checks:
         assert shown.rows[check.name] == [check.verdict, check.reason]
-    assert shown.rows["R_all"][0] == str(result.risk.r_all)
+    assert shown.rows["R_all"][0] == str(result.measured.risk.r_all)
     assert "script" not in shown.tags
 
 

@@ -299,9 +299,8 @@ def test_the_job_judges_what_it_measured() -> None:
     checks = [check for check in judged.checks if isinstance(check, LimitCheck)]
     assert judged.checks[: -len(checks)] == plain.checks  # a policy changes nothing else
     assert judged.release.equals(plain.release)
-    assert plain.risk is not None
-    largest = float(plain.risk.true_count_probability.max())
-    assert [check.value for check in checks] == [plain.risk.r_all.value, None, largest]
+    largest = float(plain.measured.risk.true_count_probability.max())
+    assert [check.value for check in checks] == [plain.measured.risk.r_all.value, None, largest]
     assert checks[1].verdict == "look"  # nobody moves alone
     assert checks[2].verdict == "fail"
     json.dumps([vars(check) for check in checks], allow_nan=False)

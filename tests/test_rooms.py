@@ -31,6 +31,7 @@ STAGES = {
         "release",
         "intruder",
         "diagnostics leaks limits forecast",
+        "protection",
         "protect",
     ],
     "bayes_sdc.microdata": [

@@ -26,7 +26,6 @@ REPORTS = 7.0, 100e-6  # pictures; and files: a cell
 def forecast_job(
     cells: SmallCells,
     sampling: Sampling,
-    sampler: str,
     *,
     estimator: str,
     passes: int,
@@ -39,7 +38,7 @@ def forecast_job(
 
     Parameters
     ----------
-    cells, sampling, sampler
+    cells, sampling
         As for :func:`bayes_sdc.flows.fit.forecast.forecast`.
     estimator : str
         Of the intruder's risk.
@@ -60,7 +59,7 @@ def forecast_job(
         Seconds by step, in order; None where it cannot be told.
     """
     n, cores = len(cells.y), sampling.cores
-    fit = forecast(cells, sampling, sampler).seconds
+    fit = forecast(cells, sampling).seconds
     kept = sampling.draws * sampling.chains
     parameters = len(cells.group_of_origin) + len(cells.group_of_destination)
     parameters += (4 + len(cells.covariates)) * len(cells.groups)

@@ -14,7 +14,8 @@ import pandas as pd
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.fit.checkpoint import kept_call
 from bayes_sdc.flows.fit.posterior import write_posterior
-from bayes_sdc.flows.protect import Protection, protect_flows
+from bayes_sdc.flows.protect import protect_flows
+from bayes_sdc.flows.protection import Measured, Protection
 from bayes_sdc.flows.release.released import released_counts
 from bayes_sdc.flows.table.covariates import (
     gravity_covariates,
@@ -221,10 +222,11 @@ def write_flows(
             reports[audience] = render_flows(result, audience=audience, call=call, shapes=shapes)
             progress.advance(1)
     confidential: dict[str, Writer] = {}
-    if result.posterior is not None:
-        confidential["posterior.nc"] = partial(write_posterior, result.posterior)
-    for name, frame in _tables(result).items():
-        confidential[f"{name}.csv"] = csv_writer(frame, index=True)
+    measured = result.measured
+    if measured is not None:
+        confidential["posterior.nc"] = partial(write_posterior, measured.posterior)
+        for name, frame in _tables(result, measured).items():
+            confidential[f"{name}.csv"] = csv_writer(frame, index=True)
     confidential["report.html"] = text_writer(reports["internal"])
     stem = Path(table.source).name.partition(".")[0] or "table"
     return write_run(
@@ -239,11 +241,9 @@ def write_flows(
     )
 
 
-def _tables(result: Protection) -> dict[str, pd.DataFrame]:
+def _tables(result: Protection, measured: Measured) -> dict[str, pd.DataFrame]:
     """The confidential tables: by cell, group, area and release, and all that is compared."""
-    risk, table = result.risk, result.table
-    if risk is None or result.groups is None or result.margins is None or result.repeats is None:
-        return {}
+    risk, table = measured.risk, result.table
     cells = table.cells.drop(columns=["row", "y"]).assign(true=table.cells["y"] + table.low)
     released = released_counts(table, result.release) + table.low
     for number, values in enumerate(released, start=1):
@@ -261,25 +261,22 @@ def _tables(result: Protection) -> dict[str, pd.DataFrame]:
         cells[f"probability_of_{count}"] = rho[:, position]
     tables = {
         "risk_by_cell": cells,
-        "groups": result.groups,
-        "margins": result.margins.set_index("side"),
-        "risk_by_release": result.repeats,
-        **{f"risk_by_{by.replace('-', '_')}": of for by, of in result.classes.items()},
+        "groups": measured.groups,
+        "margins": measured.margins.set_index("side"),
+        "risk_by_release": measured.repeats,
+        **{f"risk_by_{by.replace('-', '_')}": of for by, of in measured.classes.items()},
+        "predictive_counts": measured.predictive,
+        "risk_by_datasets": measured.by_datasets,
+        "other_protections": measured.tradeoff.set_index("method"),
     }
-    if result.predictive is not None:
-        tables["predictive_counts"] = result.predictive
-    if result.combined is not None:
-        tables["combined_totals"] = result.combined.totals.set_index("side")
-    if result.by_datasets is not None:
-        tables["risk_by_datasets"] = result.by_datasets
-    if result.tradeoff is not None:
-        tables["other_protections"] = result.tradeoff.set_index("method")
+    if measured.combined is not None:
+        tables["combined_totals"] = measured.combined.totals.set_index("side")
     return tables
 
 
 def _record(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     """What repeats the run, and its main numbers."""
-    table, risk = result.table, result.risk
+    table = result.table
     record: dict[str, Any] = {
         **call,
         "input": {
@@ -295,8 +292,14 @@ def _record(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
         "checks": [vars(check) for check in result.checks],
         "seconds": result.seconds,
     }
-    if risk is not None:
-        record["risk"] = {
+    return record if result.measured is None else record | _main_numbers(result.measured)
+
+
+def _main_numbers(measured: Measured) -> dict[str, Any]:
+    """Risk, utility and choice, for the record."""
+    risk, worst, utility = measured.risk, measured.worst, measured.utility
+    numbers: dict[str, Any] = {
+        "risk": {
             "r_all": vars(risk.r_all),
             "r_unq": vars(risk.r_unq),
             "mean_probability_of_true": float(risk.true_count_probability.mean()),
@@ -306,24 +309,20 @@ def _record(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
             "estimator": risk.estimator,
             "prior": risk.prior,
             "knowledge": risk.knowledge,
-        }
-    if result.worst is not None:
-        record["worst_case"] = {
-            name: vars(share)
-            for name, share in (("r_all", result.worst.r_all), ("r_unq", result.worst.r_unq))
-        }
-    if result.utility is not None:
-        record["utility"] = {
-            "totals_error": result.utility.totals_error,
-            "net_migration_error": result.utility.net_migration_error,
-            "right_band": result.utility.right_band,
-            "pmse_ratio": result.utility.pmse_ratio,
-        }
-    if result.combined is not None:
-        record["combined_totals"] = result.combined.summary.to_dict("index")
-    if result.choice is not None:
-        record["choice"] = str(result.choice)
-    return record
+        },
+        "worst_case": {"r_all": vars(worst.r_all), "r_unq": vars(worst.r_unq)},
+        "utility": {
+            "totals_error": utility.totals_error,
+            "net_migration_error": utility.net_migration_error,
+            "right_band": utility.right_band,
+            "pmse_ratio": utility.pmse_ratio,
+        },
+    }
+    if measured.combined is not None:
+        numbers["combined_totals"] = measured.combined.summary.to_dict("index")
+    if measured.choice is not None:
+        numbers["choice"] = str(measured.choice)
+    return numbers
 
 
 def _what_was_read(table: FlowTable) -> str:
@@ -338,10 +337,11 @@ def _what_was_read(table: FlowTable) -> str:
 
 def summary(result: Protection) -> list[str]:
     """Return the last lines of a run, for the console; confidential."""
-    table, risk, worst, repeats = result.table, result.risk, result.worst, result.repeats
-    if risk is None or worst is None or repeats is None or result.utility is None:
+    table, measured = result.table, result.measured
+    if measured is None:
         headline = f"{table.source}: no small cells, the table is released unchanged"
         return summary_lines(headline, result.checks, [], result.seconds)
+    risk, worst, repeats = measured.risk, measured.worst, measured.repeats
 
     def spread(name: str) -> str:
         values = repeats[name].dropna()
@@ -353,7 +353,7 @@ def summary(result: Protection) -> list[str]:
         return f"{len(repeats)} other releases: {spread(column)}"
 
     unique = f"R_unq ({risk.unique})"
-    if len(scenarios(result)) == 1:
+    if len(scenarios(measured)) == 1:
         shares = [
             f"R_all: {risk.r_all}; {other_releases('r_all')}",
             f"{unique}: {risk.r_unq}; {other_releases('r_unq')}",
@@ -371,9 +371,9 @@ def summary(result: Protection) -> list[str]:
         result.checks,
         [
             *shares,
-            utility_line(result.utility),
-            *([] if result.combined is None else [combined_line(result.combined)]),
-            *([] if result.choice is None else [str(result.choice)]),
+            utility_line(measured.utility),
+            *([] if measured.combined is None else [combined_line(measured.combined)]),
+            *([] if measured.choice is None else [str(measured.choice)]),
         ],
         result.seconds,
     )

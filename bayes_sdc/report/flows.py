@@ -15,7 +15,7 @@ import pandas as pd
 from bayes_sdc.checks import Check
 from bayes_sdc.convergence import ESS_LIMIT, RHAT_LIMIT
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.protect import Protection
+from bayes_sdc.flows.protection import Protection
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report import plots
@@ -155,62 +155,51 @@ def render_flows(
 
 
 def _internal(result: Protection, call: Mapping[str, Any], shapes: Shapes | None) -> dict[str, Any]:
-    table = result.table
+    table, measured = result.table, result.measured
     context = {
         "contents": _contents(result, result.checks),
         "of_section": checks_by_section(SECTIONS, result.checks),
         "limits": limit_section(result.checks, result.checks, audience="internal"),
-        "protected": result.posterior is not None,
+        "protected": measured is not None,
         "table": table,
         "source": table.source,
         "created": call["created"],
         "rows": _row_classes(table, lambda n: f"{n:,}"),
         "call": call,
         "stages": [[stage, f"{s:,.1f}"] for stage, s in result.seconds.items()],
-        "settings": {} if result.posterior is None else result.posterior.attrs,
+        "settings": {} if measured is None else measured.posterior.attrs,
     }
-    if (
-        result.posterior is None
-        or result.groups is None
-        or result.predictive is None
-        or result.predictive_by_size is None
-        or result.margins is None
-        or result.risk is None
-        or result.repeats is None
-        or result.by_datasets is None
-        or result.utility is None
-        or result.tradeoff is None
-    ):
+    if measured is None:
         return context
     return context | {
-        "groups": _groups(result.groups),
-        "groups_plot": plots.convergence(result.groups),
-        "predictive": _predictive(result.predictive),
-        "predictive_plot": plots.predictive(result.predictive),
-        "dispersion": result.dispersion,
-        **internal_posterior(result.posterior, result.groups, result.predictive_by_size),
-        **_margins(result.margins),
-        **internal_release(result, result.margins, shapes),
-        **internal_intruder(result, result.risk, result.repeats, result.by_datasets),
-        **internal_utility(result.utility, result.tradeoff, result.combined),
+        "groups": _groups(measured.groups),
+        "groups_plot": plots.convergence(measured.groups),
+        "predictive": _predictive(measured.predictive),
+        "predictive_plot": plots.predictive(measured.predictive),
+        "dispersion": measured.dispersion,
+        **internal_posterior(measured.posterior, measured.groups, measured.predictive_by_size),
+        **_margins(measured.margins),
+        **internal_release(result, measured, shapes),
+        **internal_intruder(table, measured),
+        **internal_utility(measured.utility, measured.tradeoff, measured.combined),
     }
 
 
 def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
-    table = result.table
+    table, measured = result.table, result.measured
     checks = [_told(check) for check in result.checks]
     arguments = {
         name: _base_name(str(value))
         for name, value in call["arguments"].items()
         if name in PUBLIC_OPTIONS
     }
-    if result.posterior is not None:  # what "default" stood for
-        arguments |= {name: result.posterior.attrs[name] for name in ("family", "prior", "tune")}
+    if measured is not None:  # what "default" stood for
+        arguments |= {name: measured.posterior.attrs[name] for name in ("family", "prior", "tune")}
     context = {
         "contents": _contents(result, checks, without=("parameters",)),
         "of_section": checks_by_section(SECTIONS, checks),
         "limits": limit_section(result.checks, checks, audience="external"),
-        "protected": result.posterior is not None,
+        "protected": measured is not None,
         "source": _base_name(table.source),
         "low": table.low,
         "high": table.high,
@@ -219,16 +208,16 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
         "arguments": arguments,
         "versions": call["versions"],
     }
-    if result.groups is None or result.margins is None or result.risk is None:
+    if measured is None:
         return context
-    worst = float(result.groups["rhat"].max())
-    errors = _relative_errors(result.margins).abs().dropna()
+    worst = float(measured.groups["rhat"].max())
+    errors = _relative_errors(measured.margins).abs().dropna()
     many = table.n_small >= PUBLIC_CELLS and len(errors) >= PUBLIC_AREAS
     return context | {
         "worst_rhat": f"{worst:.2f}" if math.isfinite(worst) else "",
         "margin_error": f"{errors.median():.0%}" if many else "",
-        **external_intruder(result, result.risk),
-        **external_utility(result),
+        **external_intruder(table, measured),
+        **external_utility(table, measured),
         "public_cells": PUBLIC_CELLS,
         "public_areas": PUBLIC_AREAS,
     }
@@ -246,7 +235,7 @@ def _contents(
     result: Protection, told: Sequence[Check | Told], *, without: Sequence[str] = ()
 ) -> list[Entry]:
     measured = ("convergence", "parameters", "fit", "margins", "intruder", "utility")
-    empty = (*without, *(measured if result.posterior is None else ()))
+    empty = (*without, *(measured if result.measured is None else ()))
     entries = contents_of(SECTIONS, told, without=empty)
     if any(isinstance(check, LimitCheck) for check in result.checks):
         return entries

@@ -14,7 +14,7 @@ import pandas as pd
 from bayes_sdc.flows.intruder.bayes import LARGEST_ERROR
 from bayes_sdc.flows.intruder.choosing import Choice
 from bayes_sdc.flows.intruder.result import IntruderRisk, Share
-from bayes_sdc.flows.protect import Protection
+from bayes_sdc.flows.protection import Measured
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.report import plots
 
@@ -65,10 +65,10 @@ def knowledge_in_words(risk: IntruderRisk) -> str:
     return f"{risk.knowledge} ({KNOWLEDGE[risk.knowledge.partition(' ')[0]]})"
 
 
-def scenarios(result: Protection) -> list[IntruderRisk]:
+def scenarios(measured: Measured) -> list[IntruderRisk]:
     """The intruder asked for and, where that is another one, the worst case beside."""
-    risks = [risk for risk in (result.risk, result.worst) if risk is not None]
-    return risks[:1] if len({risk.knowledge for risk in risks}) == 1 else risks
+    risk, worst = measured.risk, measured.worst
+    return [risk] if risk.knowledge == worst.knowledge else [risk, worst]
 
 
 def all_trusted(risks: list[IntruderRisk]) -> bool:
@@ -96,19 +96,17 @@ def in_words(share: float) -> str:
     return words if share > 0 else "none"
 
 
-def internal_intruder(
-    result: Protection, risk: IntruderRisk, repeats: pd.DataFrame, growth: pd.DataFrame
-) -> dict[str, Any]:
-    """What the internal report tells; the last three are parts of the result that are there."""
-    table = result.table
-    risks = scenarios(result)
+def internal_intruder(table: FlowTable, measured: Measured) -> dict[str, Any]:
+    """What the internal report tells of a protected table."""
+    risk, repeats, growth = measured.risk, measured.repeats, measured.by_datasets
+    risks = scenarios(measured)
     distances = risk.distance_distribution()
     by_distance = _weights_by_distance(table, risk)
-    by_count = result.classes["true-count"]
-    groups = result.classes["group"].sort_values(
+    by_count = measured.classes["true-count"]
+    groups = measured.classes["group"].sort_values(
         ["true_count_probability", "r_all"], ascending=False, kind="stable"
     )
-    quarters = result.classes["area-size"]
+    quarters = measured.classes["area-size"]
     return {
         "risk": risk,
         "scenarios": [risk.knowledge for risk in risks],
@@ -152,16 +150,15 @@ def internal_intruder(
         "growth": _growth(growth),
         "growth_columns": [name for name, _ in MEASURES.values()],
         "growth_plot": plots.risk_by_datasets(growth),
-        **_chosen(result.choice),
+        **_chosen(measured.choice),
     }
 
 
-def external_intruder(result: Protection, risk: IntruderRisk) -> dict[str, Any]:
+def external_intruder(table: FlowTable, measured: Measured) -> dict[str, Any]:
     """What the external report tells of a protected table: words and whole per cents."""
-    table = result.table
-    risks = scenarios(result)
+    risk, risks = measured.risk, scenarios(measured)
     rows = _side_by_side([_public_numbers(table, one) for one in risks])
-    growth = _public_growth(result)
+    growth = _public_growth(measured)
     return {
         "scenarios": [one.knowledge for one in risks],
         "trusted": all_trusted(risks),
@@ -184,7 +181,7 @@ def external_intruder(result: Protection, risk: IntruderRisk) -> dict[str, Any]:
         ],
         "growth_columns": ["data sets", *(MEASURES[str(name)][0] for name in growth.columns)],
         "growth_plot": plots.risk_by_datasets(growth) if growth.size else "",
-        "chosen": _public_choice(result.choice, risk.r_all.cells),
+        "chosen": _public_choice(measured.choice, risk.r_all.cells),
     }
 
 
@@ -339,15 +336,13 @@ def _growth(growth: pd.DataFrame) -> list[list[str]]:
     ]
 
 
-def _public_growth(result: Protection) -> pd.DataFrame:
+def _public_growth(measured: Measured) -> pd.DataFrame:
     """Whole per cents of the shares of many cells by number of data sets, maybe no column."""
-    if result.by_datasets is None or result.worst is None:
-        return pd.DataFrame()
-    shares = {"r_all": result.worst.r_all, "r_unq": result.worst.r_unq}
+    shares = {"r_all": measured.worst.r_all, "r_unq": measured.worst.r_unq}
     told = [name for name, share in shares.items() if public_share(share)]
     for name in ("believes_release", "no_release"):
         told += [name + suffix for key, suffix in BESIDE.items() if key in told]
-    return result.by_datasets[told].round(2)[: len(result.by_datasets) if told else 0]
+    return measured.by_datasets[told].round(2)[: len(measured.by_datasets) if told else 0]
 
 
 def _chosen(choice: Choice | None) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from bayes_sdc.flows.protect import Protection
+from bayes_sdc.flows.protection import Measured, Protection
 from bayes_sdc.flows.release.utility import between
 from bayes_sdc.report import plots
 from bayes_sdc.shapes import Shapes
@@ -14,9 +14,9 @@ NAMED = 20  # areas without outlines
 
 
 def internal_release(
-    result: Protection, margins: pd.DataFrame, shapes: Shapes | None
+    result: Protection, measured: Measured, shapes: Shapes | None
 ) -> dict[str, Any]:
-    """Context of the pictures of flows and areas; ``margins`` is that of the result."""
+    """Context of the pictures of flows and areas."""
     table = result.table
     sums = between(table, result.release)
     ends = [sums.index.unique(level) for level in (0, 1)]
@@ -28,16 +28,16 @@ def internal_release(
             for names, what in zip(ends, ("origins", "destinations"), strict=True)
             if len(names) > MATRIX_SHOWN
         ],
-        **({"maps": [], "areas": []} if shapes is None else _maps(result, margins, shapes)),
+        **({"maps": [], "areas": []} if shapes is None else _maps(measured, shapes)),
         "unmapped": _unmapped(shapes),
     }
 
 
-def _maps(result: Protection, margins: pd.DataFrame, shapes: Shapes) -> dict[str, Any]:
+def _maps(measured: Measured, shapes: Shapes) -> dict[str, Any]:
     """Two maps, and the table of what they show."""
-    totals = margins.groupby("area")[["true", "synthetic"]].sum()
+    totals = measured.margins.groupby("area")[["true", "synthetic"]].sum()
     errors = (totals["synthetic"] - totals["true"]) / totals["true"].where(totals["true"] > 0)
-    risk = result.classes["area"]
+    risk = measured.classes["area"]
     found = risk["r_all"]
     maps = [
         {

@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 
 from bayes_sdc.flows.intruder.tradeoff import OURS
-from bayes_sdc.flows.protect import Protection
+from bayes_sdc.flows.protection import Measured
 from bayes_sdc.flows.release.combining import CombinedTotals
 from bayes_sdc.flows.release.utility import Utility
+from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.report import plots
 from bayes_sdc.report.intruder import PUBLIC_CELLS
 
@@ -39,19 +40,17 @@ def internal_utility(
     }
 
 
-def external_utility(result: Protection) -> dict[str, Any]:
+def external_utility(table: FlowTable, measured: Measured) -> dict[str, Any]:
     """What the external report tells: rounded means over many cells and areas, or nothing."""
-    measured, compared = result.utility, result.tradeoff
+    use, compared = measured.utility, measured.tradeoff
     nothing: dict[str, Any] = {
-        "utility": [], "combined": _public_combined(result.combined), "map": [], "map_plot": "",
+        "utility": [], "combined": _public_combined(measured.combined), "map": [], "map_plot": "",
         "ours": OURS,
     }  # fmt: skip
-    if measured is None or compared is None or result.risk is None:
+    areas = int(use.totals.loc[["origin", "destination"], "areas"].sum())
+    if table.n_small < PUBLIC_CELLS or areas < PUBLIC_AREAS:
         return nothing
-    areas = int(measured.totals.loc[["origin", "destination"], "areas"].sum())
-    if result.table.n_small < PUBLIC_CELLS or areas < PUBLIC_AREAS:
-        return nothing
-    unique = result.risk.r_unq
+    unique = measured.risk.r_unq
     told = compared if unique.cells >= PUBLIC_CELLS else compared.assign(r_unq=np.nan)
     # rounded before it is drawn: the points of a picture can be read back
     shares = ["r_all", "r_unq", "true_count_probability", "totals_error", "right_band"]
@@ -59,9 +58,9 @@ def external_utility(result: Protection) -> dict[str, Any]:
     withheld = "not shown"
     return nothing | {
         "utility": [
-            ["error of totals by area", f"{measured.totals_error:.0%}"],
-            ["released count in the size band of the true one", f"{measured.right_band:.0%}"],
-            ["pMSE ratio", _ratio(measured.pmse_ratio, "{:.1f}")],
+            ["error of totals by area", f"{use.totals_error:.0%}"],
+            ["released count in the size band of the true one", f"{use.right_band:.0%}"],
+            ["pMSE ratio", _ratio(use.pmse_ratio, "{:.1f}")],
         ],
         "map": [_compared(row, "{:.0%}", "{:.1f}", withheld) for row in _ends(told)],
         "map_plot": plots.ru_map(told),

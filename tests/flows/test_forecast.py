@@ -35,25 +35,25 @@ def test_bytes_of_the_draws_are_those_of_the_posterior(cells: SmallCells) -> Non
     """Else a nation is started on a machine that cannot hold it."""
     posterior = fit_flows(table(), draws=100, tune=5, chains=4, seed=1)["posterior"].to_dataset()
     held = sum(v.nbytes for name, v in posterior.data_vars.items() if "national" not in name)
-    said = forecast(cells, sampling(), "gibbs")
+    said = forecast(cells, sampling())
     assert said.draws == pytest.approx(held, rel=1e-9)
     assert said.effects == posterior.sizes["origin_effect"] + posterior.sizes["destination_effect"]
     assert said.memory > said.draws
 
 
 def test_time_grows_with_draws_and_rounds_of_chains(cells: SmallCells) -> None:
-    one = forecast(cells, sampling(), "gibbs").seconds
+    one = forecast(cells, sampling()).seconds
     assert one is not None
-    twice = forecast(cells, sampling(draws=200, tune=100), "gibbs").seconds
+    twice = forecast(cells, sampling(draws=200, tune=100)).seconds
     assert twice == pytest.approx(2.0 * one)
     # four chains on three cores take as long as on two
-    assert forecast(cells, sampling(cores=3), "gibbs").seconds == pytest.approx(one)
-    assert forecast(cells, sampling(cores=8), "gibbs").seconds == pytest.approx(one / 2.0)
+    assert forecast(cells, sampling(cores=3)).seconds == pytest.approx(one)
+    assert forecast(cells, sampling(cores=8)).seconds == pytest.approx(one / 2.0)
 
 
 @pytest.mark.parametrize("sampler", ["nuts", "reference"])
 def test_time_that_cannot_be_told_is_not_told(cells: SmallCells, sampler: str) -> None:
-    said = forecast(cells, sampling(), sampler)
+    said = forecast(cells, sampling(sampler=sampler))
     assert said.seconds is None
     assert "about" in str(said)
     assert "min" not in str(said)
@@ -64,7 +64,7 @@ AFTER = {"datasets": 20, "compared": 40}
 
 
 def job(cells: SmallCells, *, sampler: str = "gibbs", cores: int = 2, **more: object) -> dict:
-    return forecast_job(cells, sampling(cores=cores), sampler, **{**JOB, **AFTER, **more})
+    return forecast_job(cells, sampling(cores=cores, sampler=sampler), **{**JOB, **AFTER, **more})
 
 
 def test_job_is_told_step_by_step(cells: SmallCells) -> None:
@@ -77,7 +77,7 @@ def test_job_is_told_step_by_step(cells: SmallCells) -> None:
         "scenarios and utility",
         "reports",
     ]
-    assert steps["fit"] == forecast(cells, sampling(), "gibbs").seconds
+    assert steps["fit"] == forecast(cells, sampling()).seconds
     assert all(seconds > 0.0 for seconds in steps.values())
 
 

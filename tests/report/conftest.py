@@ -78,9 +78,6 @@ def chosen() -> Protection:
 @pytest.fixture(scope="session")
 def large(chosen: Protection) -> Protection:
     """The chosen as if of many cells and areas, with a few unique cells."""
-    assert chosen.risk is not None
-    assert chosen.worst is not None
-    assert chosen.utility is not None
 
     def many(risk: IntruderRisk, value: float) -> IntruderRisk:
         share = Share("cells found", 2731, value, (0.2, 0.3), 0.001, 1 / 9, trusted=True)
@@ -88,12 +85,17 @@ def large(chosen: Protection) -> Protection:
         rho = risk.rho.isel(cell=np.zeros(2731, dtype=int))
         return dataclasses.replace(risk, r_all=share, r_unq=few, rho=rho)
 
+    found = chosen.measured
+    utility = dataclasses.replace(found.utility, totals=found.utility.totals.assign(areas=400))
     return dataclasses.replace(
         chosen,
         table=dataclasses.replace(chosen.table, n_small=2731),
-        risk=many(chosen.risk, 0.25123),
-        worst=many(chosen.worst, 0.31456),
-        utility=dataclasses.replace(chosen.utility, totals=chosen.utility.totals.assign(areas=400)),
+        measured=dataclasses.replace(
+            found,
+            risk=many(found.risk, 0.25123),
+            worst=many(found.worst, 0.31456),
+            utility=utility,
+        ),
     )
 
 

@@ -76,7 +76,8 @@ def files(
 ) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("reports")
     table = dataclasses.replace(nasty.table, source=f"{LONG}.csv")
-    flows = dataclasses.replace(nasty, margins=totals, table=table)
+    found = dataclasses.replace(nasty.measured, margins=totals)
+    flows = dataclasses.replace(nasty, measured=found, table=table)
     texts = (
         render_flows(flows, audience="internal", call=CALL),
         render_flows(large, audience="external", call=CALL),

@@ -68,19 +68,19 @@ def pictures(page: str) -> list[str]:
 def test_numbers_beside_the_pictures_are_those_of_the_result(
     result: Protection, internal: str
 ) -> None:
-    by_size = result.predictive_by_size
+    by_size = result.measured.predictive_by_size
     assert by_size is not None
     shown = rows(internal, "Small cells by size of their group and count")
     assert [(size, int(count), int(n)) for size, count, n, *_ in shown] == [
         (*key, n) for key, n in by_size["observed"].items()
     ]
     assert [cells[3] for cells in shown] == [f"{n:,.1f}" for n in by_size["expected"]]
-    assert result.posterior is not None
     learned = rows(internal, "Posterior of the hyperparameters")
     assert [cells[:2] for cells in learned] == [
-        [one.name, f"{one.quantiles()[0]:.2f}"] for one in hyperparameters(result.posterior)
+        [one.name, f"{one.quantiles()[0]:.2f}"]
+        for one in hyperparameters(result.measured.posterior)
     ]
-    farthest = extreme(effects(result.posterior), number=10)
+    farthest = extreme(effects(result.measured.posterior), number=10)
     shown = rows(internal, "Most extreme effects")
     assert [cells[:4] for cells in shown] == [
         [row["side"], row["group"], row["area"], f"{row['median']:+.2f}"]
@@ -147,9 +147,9 @@ def test_maps_show_the_errors_and_risks_of_the_result(
     )
     expected = (after - before) / before
     pd.testing.assert_series_equal(shown["map-errors"], expected, check_names=False)
-    assert shown["map-risk"].to_dict() == result.classes["area"]["r_all"].to_dict()
+    assert shown["map-risk"].to_dict() == result.measured.classes["area"]["r_all"].to_dict()
     beside = {area: cells for area, *cells in rows(page, "Areas of the maps")}
-    risk = result.classes["area"]
+    risk = result.measured.classes["area"]
     assert beside == {
         area: [
             str(risk["cells"][area]), f"{before[area]:,.0f}", f"{after[area]:,.0f}",
@@ -191,17 +191,15 @@ def test_a_picture_that_fails_fails_the_report(
 
 
 def test_a_plot_that_fails_while_it_is_drawn_fails_the_picture(result: Protection) -> None:
-    assert result.groups is not None
     with pytest.raises(InputError, match="group_diagnostics"):
-        plots.convergence(result.groups.drop(columns="rhat"))
+        plots.convergence(result.measured.groups.drop(columns="rhat"))
 
 
 def test_pictures_do_not_stay_in_memory(result: Protection) -> None:
     import matplotlib.pyplot as plt
 
     before = plt.get_fignums()
-    assert result.margins is not None
-    plots.margins(result.margins)
+    plots.margins(result.measured.margins)
     assert plt.get_fignums() == before
 
 

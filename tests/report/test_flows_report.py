@@ -30,6 +30,11 @@ CALL = {
 }
 
 
+def changed(result: Protection, **measured: object) -> Protection:
+    """The same result with other measurements."""
+    return dataclasses.replace(result, measured=dataclasses.replace(result.measured, **measured))
+
+
 @pytest.fixture(scope="module")
 def result(nasty: Protection) -> Protection:
     return nasty
@@ -113,11 +118,8 @@ def row(page: Page, caption: str, first: str) -> list[str]:
 
 def test_numbers_equal_the_result(result: Protection, internal: str) -> None:
     page = Page(internal)
-    risk, table = result.risk, result.table
+    risk, table = result.measured.risk, result.table
     assert risk is not None
-    assert result.groups is not None
-    assert result.predictive is not None
-    assert result.repeats is not None
     assert risk.r_all.value is not None
     assert risk.r_all.interval is not None
     rows = page.tables["Rows of the table by class"]
@@ -131,26 +133,29 @@ def test_numbers_equal_the_result(result: Protection, internal: str) -> None:
         f"{low:.1%} to {high:.1%}",
     ], "R_all differs from the result"
     assert [cells[0] for cells in page.tables["Convergence by group, worst first"][1:]] == list(
-        result.groups.index
+        result.measured.groups.index
     ), "groups are missing or in another order"
     observed = [cells[1] for cells in page.tables["Small cells by count, observed and expected"]]
-    assert observed[1:] == [str(n) for n in result.predictive["observed"]]
+    assert observed[1:] == [str(n) for n in result.measured.predictive["observed"]]
     spread = row(page, "Spread over independent releases", "R_all")
-    assert spread[1:4] == [f"{result.repeats['r_all'].agg(f):.1%}" for f in ("mean", "min", "max")]
+    assert spread[1:4] == [
+        f"{result.measured.repeats['r_all'].agg(f):.1%}" for f in ("mean", "min", "max")
+    ]
     assert f"{risk.believes_release:.1%}" in page.text
-    assert f"{result.dispersion.value:.2f}" in page.text
+    assert f"{result.measured.dispersion.value:.2f}" in page.text
     for part in (table.sha256, str(SEED), CALL["command"], "00017"):
         assert part in page.text, f"{part} is not in the internal report"
 
 
 def test_risk_by_count_adds_up_to_r_all(result: Protection, internal: str) -> None:
-    assert result.risk is not None
-    assert result.risk.r_all.value is not None
+    assert result.measured.risk.r_all.value is not None
     rows = Page(internal).tables["Risk by true count"][1:]
     cells = np.array([int(r[1]) for r in rows])
     found = np.array([float(r[2].rstrip("%")) for r in rows]) / 100
     assert cells.sum() == result.table.n_small
-    assert (cells * found).sum() / cells.sum() == pytest.approx(result.risk.r_all.value, abs=5e-4)
+    assert (cells * found).sum() / cells.sum() == pytest.approx(
+        result.measured.risk.r_all.value, abs=5e-4
+    )
 
 
 def test_every_check_has_its_verdict_and_reason(result: Protection, internal: str) -> None:
@@ -214,7 +219,7 @@ def test_same_result_same_bytes(result: Protection, internal: str) -> None:
 
 def test_external_tells_no_true_count(result: Protection, external: str, internal: str) -> None:
     page = Page(external)
-    table, risk = result.table, result.risk
+    table, risk = result.table, result.measured.risk
     assert risk is not None
     assert risk.r_all.value is not None
     for secret in (*NASTY, "<i>east</i>", "west's", str(SEED), table.sha256, "/secret", "00017"):
@@ -227,7 +232,7 @@ def test_external_tells_no_true_count(result: Protection, external: str, interna
     exact += [
         f"{risk.r_all.value:.1%}",
         f"{risk.r_all.value:.0%}",
-        f"{result.dispersion.value:.2f}",
+        f"{result.measured.dispersion.value:.2f}",
     ]
     exact += [f"{float(risk.true_count_probability.mean()):.1%}"]
     for number in exact:
@@ -241,29 +246,25 @@ def test_external_tells_no_true_count(result: Protection, external: str, interna
 
 def test_external_does_not_depend_on_the_true_counts(result: Protection, external: str) -> None:
     # what is confidential may be anything: the page of so small a table stays the same
-    assert result.risk is not None
-    assert result.margins is not None
-    assert result.predictive is not None
-    none = Share("cells", 0, None, None, None, None, trusted=result.risk.r_unq.trusted)
-    unique = dataclasses.replace(none, definition=result.risk.r_unq.definition)
-    other = dataclasses.replace(
+    none = Share("cells", 0, None, None, None, None, trusted=result.measured.risk.r_unq.trusted)
+    unique = dataclasses.replace(none, definition=result.measured.risk.r_unq.definition)
+    other = changed(
         result,
-        risk=dataclasses.replace(result.risk, r_unq=unique, believes_release=0.123),
-        margins=result.margins.assign(true=1),
-        predictive=result.predictive.assign(observed=1),
+        risk=dataclasses.replace(result.measured.risk, r_unq=unique, believes_release=0.123),
+        margins=result.measured.margins.assign(true=1),
+        predictive=result.measured.predictive.assign(observed=1),
         repeats=None,
         dispersion=Dispersion(77.0, 0.9, 1.1),
-        seconds={"fit": 1234.5},
     )
+    other = dataclasses.replace(other, seconds={"fit": 1234.5})
     assert render_flows(other, audience="external", call={**CALL, "seed": 1}) == external
 
 
 def test_external_shares_of_a_large_table_are_rounded(result: Protection) -> None:
-    assert result.risk is not None
     share = Share("cells found", 2731, 0.25123, (0.23, 0.27), 0.001, 1 / 9, trusted=True)
     few = dataclasses.replace(share, definition="few cells found", cells=499)
-    risk = dataclasses.replace(result.risk, r_all=share, r_unq=few)
-    large = dataclasses.replace(result, risk=risk)
+    risk = dataclasses.replace(result.measured.risk, r_all=share, r_unq=few)
+    large = changed(result, risk=risk)
     page = Page(render_flows(large, audience="external", call=CALL))
     assert row(page, "Risk, rounded", "R_all: cells found")[1] == "25%"
     assert row(page, "Risk, rounded", "R_unq: few cells found")[1] == "not shown"
@@ -287,13 +288,11 @@ def test_public_numbers_keep_two_figures_at_most(number: int, words: str) -> Non
 
 @pytest.mark.usefixtures("no_pictures")
 def test_undefined_risk_is_said_in_words(result: Protection) -> None:
-    assert result.risk is not None
-    assert result.repeats is not None
     nobody = Share("nobody", 0, None, None, None, None, trusted=True)
-    none = dataclasses.replace(
+    none = changed(
         result,
-        risk=dataclasses.replace(result.risk, r_unq=nobody),
-        repeats=result.repeats.assign(r_unq=np.nan),
+        risk=dataclasses.replace(result.measured.risk, r_unq=nobody),
+        repeats=result.measured.repeats.assign(r_unq=np.nan),
     )
     page = Page(render_flows(none, audience="internal", call=CALL))
     assert row(page, "Share of cells found", "R_unq")[2].startswith("undefined")
@@ -305,11 +304,10 @@ def test_undefined_risk_is_said_in_words(result: Protection) -> None:
 @pytest.mark.parametrize("trusted", [True, False])
 @pytest.mark.usefixtures("no_pictures")
 def test_mistrust_is_visible(result: Protection, audience: Any, trusted: bool) -> None:
-    assert result.risk is not None
-    share = dataclasses.replace(result.risk.r_all, trusted=trusted)
-    unique = dataclasses.replace(result.risk.r_unq, trusted=trusted)
-    risk = dataclasses.replace(result.risk, r_all=share, r_unq=unique)
-    text = render_flows(dataclasses.replace(result, risk=risk), audience=audience, call=CALL)
+    share = dataclasses.replace(result.measured.risk.r_all, trusted=trusted)
+    unique = dataclasses.replace(result.measured.risk.r_unq, trusted=trusted)
+    risk = dataclasses.replace(result.measured.risk, r_all=share, r_unq=unique)
+    text = render_flows(changed(result, risk=risk), audience=audience, call=CALL)
     assert ("not to be trusted" in text) is not trusted
 
 
@@ -337,7 +335,7 @@ LIMITS = "Limits of the policy"
 def judged(result: Protection, risk: IntruderRisk) -> Protection:
     """The result with another risk and the verdicts on it."""
     checks = [*result.checks, *check_limits(POLICY, risk, unique="single-mover")]
-    return dataclasses.replace(result, risk=risk, checks=checks)
+    return dataclasses.replace(changed(result, risk=risk), checks=checks)
 
 
 def verdict_of(page: Page, section: str) -> str:
@@ -348,10 +346,9 @@ def verdict_of(page: Page, section: str) -> str:
 
 @pytest.mark.usefixtures("no_pictures")
 def test_policy_is_shown_with_name_date_limits_and_verdicts(result: Protection) -> None:
-    assert result.risk is not None
     found = Share("cells found", 2731, 0.25, (0.23, 0.27), 0.001, 1 / 9, trusted=True)
     unique = dataclasses.replace(found, cells=700, value=0.75)
-    risk = dataclasses.replace(result.risk, r_all=found, r_unq=unique)
+    risk = dataclasses.replace(result.measured.risk, r_all=found, r_unq=unique)
     page = Page(render_flows(judged(result, risk), audience="internal", call=CALL))
     assert "Table release <b>, 2026-01-15" in page.text
     assert verdict_of(page, LIMITS) == "✗ fail"
@@ -374,16 +371,15 @@ def test_policy_is_shown_with_name_date_limits_and_verdicts(result: Protection) 
 @pytest.mark.usefixtures("no_pictures")
 def test_verdicts_on_few_cells_are_withheld_from_the_public(result: Protection) -> None:
     """That R_unq of one cell is 0 or 1, or undefined, would tell of this cell."""
-    assert result.risk is not None
-    risk = result.risk
+    risk = result.measured.risk
     pages = []
     for value, cells in [(None, 0), (0.0, 1), (1.0, 1)]:
         interval = None if value is None else (0.0, 1.0)
         unique = Share("cells", cells, value, interval, None, 0.1, trusted=risk.r_unq.trusted)
         unique = dataclasses.replace(unique, definition=risk.r_unq.definition)
-        changed = judged(result, dataclasses.replace(risk, r_unq=unique))
-        pages.append(render_flows(changed, audience="external", call=CALL))
-        for check in changed.checks:
+        other = judged(result, dataclasses.replace(risk, r_unq=unique))
+        pages.append(render_flows(other, audience="external", call=CALL))
+        for check in other.checks:
             assert check.reason not in pages[-1]
     assert len(set(pages)) == 1
     page = Page(pages[0])
@@ -393,9 +389,8 @@ def test_verdicts_on_few_cells_are_withheld_from_the_public(result: Protection) 
 
 @pytest.mark.usefixtures("no_pictures")
 def test_a_pass_does_not_stand_for_what_is_withheld(result: Protection) -> None:
-    assert result.risk is not None
     found = Share("cells found", 2731, 0.25, (0.23, 0.27), 0.001, 1 / 9, trusted=True)
-    risk = dataclasses.replace(result.risk, r_all=found)
+    risk = dataclasses.replace(result.measured.risk, r_all=found)
     page = Page(render_flows(judged(result, risk), audience="external", call=CALL))
     assert row(page, LIMITS, "r_all")[2].strip() == "✓ pass"
     assert verdict_of(page, LIMITS) == "not shown"
@@ -403,9 +398,8 @@ def test_a_pass_does_not_stand_for_what_is_withheld(result: Protection) -> None:
 
 @pytest.mark.usefixtures("no_pictures")
 def test_undefined_limit_is_said_in_words(result: Protection) -> None:
-    assert result.risk is not None
     nobody = Share("nobody", 0, None, None, None, None, trusted=True)
-    none = judged(result, dataclasses.replace(result.risk, r_unq=nobody))
+    none = judged(result, dataclasses.replace(result.measured.risk, r_unq=nobody))
     page = Page(render_flows(none, audience="internal", call=CALL))
     cells = [cell.strip() for cell in row(page, LIMITS, "r_unq")]
     assert cells[2:] == ["! look", "> 0.6", "undefined"]
@@ -426,11 +420,9 @@ def test_table_without_small_cells(audience: Any) -> None:
 
 
 def test_long_tables_are_cut_and_say_so(result: Protection) -> None:
-    assert result.margins is not None
-    assert result.groups is not None
-    many = pd.concat([result.margins] * 30, ignore_index=True)
-    groups = pd.concat([result.groups] * 1100)
-    long = dataclasses.replace(result, margins=many, groups=groups)
+    many = pd.concat([result.measured.margins] * 30, ignore_index=True)
+    groups = pd.concat([result.measured.groups] * 1100)
+    long = changed(result, margins=many, groups=groups)
     text = render_flows(long, audience="internal", call=CALL)
     page = Page(text)
     (caption,) = [name for name in page.tables if name.startswith(TOTALS)]
@@ -441,14 +433,11 @@ def test_long_tables_are_cut_and_say_so(result: Protection) -> None:
 
 def test_values_that_do_not_exist(result: Protection) -> None:
     # a parameter that never moved, a count never observed, an area whose true total is 0
-    assert result.groups is not None
-    assert result.margins is not None
-    assert result.predictive is not None
-    odd = dataclasses.replace(
+    odd = changed(
         result,
-        groups=result.groups.assign(rhat=np.inf, ess=0.0, verdict="fail"),
-        margins=result.margins.assign(true=0),
-        predictive=result.predictive.assign(relative_error=np.nan, observed=0),
+        groups=result.measured.groups.assign(rhat=np.inf, ess=0.0, verdict="fail"),
+        margins=result.measured.margins.assign(true=0),
+        predictive=result.measured.predictive.assign(relative_error=np.nan, observed=0),
     )
     page = Page(render_flows(odd, audience="internal", call=CALL))
     assert "none (never moved)" in page.text

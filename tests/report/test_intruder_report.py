@@ -44,6 +44,11 @@ SECRET_TABLES = (
 )
 
 
+def changed(result: Protection, **measured: object) -> Protection:
+    """The same result with other measurements."""
+    return dataclasses.replace(result, measured=dataclasses.replace(result.measured, **measured))
+
+
 @pytest.fixture(scope="module")
 def result(chosen: Protection) -> Protection:
     return chosen
@@ -84,7 +89,7 @@ def test_both_intruders_stand_side_by_side(result: Protection, internal: str) ->
     """Columns are the intruder asked for and the worst case, each with its own numbers."""
     numbers = by_name(tables(internal)["Intruder in numbers"])
     shares = by_name(tables(internal)["Share of cells found"])
-    for column, risk in enumerate((result.risk, result.worst)):
+    for column, risk in enumerate((result.measured.risk, result.measured.worst)):
         assert risk is not None
         assert risk.r_all.value is not None
         cells = risk.rho.sizes["cell"]
@@ -127,14 +132,15 @@ def test_every_assumption_has_words(
     result: Protection, knowledge: str, estimator: str, prior: str
 ) -> None:
     """A name without words would end the run after all the work."""
-    assert result.risk is not None
-    risk = dataclasses.replace(result.risk, knowledge=knowledge, estimator=estimator, prior=prior)
-    said = summary(dataclasses.replace(result, risk=risk))
+    risk = dataclasses.replace(
+        result.measured.risk, knowledge=knowledge, estimator=estimator, prior=prior
+    )
+    said = summary(changed(result, risk=risk))
     assert any(f"estimator {estimator}" in line and knowledge in line for line in said)
 
 
 def test_one_intruder_has_one_column(result: Protection) -> None:
-    same = dataclasses.replace(result, risk=result.worst)
+    same = changed(result, risk=result.measured.worst)
     found = tables(render_flows(same, audience="internal", call=CALL))
     assert {len(row) for row in found["Intruder in numbers"]} == {2}
     assert [row[0] for row in found["Share of cells found"]] == ["R_all", "R_unq"]
@@ -142,7 +148,7 @@ def test_one_intruder_has_one_column(result: Protection) -> None:
 
 
 def test_classes_and_highest_cells_equal_the_result(result: Protection, internal: str) -> None:
-    found, risk = tables(internal), result.risk
+    found, risk = tables(internal), result.measured.risk
     assert risk is not None
     for caption, name in {
         "Risk by true count": "true-count",
@@ -156,7 +162,7 @@ def test_classes_and_highest_cells_equal_the_result(result: Protection, internal
                 f"{row['true_count_probability']:.1%}",
                 f"{row['mean_distance']:.2f}",
             ]
-            for key, row in result.classes[name].iterrows()
+            for key, row in result.measured.classes[name].iterrows()
         }
         assert by_name([[row[0].split(",")[0], *row[1:]] for row in found[caption]]) == wanted
     highest = found["Cells whose true count is most probable"]
@@ -168,18 +174,17 @@ def test_classes_and_highest_cells_equal_the_result(result: Protection, internal
 
 
 def test_risk_by_data_sets_equals_the_result(result: Protection, internal: str) -> None:
-    assert result.by_datasets is not None
     rows = tables(internal)["Risk by number of data sets"]
     assert [row[0] for row in rows] == [str(m) for m in range(1, 21)]
     percent = [name for name in MEASURES if name != "mean_distance"]
     for column, name in zip((1, 2, *range(4, 9)), percent, strict=True):
-        assert [row[column] for row in rows] == result.by_datasets[name].map(
+        assert [row[column] for row in rows] == result.measured.by_datasets[name].map(
             "{:.1%}".format
         ).tolist()
 
 
 def test_utility_and_map_equal_the_result(result: Protection, internal: str) -> None:
-    found, measured, compared = tables(internal), result.utility, result.tradeoff
+    found, measured, compared = tables(internal), result.measured.utility, result.measured.tradeoff
     assert measured is not None
     assert measured.pmse_ratio is not None
     assert compared is not None
@@ -205,7 +210,7 @@ def test_coverage_of_totals_is_internal_and_the_width_public(result: Protection)
         {"areas": [1234, 40, 3, 50], "coverage": 0.9753, "mean_width": [12.34, 5.0, 90.1, 7.0]},
         index=sides,
     )
-    several = dataclasses.replace(result, combined=CombinedTotals(pd.DataFrame(), frame, 3))
+    several = changed(result, combined=CombinedTotals(pd.DataFrame(), frame, 3))
     inside = tables(render_flows(several, audience="internal", call=CALL))["Intervals for totals"]
     assert inside[0] == ["by origin", "1,234", "97.5%", "12.3"]
     assert [row[0] for row in inside][3] == "net migration by area"
@@ -220,7 +225,7 @@ def test_coverage_of_totals_is_internal_and_the_width_public(result: Protection)
 
 
 def test_choice_is_told(result: Protection, internal: str) -> None:
-    choice = result.choice
+    choice = result.measured.choice
     assert choice is not None
     assert str(choice)[1:] in html.unescape(internal)
     rows = tables(internal)["Candidate releases"]
@@ -231,35 +236,30 @@ def test_choice_is_told(result: Protection, internal: str) -> None:
 
 def test_public_shares_are_rounded(large: Protection, public: str) -> None:
     found = tables(public)
-    assert large.by_datasets is not None
-    assert large.tradeoff is not None
-    assert large.utility is not None
     risk = by_name(found["Risk, rounded"])
     assert risk["R_all: cells found"] == ["25%", "31%"]
     assert risk["R_unq: few cells found"] == ["not shown", "not shown"]
     rows = found["Risk by number of data sets, rounded"]
-    told = large.by_datasets[["r_all", "believes_release", "no_release"]]
+    told = large.measured.by_datasets[["r_all", "believes_release", "no_release"]]
     assert rows == [[f"{m}", *(f"{v:.0%}" for v in row)] for m, row in told.iterrows()]
     rows = found["Risk and utility by method, rounded"]
     assert len(rows) == 10
     assert {row[4] for row in rows} == {"not shown"}, "R_unq of few cells"
-    first = large.tradeoff.iloc[0]
+    first = large.measured.tradeoff.iloc[0]
     assert rows[0][3] == f"{first['r_all']:.0%}"
     values = by_name(found["Utility of the release, rounded"])
-    assert values["error of totals by area"] == [f"{large.utility.totals_error:.0%}"]
+    assert values["error of totals by area"] == [f"{large.measured.utility.totals_error:.0%}"]
     assert "The release was chosen among several" in public
 
 
 def test_public_pictures_hold_rounded_numbers_only(large: Protection, public: str) -> None:
     """A picture can be read back, so it must not depend on what rounding takes away."""
-    assert large.by_datasets is not None
-    assert large.tradeoff is not None
     shares = ["r_all", "true_count_probability", "totals_error", "right_band"]
-    compared = large.tradeoff.assign(r_unq=0.123456).round(dict.fromkeys(shares, 2))
-    other = dataclasses.replace(
+    compared = large.measured.tradeoff.assign(r_unq=0.123456).round(dict.fromkeys(shares, 2))
+    other = changed(
         large,
-        by_datasets=large.by_datasets.assign(
-            **large.by_datasets[["r_all", "believes_release", "no_release"]].round(2),
+        by_datasets=large.measured.by_datasets.assign(
+            **large.measured.by_datasets[["r_all", "believes_release", "no_release"]].round(2),
             r_unq=0.5,
             believes_release_unq=0.4,
             r_all_low=0.0,
@@ -278,7 +278,7 @@ def test_public_reads_nothing_of_the_internal_parts(
         assert not set(SECRET_TABLES) & set(tables(text))
         assert "area3" not in text
         assert "candidates" not in text
-    for one in (large.risk, large.worst):
+    for one in (large.measured.risk, large.measured.worst):
         assert one is not None
         for value in (one.believes_release, one.expected_correct, one.r_all.value):
             assert f"{value:.1%}" not in public
@@ -298,14 +298,13 @@ def test_small_table_has_no_public_numbers_of_these(result: Protection) -> None:
 
 
 def test_undefined_values_are_words(result: Protection) -> None:
-    assert result.by_datasets is not None
-    assert result.tradeoff is not None
-    assert result.utility is not None
-    odd = dataclasses.replace(
+    odd = changed(
         result,
-        by_datasets=result.by_datasets.assign(r_unq=np.nan, r_unq_low=np.nan, r_unq_high=np.nan),
-        tradeoff=result.tradeoff.assign(r_unq=np.nan, pmse_ratio=np.nan),
-        utility=dataclasses.replace(result.utility, pmse_ratio=None),
+        by_datasets=result.measured.by_datasets.assign(
+            r_unq=np.nan, r_unq_low=np.nan, r_unq_high=np.nan
+        ),
+        tradeoff=result.measured.tradeoff.assign(r_unq=np.nan, pmse_ratio=np.nan),
+        utility=dataclasses.replace(result.measured.utility, pmse_ratio=None),
     )
     found = tables(render_flows(odd, audience="internal", call=CALL))
     assert {row[2] for row in found["Risk by number of data sets"]} == {"undefined"}
@@ -316,17 +315,16 @@ def test_undefined_values_are_words(result: Protection) -> None:
 
 def test_summary_names_intruder_worst_case_utility_and_choice(result: Protection) -> None:
     said = summary(result)
-    assert result.risk is not None
-    assert result.worst is not None
-    assert result.utility is not None
-    knows = knowledge_in_words(result.risk)
-    assert f"R_all, an intruder who knows {knows}: {result.risk.r_all}" in said
-    assert any(line.startswith(f"R_all in the worst case: {result.worst.r_all}") for line in said)
+    knows = knowledge_in_words(result.measured.risk)
+    assert f"R_all, an intruder who knows {knows}: {result.measured.risk.r_all}" in said
+    assert any(
+        line.startswith(f"R_all in the worst case: {result.measured.worst.r_all}") for line in said
+    )
     (line,) = [line for line in said if line.startswith("utility:")]
-    assert f"{result.utility.totals_error:.1%}" in line
-    assert f"{result.utility.pmse_ratio:.2f}" in line
-    assert str(result.choice) in said
+    assert f"{result.measured.utility.totals_error:.1%}" in line
+    assert f"{result.measured.utility.pmse_ratio:.2f}" in line
+    assert str(result.measured.choice) in said
     record = json.loads(json.dumps(flows_folder._record(result, CALL), default=str))
-    assert record["worst_case"]["r_all"]["value"] == result.worst.r_all.value
-    assert record["utility"]["totals_error"] == result.utility.totals_error
-    assert record["choice"] == str(result.choice)
+    assert record["worst_case"]["r_all"]["value"] == result.measured.worst.r_all.value
+    assert record["utility"]["totals_error"] == result.measured.utility.totals_error
+    assert record["choice"] == str(result.measured.choice)

@@ -175,20 +175,18 @@ def contents(
 
 
 def distances(result: Protection) -> list[list[Cell]]:
-    assert result.risk is not None
-    best = result.risk.rho.to_numpy().argmax(axis=1)
+    best = result.measured.risk.rho.to_numpy().argmax(axis=1)
     away = np.abs(best - result.table.cells["y"].to_numpy())
     counted = np.bincount(away, minlength=result.table.k + 1)
     return [[d, d * d, n / len(away)] for d, n in enumerate(counted)]
 
 
 def pairs_by_distance(result: Protection) -> list[list[Any]]:
-    assert result.risk is not None
-    khat, y = result.risk.khat.to_numpy(), result.table.cells["y"].to_numpy()
+    khat, y = result.measured.risk.khat.to_numpy(), result.table.cells["y"].to_numpy()
     rows: list[list[Any]] = []
     for d in range(1, result.table.k + 1):
         at = np.abs(np.arange(result.table.k + 1) - y[:, None]) == d
-        above = int((khat[at] > result.risk.khat_threshold).sum())
+        above = int((khat[at] > result.measured.risk.khat_threshold).sum())
         rows.append([d, int(at.sum()), above, above / at.sum()])
     return rows
 
@@ -225,7 +223,7 @@ def totals(result: Protection) -> tuple[list[list[Cell]], list[list[Cell]]]:
 
 def intruder_in_numbers(result: Protection) -> list[list[Cell]]:
     columns = []
-    for risk in (result.risk, result.worst):
+    for risk in (result.measured.risk, result.measured.worst):
         assert risk is not None
         n, p = risk.rho.sizes["cell"], risk.true_count_probability
         low, high = risk.expected_correct_interval
@@ -277,7 +275,7 @@ def found_shares(result: Protection) -> list[list[Cell]]:
 
     return [
         row(f"{name}, {risk.knowledge}", share)
-        for risk in (result.risk, result.worst)
+        for risk in (result.measured.risk, result.measured.worst)
         if risk is not None
         for name, share in (("R_all", risk.r_all), ("R_unq", risk.r_unq))
     ]
@@ -285,21 +283,12 @@ def found_shares(result: Protection) -> list[list[Cell]]:
 
 def flows_tables(result: Protection) -> dict[str, list[list[Cell]]]:
     """What the internal report of a protected table should show."""
-    risk, table = result.risk, result.table
+    risk, table = result.measured.risk, result.table
     assert risk is not None
-    assert result.groups is not None
-    assert result.predictive is not None
-    assert result.predictive_by_size is not None
-    assert result.repeats is not None
-    assert result.by_datasets is not None
-    assert result.utility is not None
-    assert result.tradeoff is not None
-    assert result.choice is not None
-    assert result.posterior is not None
     counted = ["rhat_above", "ess_below", "divergences", "parameters", "cells"]
     counted += ["origins", "destinations", "blocks", "at_bound"]
     margin_summary, margin_rows = totals(result)
-    by_group = result.classes["group"].sort_values(
+    by_group = result.measured.classes["group"].sort_values(
         ["true_count_probability", "r_all"], ascending=False, kind="stable"
     )
     top = risk.highest(0.0).iloc[:20]
@@ -314,8 +303,8 @@ def flows_tables(result: Protection) -> dict[str, list[list[Cell]]]:
         "R_all, without the release": "no_release",
         "R_unq, without the release": "no_release_unq",
     }
-    use = result.utility
-    candidates = result.choice.candidates
+    use = result.measured.utility
+    candidates = result.measured.choice.candidates
     return {
         "Rows of the table by class": [list(pair) for pair in row_classes(result)],
         "Limits of the policy": limits(result, internal=True),
@@ -329,20 +318,20 @@ def flows_tables(result: Protection) -> dict[str, list[list[Cell]]]:
                 *g[counted],
                 "yes" if g["by_prior"] else "no",
             ]
-            for label, g in result.groups.iterrows()
+            for label, g in result.measured.groups.iterrows()
         ],
         "Posterior of the hyperparameters": [
             [one.name, median, ("{} to {}", lower, upper)]
-            for one in hyperparameters(result.posterior)
+            for one in hyperparameters(result.measured.posterior)
             for median, lower, upper in [one.quantiles()]
         ],
         "Most extreme effects, deviations of the log rate from the group's mean": [
             [e["side"], e["group"], e["area"], e["median"], ("{} to {}", e["lower"], e["upper"])]
-            for _, e in extreme(effects(result.posterior), number=10).iterrows()
+            for _, e in extreme(effects(result.measured.posterior), number=10).iterrows()
         ],
         "Small cells by size of their group and count, observed and expected": [
             [*map(str, key), *c[["observed", "expected"]], ("{} to {}", c["lower"], c["upper"])]
-            for key, c in result.predictive_by_size.iterrows()
+            for key, c in result.measured.predictive_by_size.iterrows()
         ],
         "Small cells by count, observed and expected": [
             [
@@ -352,7 +341,7 @@ def flows_tables(result: Protection) -> dict[str, list[list[Cell]]]:
                 ("{} to {}", c["lower"], c["upper"]),
                 (c["expected"] - c["observed"]) / c["observed"] if c["observed"] else None,
             ]
-            for count, c in result.predictive.iterrows()
+            for count, c in result.measured.predictive.iterrows()
         ],
         "Relative errors of the totals, without sign": margin_summary,
         "Totals of the small cells, largest relative error first": margin_rows,
@@ -371,23 +360,23 @@ def flows_tables(result: Protection) -> dict[str, list[list[Cell]]]:
         ],
         "Distance d_t between the true count and the most probable one": distances(result),
         "Risk by true count": classes(
-            result.classes["true-count"], result.classes["true-count"].index
+            result.measured.classes["true-count"], result.measured.classes["true-count"].index
         ),
         "Risk by group, highest mean probability first": classes(by_group, by_group.index),
         "Risk by size of area": classes(
-            result.classes["area-size"],
+            result.measured.classes["area-size"],
             ["1, the smallest areas", "2", "3", "4, the largest areas"],
         ),
         "Pairs of cell and candidate count by distance of the candidate from the true count": (
             pairs_by_distance(result)
         ),
         "Spread over independent releases": [
-            [name, *(result.repeats[column].agg(f) for f in ("mean", "min", "max", "std"))]
+            [name, *(result.measured.repeats[column].agg(f) for f in ("mean", "min", "max", "std"))]
             for name, column in measures.items()
         ],
         "Risk by number of data sets": [
             [m, *g[list(measures.values())], ("{} to {}", g["r_all_low"], g["r_all_high"])]
-            for m, g in result.by_datasets.iterrows()
+            for m, g in result.measured.by_datasets.iterrows()
         ],
         "Candidate releases": [
             [
@@ -423,7 +412,7 @@ def flows_tables(result: Protection) -> dict[str, list[list[Cell]]]:
             ]
             for side, t in use.totals.iterrows()
         ],
-        "Risk and utility by method": compared(result.tradeoff),
+        "Risk and utility by method": compared(result.measured.tradeoff),
         "Input and seed": [
             ["date", CALL["created"]],
             ["seed", CALL["seed"]],
@@ -432,7 +421,7 @@ def flows_tables(result: Protection) -> dict[str, list[list[Cell]]]:
             ["SHA-256 of the released table", "none: not written yet"],
         ],
         "Settings stored with the posterior": [
-            [name, str(value)] for name, value in result.posterior.attrs.items()
+            [name, str(value)] for name, value in result.measured.posterior.attrs.items()
         ],
         **made(CALL, result.seconds),
     }
@@ -459,23 +448,20 @@ def test_internal_report_of_a_table_shows_the_result(chosen: Protection) -> None
 
 
 def test_numbers_in_sentences_of_a_table_equal_the_result(chosen: Protection) -> None:
-    assert chosen.risk is not None
-    assert chosen.dispersion is not None
-    assert chosen.repeats is not None
     text = " ".join(
         part.text_content()
         for part in html.fromstring(render_flows(chosen, audience="internal", call=CALL)).iter("p")
     )
     pairs = pairs_by_distance(chosen)
     high, of = (sum(row[column] for row in pairs) for column in (2, 1))
-    cells, spread = chosen.table.n_small, chosen.dispersion
+    cells, spread = chosen.table.n_small, chosen.measured.dispersion
     for sentence in (
         f"dispersion of the small counts is {spread.value:.2f}, "
         f"and {spread.lower:.2f} to {spread.upper:.2f} in 95 %",
-        f"k-hat above {chosen.risk.khat_threshold:.2f} are unreliable",
-        f"{chosen.risk.unreliable_cells} of {cells} cells have such a candidate count. "
+        f"k-hat above {chosen.measured.risk.khat_threshold:.2f} are unreliable",
+        f"{chosen.measured.risk.unreliable_cells} of {cells} cells have such a candidate count. "
         f"The k-hat is too high for {high} of {of} pairs",
-        f"{len(chosen.repeats)} independent releases",
+        f"{len(chosen.measured.repeats)} independent releases",
     ):
         assert sentence in text
 
@@ -489,11 +475,7 @@ def two_figures(n: int) -> str:
 
 
 def test_external_report_of_a_table_shows_the_rounded_result(large: Protection) -> None:
-    risks = (large.risk, large.worst)
-    assert large.tradeoff is not None
-    assert large.by_datasets is not None
-    assert large.utility is not None
-    assert large.posterior is not None
+    risks = (large.measured.risk, large.measured.worst)
     columns = [
         (
             *(risk.r_all.value, None, risk.believes_release, None, 1 / 9, 1 / 9),
@@ -511,8 +493,8 @@ def test_external_report_of_a_table_shows_the_rounded_result(large: Protection) 
         "R_unq found by guessing, without the release",
         "share of correct guesses that the intruder expects",
     ]
-    ends = large.tradeoff[
-        large.tradeoff.groupby(["method", "knowledge"])["datasets"].transform(
+    ends = large.measured.tradeoff[
+        large.measured.tradeoff.groupby(["method", "knowledge"])["datasets"].transform(
             lambda d: (d == d.min()) | (d == d.max())
         )
     ]
@@ -534,20 +516,26 @@ def test_external_report_of_a_table_shows_the_rounded_result(large: Protection) 
             ],
             "Risk by number of data sets, rounded": [
                 [m, *g]
-                for m, g in large.by_datasets[
+                for m, g in large.measured.by_datasets[
                     ["r_all", "believes_release", "no_release"]
                 ].iterrows()
             ],
             "Utility of the release, rounded": [
-                ["error of totals by area", large.utility.totals_error],
-                ["released count in the size band of the true one", large.utility.right_band],
-                ["pMSE ratio", large.utility.pmse_ratio],
+                ["error of totals by area", large.measured.utility.totals_error],
+                [
+                    "released count in the size band of the true one",
+                    large.measured.utility.right_band,
+                ],
+                ["pMSE ratio", large.measured.utility.pmse_ratio],
             ],
             "Risk and utility by method, rounded": compared(ends.assign(r_unq=np.nan)),
             "Arguments": [
                 ["draws", "30"],
                 ["releases", "3"],
-                *([name, str(large.posterior.attrs[name])] for name in ("family", "prior", "tune")),
+                *(
+                    [name, str(large.measured.posterior.attrs[name])]
+                    for name in ("family", "prior", "tune")
+                ),
             ],
         },
     )

@@ -30,7 +30,6 @@ def sample_part(
     members: SmallCells,
     groups: np.ndarray,
     sampling: Sampling,
-    sampler: str,
     store: Checkpoint,
     progress: Progress,
 ) -> Part:
@@ -43,9 +42,7 @@ def sample_part(
     groups : array of int
         Positions of the groups in the whole table.
     sampling : Sampling
-        What to draw from.
-    sampler : {"gibbs", "reference"}
-        The engine or the paper's steps.
+        What to draw from, and by which Gibbs sampler.
     store : Checkpoint
         Where the draws are kept, and where those of an interrupted run are.
     progress : Progress
@@ -56,7 +53,7 @@ def sample_part(
     stop = threading.Event()
 
     def run(number: int) -> Chain:
-        chain, values = start_chain(members, sampling, sampler, number), None
+        chain, values = start_chain(members, sampling, number), None
         if (kept := store.load_draws(first, number, sampling.tune, sampling.draws)) is not None:
             values, place = kept
             chain.restore(place)

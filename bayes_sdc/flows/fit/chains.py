@@ -22,10 +22,10 @@ class Chain(NamedTuple):
     acceptance: dict[str, np.ndarray]  # by name
 
 
-def start_chain(cells: SmallCells, sampling: Sampling, sampler: str, number: int) -> MarkovChain:
+def start_chain(cells: SmallCells, sampling: Sampling, number: int) -> MarkovChain:
     """Start a chain of some groups; its random numbers depend on them, the seed and its number."""
     seed = seed_sequence(sampling.seed, "gibbs", cells.groups[0]).spawn(sampling.chains)[number]
-    if sampler == "gibbs":
+    if sampling.sampler == "gibbs":
         return engine.MarkovChain(engine.prepare(cells), sampling, seed)
     return gibbs.MarkovChain(gibbs.prepare(cells), sampling, seed)
 

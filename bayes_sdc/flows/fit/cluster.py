@@ -32,8 +32,6 @@ def cluster_parts(
     *,
     skip: set[int],
     progress: Progress,
-    sampler: str,
-    scheduler: str,
 ) -> Iterator[Part]:
     """Fit all batches on a cluster; a part is given when the last of its chains is there.
 
@@ -41,19 +39,17 @@ def cluster_parts(
     ----------
     cells : SmallCells
         All small cells.
-    sampling, store, progress, sampler
-        As for :func:`bayes_sdc.flows.fit.batches.sample_part`.
+    sampling, store, progress
+        As for :func:`bayes_sdc.flows.fit.batches.sample_part`; with the address of a scheduler.
     skip : set of int
         Groups that are done.
-    scheduler : str
-        Address of the scheduler, as ``tcp://host:8786``.
 
     Raises
     ------
     InputError
         If the extra is not installed, nobody answers, or workers run other versions.
     """
-    distributed = _distributed()
+    distributed, scheduler = _distributed(), str(sampling.scheduler)
     try:
         client = distributed.Client(scheduler, timeout=PATIENCE)
     except (OSError, ValueError) as error:
@@ -90,7 +86,7 @@ def cluster_parts(
                 with warnings.catch_warnings():
                     # counts that were sent to one worker ahead would be lost with it
                     warnings.filterwarnings("ignore", message="Sending large graph")
-                    task = client.submit(run_chain, members, sampling, sampler, number, pure=False)
+                    task = client.submit(run_chain, members, sampling, number, pure=False)
                 tasks[task] = first, number
         progress.note(f"{len(tasks)} chains on {len(client.scheduler_info()['workers'])} workers")
         for task in distributed.as_completed(list(tasks)):
@@ -120,10 +116,10 @@ def _result(task: Any, scheduler: str) -> Any:
 
 
 def run_chain(
-    members: SmallCells, sampling: Sampling, sampler: str, number: int
+    members: SmallCells, sampling: Sampling, number: int
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Run one chain from start to end, on a worker: its draws, and where it ended."""
-    chain = start_chain(members, sampling, sampler, number)
+    chain = start_chain(members, sampling, number)
     return sample_chain(chain, sampling).values, place_of(chain)
 
 

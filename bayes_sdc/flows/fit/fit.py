@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -111,13 +110,18 @@ def fit_flows(
     >>> dict(posterior["posterior"]["beta"].sizes)
     {'chain': 2, 'draw': 10, 'origin_effect': 2}
     """
-    # PyMC takes seconds to import; a plain import of the package does not pay for it
-    import bayes_sdc.models.migration as migration
-
     sampling = sampling_of(
         family=family, prior=prior, sampler=sampler, draws=draws, tune=tune, chains=chains,
         seed=seed, cores=cores, scheduler=scheduler,
     )  # fmt: skip
+    return fit(table, sampling, resume=resume)
+
+
+def fit(table: FlowTable, sampling: Sampling, *, resume: Path | None = None) -> xr.DataTree:
+    """Draw from the posterior with resolved settings; see :func:`fit_flows`."""
+    # PyMC takes seconds to import; a plain import of the package does not pay for it
+    import bayes_sdc.models.migration as migration
+
     cells = small_cells(table)
     if not cells.cells:
         raise InputError(f"{table.source}: no small cells between {table.low} and {table.high}")
@@ -125,26 +129,27 @@ def fit_flows(
         "model": migration.NAME,
         "model_version": migration.VERSION,
         "family": sampling.family,
-        "prior": migration.DEFAULT_PRIOR if prior == "default" else prior,
+        "prior": sampling.prior_name,
         "prior_settings": json.dumps(sampling.prior, sort_keys=True),
-        "sampler": sampler,
+        "sampler": sampling.sampler,
         # netCDF has no whole numbers of more than 64 bits
-        "seed": seed if seed < 2**63 else str(seed),
-        "draws": draws,
+        "seed": sampling.seed if sampling.seed < 2**63 else str(sampling.seed),
+        "draws": sampling.draws,
         "tune": sampling.tune,
-        "chains": chains,
+        "chains": sampling.chains,
         "input": table.source,
         **identity(table, cells),
         "versions": json.dumps({p: version(p) for p in VERSIONED}, sort_keys=True),
     }
-    with Progress(len(cells.groups), f"fitting {len(cells.groups)} groups ({sampler})") as progress:
-        progress.note(str(forecast(cells, sampling, sampler)))
+    title = f"fitting {len(cells.groups)} groups ({sampling.sampler})"
+    with Progress(len(cells.groups), title) as progress:
+        progress.note(str(forecast(cells, sampling)))
         store = Checkpoint(resume, attributes)
-        make: Callable[..., Iterator[Part]] = _nuts_parts
-        if scheduler is not None:
-            make = partial(cluster_parts, sampler=sampler, scheduler=scheduler)
-        elif sampler != "nuts":
-            make = partial(_gibbs_parts, sampler=sampler)
+        make: Callable[..., Iterator[Part]] = _gibbs_parts
+        if sampling.scheduler is not None:
+            make = cluster_parts
+        elif sampling.sampler == "nuts":
+            make = _nuts_parts
         parts = list(store.finished())
         done = {int(group) for part in parts for group in part.groups}
         progress.advance(len(done), earlier=True)
@@ -183,7 +188,20 @@ def sampling_of(
     if scheduler is not None and sampler == "nuts":
         raise InputError("scheduler: runs the Gibbs samplers; choose sampler 'gibbs'")
     seed_sequence(seed)  # refuses a seed that is none
-    return Sampling(family, settings, draws, tune, chains, seed, threads(cores))
+    return Sampling(
+        family, settings, draws, tune, chains, seed, threads(cores), sampler, scheduler,
+        prior_name=migration.DEFAULT_PRIOR if prior == "default" else prior,
+    )  # fmt: skip
+
+
+def sampling_again(posterior: xr.DataTree, *, seed: int, cores: int | None) -> Sampling:
+    """Settings of the fit that made a posterior, on this machine and with another seed."""
+    made = posterior.attrs
+    return Sampling(
+        str(made["family"]), json.loads(made["prior_settings"]), int(made["draws"]),
+        int(made["tune"]), int(made["chains"]), seed, threads(cores), str(made["sampler"]),
+        prior_name=made["prior"],
+    )  # fmt: skip
 
 
 def _nuts_parts(
@@ -202,16 +220,10 @@ def _nuts_parts(
 
 
 def _gibbs_parts(
-    cells: SmallCells,
-    sampling: Sampling,
-    store: Checkpoint,
-    *,
-    skip: set[int],
-    progress: Progress,
-    sampler: str,
+    cells: SmallCells, sampling: Sampling, store: Checkpoint, *, skip: set[int], progress: Progress
 ) -> Iterator[Part]:
     """Fit batch by batch, with the engine or the reference sampler."""
     for groups in batches(cells, sampling):
         if int(groups[0]) not in skip:
             members = subset(cells, groups)
-            yield sample_part(members, groups, sampling, sampler, store, progress)
+            yield sample_part(members, groups, sampling, store, progress)

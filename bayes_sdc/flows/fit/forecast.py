@@ -69,7 +69,7 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"
 
 
-def forecast(cells: SmallCells, sampling: Sampling, sampler: str) -> Forecast:
+def forecast(cells: SmallCells, sampling: Sampling) -> Forecast:
     """Tell time and memory of a fit from the size of the table.
 
     Parameters
@@ -77,9 +77,7 @@ def forecast(cells: SmallCells, sampling: Sampling, sampler: str) -> Forecast:
     cells : SmallCells
         The small cells.
     sampling : Sampling
-        Family, draws, warm-up, chains and cores.
-    sampler : str
-        As for :func:`bayes_sdc.fit_flows`.
+        Sampler, family, draws, warm-up, chains and cores.
     """
     groups, effects = (
         len(cells.groups),
@@ -88,7 +86,7 @@ def forecast(cells: SmallCells, sampling: Sampling, sampler: str) -> Forecast:
     kept = sampling.draws * sampling.chains
     draws = kept * (BY_EFFECT * effects + (BY_GROUP + 8 * len(cells.covariates)) * groups)
     seconds = None
-    if sampler == "gibbs":
+    if sampling.sampler == "gibbs":
         side_by_side = min(sampling.cores, sampling.chains)
         rounds = -(-sampling.chains // side_by_side)
         sweep = sweep_seconds(sampling.family, len(cells.y), groups)

@@ -68,10 +68,12 @@ def posterior_so_far(table: FlowTable, folder: Path) -> xr.DataTree:
         call["chains"],
         int(call["seed"]),
         cores=1,
+        sampler=call["sampler"],
+        prior_name=call["prior"],
     )
     store = Checkpoint(folder, call)
     parts = list(store.finished())
-    if not parts and call["sampler"] != "nuts":
+    if not parts and sampling.sampler != "nuts":
         at_work = (_at_work(store, groups, sampling) for groups in batches(cells, sampling))
         parts = list(islice((part for part in at_work if part is not None), 1))
     if not parts:

@@ -8,15 +8,18 @@ import numpy as np
 
 
 class Sampling(NamedTuple):
-    """What is drawn from, and how."""
+    """Settings of a fit, with names and defaults resolved; made by `flows.fit.fit.sampling_of`."""
 
     family: str
-    prior: Mapping[str, float]
+    prior: Mapping[str, float]  # the numbers
     draws: int
     tune: int
     chains: int
     seed: int
     cores: int
+    sampler: str = "gibbs"
+    scheduler: str | None = None  # address of a cluster
+    prior_name: str = "given"
 
 
 class MarkovChain(Protocol):

@@ -13,7 +13,7 @@ TINY = 2.2250738585072014e-308  # smallest normal number
 LARGEST_ERROR = 0.01  # Monte Carlo standard error of M; what is decided by more is not known
 
 
-class Estimate(NamedTuple):
+class ReleaseProbabilities(NamedTuple):
     """What an estimator says of each target cell, everything else being known."""
 
     m: np.ndarray  # (cell, candidate, released) M; rows over released counts sum to one
@@ -23,6 +23,7 @@ class Estimate(NamedTuple):
     ess: np.ndarray  # (cell, candidate) effective number of draws by the weights
     threshold: float  # k-hat above it is not to be relied on
     error: np.ndarray  # (cell, candidate) largest Monte Carlo standard error of the row of M
+    refitted: np.ndarray  # (cell,) whether all of it is from refits
 
 
 def missed(khat: np.ndarray, threshold: float, error: np.ndarray) -> np.ndarray:
@@ -31,7 +32,7 @@ def missed(khat: np.ndarray, threshold: float, error: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     khat, error : array of float, shape (cell, candidate)
-        As in :class:`Estimate`; infinite where they are not known.
+        As in :class:`ReleaseProbabilities`; infinite where they are not known.
     threshold : float
         Largest k-hat to be relied on; of the errors it is :data:`LARGEST_ERROR`.
 

@@ -25,7 +25,7 @@ from collections.abc import Callable
 import numba
 import numpy as np
 
-from bayes_sdc.flows.intruder.bayes import Estimate, likelihood_of_release
+from bayes_sdc.flows.intruder.bayes import ReleaseProbabilities, likelihood_of_release
 from bayes_sdc.flows.intruder.pareto import TINY, khat_threshold, smooth
 from bayes_sdc.flows.model.truncated import Ladder, fill_probabilities, ladder
 from bayes_sdc.flows.release.synthesis import Rates
@@ -41,7 +41,7 @@ def release_probabilities(
     released: np.ndarray,
     *,
     advance: Callable[[float], None] = lambda units: None,
-) -> Estimate:
+) -> ReleaseProbabilities:
     """Probability of each released count for each candidate true count.
 
     Parameters
@@ -59,13 +59,13 @@ def release_probabilities(
 
     Returns
     -------
-    Estimate
+    ReleaseProbabilities
         With the k-hat and the effective size of each candidate's weights. Where k-hat can be
         computed the largest weights are smoothed: replaced by quantiles of the Pareto distribution
         fitted to them.
     """
     n, width = len(cells.y), cells.upper + 1
-    result = Estimate(
+    result = ReleaseProbabilities(
         m=np.empty((n, width, width)),
         prediction=np.empty((n, width)),
         by_chain=np.empty((chains, n, width)),
@@ -73,6 +73,7 @@ def release_probabilities(
         ess=np.empty((n, width)),
         threshold=khat_threshold(rates.n_draws),
         error=np.full((n, width), np.inf),  # unknown from one chain
+        refitted=np.zeros(n, dtype=bool),
     )
     # cells are sorted by group, and the draws of a group share their ladders
     edges = np.flatnonzero(np.diff(cells.group, prepend=-1, append=-1)).tolist()

@@ -28,7 +28,12 @@ import numpy as np
 import xarray as xr
 
 from bayes_sdc.cores import threads
-from bayes_sdc.flows.intruder.bayes import Estimate, error_of_batches, likelihood_of_release, missed
+from bayes_sdc.flows.intruder.bayes import (
+    ReleaseProbabilities,
+    error_of_batches,
+    likelihood_of_release,
+    missed,
+)
 from bayes_sdc.flows.intruder.leave_one_out import (
     LANES,
     LARGEST_LOG,
@@ -115,7 +120,7 @@ def release_probabilities(
     targets: np.ndarray | None = None,
     cores: int | None = None,
     advance: Callable[[float], None] = lambda units: None,
-) -> Estimate:
+) -> ReleaseProbabilities:
     """Probability of each released count for each candidate true count.
 
     Parameters
@@ -138,7 +143,7 @@ def release_probabilities(
 
     Returns
     -------
-    Estimate
+    ReleaseProbabilities
         By target, with the weights' k-hat and effective size for each candidate. Where a density
         is too wide to be integrated k-hat is infinite, and where no draw can be, M is uniform.
     """
@@ -164,14 +169,14 @@ def _with_draws(
     posterior: xr.DataTree, cells: SmallCells, near: Neighbours, released: np.ndarray,
     targets: np.ndarray, each: int, cores: int | None, advance: Callable[[float], None],
     again: list[np.ndarray],
-) -> Estimate:  # fmt: skip
+) -> ReleaseProbabilities:  # fmt: skip
     """Estimate from so many draws of each chain; with fewer than all, collect what they miss."""
     chains, length = posterior["posterior"].sizes["chain"], posterior["posterior"].sizes["draw"]
     kept = np.arange(each) * length // each
     n, width, n_draws = len(targets), cells.upper + 1, chains * each
     of_chain = min(max(BATCHES // chains, 1), each)  # batches
     batches = chains * of_chain
-    result = Estimate(
+    result = ReleaseProbabilities(
         m=np.empty((n, width, width)),
         prediction=np.empty((n, width)),
         by_chain=np.empty((chains, n, width)),
@@ -179,6 +184,7 @@ def _with_draws(
         ess=np.empty((n, width)),
         threshold=khat_threshold(n_draws),
         error=np.empty((n, width)),
+        refitted=np.zeros(n, dtype=bool),
     )
 
     def estimate(block: np.ndarray) -> None:

@@ -8,33 +8,32 @@ the lower bound, 0 to K.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from scipy.stats import binomtest
 
-from bayes_sdc.cores import threads
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.intruder.bayes import (
+    ReleaseProbabilities,
     best_guess,
     likelihood_of_release,
     missed,
     posterior_of_counts,
 )
-from bayes_sdc.flows.intruder.estimators import ESTIMATORS, estimate
-from bayes_sdc.flows.intruder.knowledge import KNOWLEDGE, backgrounds
+from bayes_sdc.flows.intruder.estimators import estimate
+from bayes_sdc.flows.intruder.knowledge import backgrounds
 from bayes_sdc.flows.intruder.prior import prior_of_cells
 from bayes_sdc.flows.intruder.result import UNIQUE, IntruderRisk, Share
+from bayes_sdc.flows.intruder.settings import NO_SEED, Prior, RiskSettings
 from bayes_sdc.flows.release.released import released_counts
 from bayes_sdc.flows.release.synthesis import check_posterior
 from bayes_sdc.flows.table.cells import small_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import Progress
-from bayes_sdc.seeds import generator, seed_sequence
-
-Prior = str | Sequence[float] | pd.Series | pd.DataFrame
+from bayes_sdc.seeds import generator
 
 
 def intruder_risk(
@@ -120,127 +119,180 @@ def intruder_risk(
     >>> risk.rho.sizes["count"], bool(abs(risk.rho.sum("count") - 1 < 1e-12).all())
     (9, True)
     """
-    check_choice("estimator", estimator, ESTIMATORS)
-    check_choice("knowledge", knowledge, KNOWLEDGE)
-    check_choice("unique", unique, list(UNIQUE))
+    settings = RiskSettings(
+        estimator=estimator, prior=prior, knowledge=knowledge, share=share, unique=unique,
+        refits=refits, seed=seed, cores=cores, resume=resume,
+    )  # fmt: skip
+    return measured_risk(table, posterior, release, settings, cells=cells)
+
+
+def measured_risk(
+    table: FlowTable,
+    posterior: xr.DataTree,
+    release: pd.DataFrame,
+    settings: RiskSettings,
+    *,
+    cells: int | Sequence[str] | None = None,
+) -> IntruderRisk:
+    """Measure with all settings in one object; see :func:`intruder_risk`."""
+    settings.check(table)
     if table.n_small == 0:
         raise InputError(f"{table.source}: no small cells, so there is no risk to measure")
-    if isinstance(refits, bool) or not isinstance(refits, int | np.integer) or refits < 0:
-        raise InputError(f"refits must be a whole number, 0 or more; it is {refits!r}")
-    threads(cores)  # refuses what is no number of them before the work
-    random = knowledge != "all-others" or refits > 0 or estimator == "refit"
-    if seed is not None:
-        seed_sequence(seed)  # refuses a seed that is none before the work
-    elif random or isinstance(cells, int | np.integer):
-        raise InputError(
-            "a seed is needed for refits, for random cells, and for knowledge other than "
-            '"all-others"; pass seed='
-        )
     check_posterior(table, posterior)
     released = released_counts(table, release)
-    whole = small_cells(table)
-    if not isinstance(prior, str) or prior != "model":
-        prior_of_cells(prior, table, None)  # refuses what cannot be used before the work
-    targets = _targets(whole.cells, cells, seed)
-    steps = backgrounds(table, posterior, released, knowledge, share, seed, cores, resume)
-    right_counts = whole.y[targets]
-    rhos, rhos_by_chain, ms, predictions, khats, esses, errors = [], [], [], [], [], [], []
-    priors, refitted = [], []
+    targets = _targets(table.cells.index.tolist(), cells, settings.seed)
+    fits = _fits_of_intruder(table, posterior, released, targets, settings)
+    return _summarized(table, released, targets, settings, fits)
+
+
+class FitOfIntruder(NamedTuple):
+    """What one fit of the intruder tells of the target cells."""
+
+    found: ReleaseProbabilities
+    prior: np.ndarray  # (target, count)
+    rho: np.ndarray  # (target, count)
+    rho_by_chain: np.ndarray  # (chain, target, count)
+
+
+def _fits_of_intruder(
+    table: FlowTable,
+    posterior: xr.DataTree,
+    released: np.ndarray,
+    targets: np.ndarray,
+    settings: RiskSettings,
+) -> list[FitOfIntruder]:
+    """Rho of the targets by each fit: one, or one for each data set that stands in for counts."""
+    whole, fits = small_cells(table), []
+    steps = backgrounds(table, posterior, released, settings)
     with Progress(len(steps) * len(targets), f"intruder risk of {len(targets)} cells") as progress:
         for background in steps:
             fitted, y = background()
-            found = estimate(
-                fitted,
-                whole._replace(y=y),
-                released,
-                targets,
-                estimator=estimator,
-                refits=refits,
-                seed=seed,
-                cores=cores,
-                progress=progress,
-                resume=resume,
-            )
-            weights = prior_of_cells(prior, table, found.prediction, targets)
+            cells = whole._replace(y=y)
+            found = estimate(fitted, cells, released, targets, settings, progress)
+            prior = prior_of_cells(settings.prior, table, found.prediction, targets)
             likelihood = likelihood_of_release(found.m, released[:, targets])
-            rhos.append(posterior_of_counts(likelihood, weights))
-            rhos_by_chain.append(
-                np.stack([posterior_of_counts(one, weights) for one in found.by_chain])
-            )
-            ms.append(found.m)
-            predictions.append(found.prediction)
-            khats.append(found.khat)
-            esses.append(found.ess)
-            errors.append(found.error)
-            refitted.append(found.refitted)
-            priors.append(weights)
-    rho = np.mean(rhos, axis=0)
-    right = best_guess(rho) == right_counts
-    by_chain = [best_guess(one) == right_counts for one in _mean(rhos_by_chain)]
-    khat, error, threshold = np.max(khats, axis=0), np.max(errors, axis=0), found.threshold
-    unreliable = missed(khat, threshold, error)
-    mean_prior = np.mean(priors, axis=0)
-    at = np.arange(len(targets)), right_counts
-    tied = mean_prior >= mean_prior.max(axis=1, keepdims=True) * (1.0 - 1e-12)
-    baseline = np.where(tied[at], 1.0 / tied.sum(axis=1), 0.0)
+            by_chain = [posterior_of_counts(one, prior) for one in found.by_chain]
+            rho = posterior_of_counts(likelihood, prior)
+            fits.append(FitOfIntruder(found, prior, rho, np.stack(by_chain)))
+    return fits
 
-    believed = released[0, targets] == right_counts
 
-    counts = np.arange(table.low, table.high + 1)
-    labels = {"cell": [whole.cells[t] for t in targets]}
-    guess = np.argmax(rho, axis=1)
-
-    def share_of(among: str, chosen: np.ndarray) -> Share:
-        return Share(
-            f"cells whose single most probable count is the true one, among {among}",
-            int(chosen.sum()),
-            trusted=bool(unreliable[chosen].mean() <= 0.01) if chosen.any() else True,
-            believes_release=float(believed[chosen].mean()) if chosen.any() else None,
-            **_interval(right[chosen], [r[chosen] for r in by_chain], baseline[chosen]),
-        )
-
-    def by_count(values: np.ndarray, name: str) -> xr.DataArray:
-        return xr.DataArray(values, {**labels, "count": counts}, ("cell", "count"), name)
-
-    def by_cell(values: np.ndarray, name: str) -> xr.DataArray:
-        return xr.DataArray(values, labels, ("cell",), name)
-
+def _summarized(
+    table: FlowTable,
+    released: np.ndarray,
+    targets: np.ndarray,
+    settings: RiskSettings,
+    fits: list[FitOfIntruder],
+) -> IntruderRisk:
+    """Average over the fits, compare with the true counts, and label."""
+    y = table.cells["y"].to_numpy()[targets]
+    founds = [fit.found for fit in fits]
+    rho = np.mean([fit.rho for fit in fits], axis=0)
+    prior = np.mean([fit.prior for fit in fits], axis=0)
+    khat = np.max([found.khat for found in founds], axis=0)
+    error = np.max([found.error for found in founds], axis=0)
+    guesses = Guesses(
+        right=best_guess(rho) == y,
+        by_chain=[best_guess(one) == y for one in _mean([fit.rho_by_chain for fit in fits])],
+        baseline=_guessed_blindly(prior, y),
+        believed=released[0, targets] == y,
+        unreliable=missed(khat, founds[-1].threshold, error),
+    )
+    label = Labels(table.cells.index[targets].tolist(), np.arange(table.low, table.high + 1))
+    refitted = np.array([found.refitted for found in founds])
+    unique = unique_cells(table, settings.unique)[targets]
     return IntruderRisk(
-        rho=by_count(rho, "rho"),
-        release_probability=xr.DataArray(
-            _mean(ms),
-            {**labels, "true": counts, "released": counts},
-            ("cell", "true", "released"),
-            "release_probability",
+        rho=label.by_count(rho, "rho"),
+        release_probability=label.by_counts(
+            _mean([found.m for found in founds]), "release_probability"
         ),
-        prior_probability=by_count(mean_prior, "prior_probability"),
-        prediction=by_count(np.mean(predictions, axis=0), "prediction"),
-        khat=by_count(khat, "khat"),
-        ess=by_count(np.min(esses, axis=0), "ess"),
-        release_probability_error=by_count(error, "release_probability_error").rename(count="true"),
-        khat_threshold=threshold,
-        refitted=by_cell(np.all(refitted, axis=0), "refitted"),
-        refitted_by_fit=xr.DataArray(
-            np.transpose(refitted),
-            {**labels, "fit": np.arange(1, len(refitted) + 1)},
-            ("cell", "fit"),
-            "refitted_by_fit",
+        prior_probability=label.by_count(prior, "prior_probability"),
+        prediction=label.by_count(
+            np.mean([found.prediction for found in founds], axis=0), "prediction"
         ),
-        r_all=share_of("small cells", np.ones(len(right), dtype=bool)),
-        r_unq=share_of(UNIQUE[unique], unique_cells(table, unique)[targets]),
-        distance=by_cell(np.abs(guess - right_counts), "distance"),
-        true_count_probability=by_cell(rho[at], "true_count_probability"),
-        believes_release=float(believed.mean()),
-        prior=prior if isinstance(prior, str) else "given",
-        knowledge=knowledge if share is None else f"share of {share:g}",
-        estimator=estimator,
+        khat=label.by_count(khat, "khat"),
+        ess=label.by_count(np.min([found.ess for found in founds], axis=0), "ess"),
+        release_probability_error=label.by_count(error, "release_probability_error", "true"),
+        khat_threshold=founds[-1].threshold,
+        refitted=label.by_cell(refitted.all(axis=0), "refitted"),
+        refitted_by_fit=label.by_fit(refitted.T, "refitted_by_fit"),
+        r_all=_share("small cells", np.ones(len(y), dtype=bool), guesses),
+        r_unq=_share(UNIQUE[settings.unique], unique, guesses),
+        distance=label.by_cell(np.abs(np.argmax(rho, axis=1) - y), "distance"),
+        true_count_probability=label.by_cell(rho[np.arange(len(y)), y], "true_count_probability"),
+        believes_release=float(guesses.believed.mean()),
+        prior=settings.prior if isinstance(settings.prior, str) else "given",
+        knowledge=settings.knowledge if settings.share is None else f"share of {settings.share:g}",
+        estimator=settings.estimator,
         datasets=len(released),
-        unique=unique,
+        unique=settings.unique,
+    )
+
+
+class Labels(NamedTuple):
+    """Names of the target cells and the counts, to label arrays with."""
+
+    cells: list[str]
+    counts: np.ndarray
+
+    def by_cell(self, values: np.ndarray, name: str) -> xr.DataArray:
+        """Label an array of shape (cell,)."""
+        return xr.DataArray(values, {"cell": self.cells}, ("cell",), name)
+
+    def by_count(self, values: np.ndarray, name: str, dim: str = "count") -> xr.DataArray:
+        """Label an array of shape (cell, count)."""
+        return xr.DataArray(values, {"cell": self.cells, dim: self.counts}, ("cell", dim), name)
+
+    def by_counts(self, values: np.ndarray, name: str) -> xr.DataArray:
+        """Label an array of shape (cell, true count, released count)."""
+        labels = {"cell": self.cells, "true": self.counts, "released": self.counts}
+        return xr.DataArray(values, labels, ("cell", "true", "released"), name)
+
+    def by_fit(self, values: np.ndarray, name: str) -> xr.DataArray:
+        """Label an array of shape (cell, fit); fits are counted from 1."""
+        labels = {"cell": self.cells, "fit": np.arange(1, values.shape[1] + 1)}
+        return xr.DataArray(values, labels, ("cell", "fit"), name)
+
+
+class Guesses(NamedTuple):
+    """Whether the count of each cell is found; all of shape (cell,)."""
+
+    right: np.ndarray  # by the intruder
+    by_chain: list[np.ndarray]  # the same from each chain alone
+    baseline: np.ndarray  # probability that a guess without the release is right
+    believed: np.ndarray  # by one who takes the first released count for the true one
+    unreliable: np.ndarray  # cells whose probabilities cannot be relied on
+
+
+def _guessed_blindly(prior: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Probability of a right guess, at random among the most probable counts of the prior."""
+    tied = prior >= prior.max(axis=1, keepdims=True) * (1.0 - 1e-12)
+    return np.where(tied[np.arange(len(y)), y], 1.0 / tied.sum(axis=1), 0.0)
+
+
+def _share(among: str, chosen: np.ndarray, guesses: Guesses) -> Share:
+    """Share of the chosen cells that the intruder finds, with Wilson's interval."""
+    definition = f"cells whose single most probable count is the true one, among {among}"
+    n, right = int(chosen.sum()), guesses.right[chosen]
+    if n == 0:
+        return Share(definition, 0, None, None, None, None, trusted=True)
+    interval = binomtest(int(right.sum()), n).proportion_ci(0.95, "wilson")
+    chains = [of_chain[chosen].mean() for of_chain in guesses.by_chain]
+    error = float(np.std(chains, ddof=1) / np.sqrt(len(chains))) if len(chains) > 1 else None
+    return Share(
+        definition,
+        n,
+        value=float(right.mean()),
+        interval=(float(interval.low), float(interval.high)),
+        monte_carlo_error=error,
+        baseline=float(guesses.baseline[chosen].mean()),
+        trusted=bool(guesses.unreliable[chosen].mean() <= 0.01),
+        believes_release=float(guesses.believed[chosen].mean()),
     )
 
 
 def _mean(arrays: list[np.ndarray]) -> np.ndarray:
-    """Mean over the backgrounds; of one there is no copy, for a nation's are large."""
+    """Mean over the fits; of one there is no copy, for a nation's are large."""
     return arrays[0] if len(arrays) == 1 else np.asarray(np.mean(arrays, axis=0))
 
 
@@ -253,7 +305,9 @@ def _targets(labels: list[str], cells: int | Sequence[str] | None, seed: int | N
     if isinstance(cells, int | np.integer):
         if not 1 <= cells <= len(labels):
             raise InputError(f"cells must be from 1 to {len(labels)}, or labels; it is {cells}")
-        rng = generator(seed or 0, "target cells")
+        if seed is None:
+            raise InputError(NO_SEED)
+        rng = generator(seed, "target cells")
         return np.sort(rng.choice(len(labels), cells, replace=False))
     positions = {label: position for position, label in enumerate(labels)}
     unknown = [label for label in cells if label not in positions]
@@ -263,25 +317,6 @@ def _targets(labels: list[str], cells: int | Sequence[str] | None, seed: int | N
     return np.unique([positions[label] for label in cells])
 
 
-def _interval(
-    right: np.ndarray, right_by_chain: list[np.ndarray], baseline: np.ndarray
-) -> dict[str, Any]:
-    """Share, Wilson's interval, Monte Carlo error and baseline; None where there is no cell."""
-    n = len(right)
-    if n == 0:
-        return dict.fromkeys(["value", "interval", "monte_carlo_error", "baseline"])
-    value = float(right.mean())
-    interval = binomtest(int(right.sum()), n).proportion_ci(0.95, "wilson")
-    chains = [r.mean() for r in right_by_chain]
-    error = float(np.std(chains, ddof=1) / np.sqrt(len(chains))) if len(chains) > 1 else None
-    return {
-        "value": value,
-        "interval": (float(interval.low), float(interval.high)),
-        "monte_carlo_error": error,
-        "baseline": float(baseline.mean()),
-    }
-
-
 def unique_cells(table: FlowTable, unique: str) -> np.ndarray:
     """Cells that R_unq is about: (cell,) of bool."""
     cells = table.cells
@@ -289,9 +324,3 @@ def unique_cells(table: FlowTable, unique: str) -> np.ndarray:
         return (cells["y"] + table.low == 1).to_numpy()
     alone = [~cells[side].duplicated(keep=False).to_numpy() for side in ("origin", "destination")]
     return alone[0] & alone[1]
-
-
-def check_choice(name: str, value: str, choices: Sequence[str]) -> None:
-    """Refuse a value that is not among the choices."""
-    if value not in choices:
-        raise InputError(f"{name} {value!r} is unknown; choose from {list(choices)}")

@@ -11,8 +11,9 @@ from bayes_sdc.flows.intruder.bayes import (
     measures,
     posterior_of_counts,
 )
-from bayes_sdc.flows.intruder.measure import check_choice, unique_cells
+from bayes_sdc.flows.intruder.measure import unique_cells
 from bayes_sdc.flows.intruder.result import IntruderRisk
+from bayes_sdc.flows.intruder.settings import check_choice
 from bayes_sdc.flows.release.synthesis import (
     check_posterior,
     draw_counts,

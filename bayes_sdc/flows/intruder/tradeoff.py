@@ -14,8 +14,9 @@ import xarray as xr
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.intruder.bayes import likelihood_of_release, measures, posterior_of_counts
-from bayes_sdc.flows.intruder.measure import check_choice, unique_cells
+from bayes_sdc.flows.intruder.measure import unique_cells
 from bayes_sdc.flows.intruder.result import IntruderRisk
+from bayes_sdc.flows.intruder.settings import check_choice
 from bayes_sdc.flows.release.alternatives import (
     cell_key_noise,
     draw_release,

@@ -22,6 +22,7 @@ from bayes_sdc import (
 )
 from bayes_sdc.flows.intruder.bayes import stationary
 from bayes_sdc.flows.intruder.knowledge import backgrounds
+from bayes_sdc.flows.intruder.settings import RiskSettings
 from bayes_sdc.flows.release.released import released_counts
 from bayes_sdc.flows.release.synthesis import draw_counts, rates_by_draw, spread_draws
 from bayes_sdc.flows.table.cells import small_cells
@@ -471,7 +472,7 @@ def backgrounds_equal(
     """Whether two tables that differ in the true counts lead to the same fit."""
     released = released_counts(table, release)
     fits = [
-        backgrounds(one, posterior, released, "none", None, 3, 2, None)[0]()
+        backgrounds(one, posterior, released, RiskSettings(knowledge="none", seed=3, cores=2))[0]()
         for one in (table, blind)
     ]
     same = np.array_equal(fits[0][1], fits[1][1])
@@ -482,7 +483,8 @@ def test_share_of_known_cells_goes_from_none_to_all(table, posterior, release):
     released = released_counts(table, release)
     y = table.cells["y"].to_numpy()
     for share in (0.0, 0.5, 1.0):
-        (background,) = backgrounds(table, posterior, released, "share", share, 3, 2, None)
+        settings = RiskSettings(knowledge="share", share=share, seed=3, cores=2)
+        (background,) = backgrounds(table, posterior, released, settings)
         counts = background()[1]
         known = counts == y
         assert np.isin(counts[~known], released).all()
