@@ -19,6 +19,8 @@ from bayes_sdc.html import facts_table
 class Measured:
     """All that was measured about a release with small cells; confidential.
 
+    Made by :func:`bayes_sdc.protect_flows`.
+
     Parameters
     ----------
     posterior : DataTree
