@@ -1,40 +1,44 @@
-"""The command ``bayes-sdc``."""
+"""The command ``bayes-sdc``: it parses, hands over to a job, and prints."""
 
 import shlex
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.options import (
+    INPUT,
+    MACHINE,
+    MODEL,
+    RELEASE,
+    RISK,
+    Cores,
+    Out,
+    PolicyFile,
+    Sampler,
+    columns,
+    joined_lists,
+    option,
+    pairs,
+)
 
 if TYPE_CHECKING:
     from bayes_sdc.jobs.writing import WrittenRun
 
 app = typer.Typer(
-    help="Bayesian statistical disclosure control.",
+    help="Bayesian statistical disclosure control. `bayes-sdc COMMAND --help` has all options and "
+    "an example; begin with `bayes-sdc demo`.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    rich_markup_mode="markdown",
 )
 
 EXIT_FAILED, EXIT_INPUT, EXIT_DEFECT, EXIT_INTERRUPTED = 1, 2, 70, 130
-
-Out = Annotated[Path, typer.Option(help="Folder for release/ and confidential/.")]
-Sampler = Annotated[
-    str, typer.Option(help="gibbs, nuts, or reference: the paper's own Metropolis within Gibbs.")
-]
-PolicyFile = Annotated[
-    Path | None, typer.Option("--policy", help="TOML file of named, dated limits on the risk.")
-]
-Cores = Annotated[
-    int | None, typer.Option(help="Threads; by default all. Draws do not depend on it.")
-]
 
 
 @contextmanager
@@ -47,90 +51,133 @@ def _interruptible(remedy: str) -> Iterator[None]:
         raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
-@app.command()
-@_interruptible("the same command with --resume goes on from here")
+@app.command(
+    epilog="Example: bayes-sdc flows moves.csv --origin from --destination to --count n "
+    "--groups from_state,to_state --policy policy.toml --out moves-run"
+)
+@_interruptible("the same command with --resume continues from here")
 def flows(
     file: Annotated[
         Path, typer.Argument(help="CSV (also .gz) or Parquet, one row a pair of areas.")
     ],
-    origin: Annotated[str, typer.Option(help="Column of the origin's code.")],
-    destination: Annotated[str, typer.Option(help="Column of the destination's code.")],
-    count: Annotated[str, typer.Option(help="Column of the count.")],
-    out: Out,
+    *,
+    origin: Annotated[str, option("Column of the origin's code.", INPUT)],
+    destination: Annotated[str, option("Column of the destination's code.", INPUT)],
+    count: Annotated[str, option("Column of the count.", INPUT)],
     groups: Annotated[
-        str | None, typer.Option(help="Columns, comma between: one model for each combination.")
+        str | None, option("Columns, comma between: one model for each combination.", INPUT)
     ] = None,
-    low: Annotated[int, typer.Option(help="Smallest count to protect.")] = 1,
-    high: Annotated[int, typer.Option(help="Largest count to protect.")] = 9,
+    low: Annotated[int, option("Smallest count to protect.", INPUT)] = 1,
+    high: Annotated[int, option("Largest count to protect.", INPUT)] = 9,
     family: Annotated[
-        str, typer.Option(help="default (negative-binomial), or poisson: the paper's.")
+        str,
+        option(
+            "default (negative-binomial), or poisson: the paper's.",
+            MODEL,
+            choices=["default", "negative-binomial", "poisson"],
+        ),
     ] = "default",
-    prior: Annotated[str, typer.Option(help="default (pooled), weak or paper.")] = "default",
+    prior: Annotated[
+        str,
+        option(
+            "default (pooled), weak or paper.",
+            MODEL,
+            choices=["default", "pooled", "weak", "paper"],
+        ),
+    ] = "default",
     sampler: Sampler = "gibbs",
-    draws: Annotated[int, typer.Option(help="Draws kept of each chain.")] = 1000,
+    draws: Annotated[int, option("Draws kept of each chain.", MODEL)] = 1000,
     tune: Annotated[
-        int | None, typer.Option(help="Warm-up draws of each chain; by default 1000, 500 for nuts.")
+        int | None,
+        option("Warm-up draws of each chain; by default 1000, 500 for nuts.", MODEL),
     ] = None,
-    chains: Annotated[int, typer.Option(help="Chains.")] = 4,
-    datasets: Annotated[int, typer.Option(help="Synthetic data sets in the release.")] = 1,
-    releases: Annotated[int, typer.Option(help="Releases over which risk is repeated.")] = 20,
-    unique: Annotated[
-        str, typer.Option(help="R_unq is about: single-mover or isolated.")
-    ] = "single-mover",
-    estimator: Annotated[
-        str, typer.Option(help="Of the intruder's risk: integrated, paper, or refit: exact, slow.")
-    ] = "integrated",
-    intruder_prior: Annotated[
-        str, typer.Option(help="What the intruder expects of a small count: uniform or model.")
-    ] = "uniform",
-    knowledge: Annotated[
-        str, typer.Option(help="Other small counts the intruder knows: all-others, none or share.")
-    ] = "all-others",
-    share: Annotated[
-        float | None, typer.Option(help="With --knowledge share: the share of them, 0 to 1.")
-    ] = None,
-    refits: Annotated[
-        int, typer.Option(help="Refit so many of the cells whose risk is not reliable.")
-    ] = 0,
-    choose: Annotated[
-        int, typer.Option(help="Draw so many releases and choose the best within the policy.")
-    ] = 1,
-    policy: PolicyFile = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Repeats a run; confidential. By default a fresh one.")
-    ] = None,
+    chains: Annotated[int, option("Chains.", MODEL)] = 4,
     areas: Annotated[
-        Path | None, typer.Option(help="File of areas, for covariates of the model.")
+        Path | None, option("File of areas, for covariates of the model.", MODEL)
     ] = None,
-    area: Annotated[str, typer.Option(help="Column of --areas with the code.")] = "area",
+    area: Annotated[str, option("Column of --areas with the code.", MODEL)] = "area",
     population: Annotated[
-        str | None, typer.Option(help="Column of --areas: populations as covariates.")
+        str | None, option("Column of --areas: populations as covariates.", MODEL)
     ] = None,
     longitude: Annotated[
-        str | None, typer.Option(help="Column of --areas, degrees: distance as covariate.")
+        str | None, option("Column of --areas, degrees: distance as covariate.", MODEL)
     ] = None,
-    latitude: Annotated[str | None, typer.Option(help="Column of --areas, degrees.")] = None,
+    latitude: Annotated[str | None, option("Column of --areas, degrees.", MODEL)] = None,
     state: Annotated[
-        str | None, typer.Option(help="Column of --areas: same state as covariate.")
+        str | None, option("Column of --areas: same state as covariate.", MODEL)
     ] = None,
     neighbours: Annotated[
-        Path | None, typer.Option(help="File of pairs of areas that touch, two columns.")
+        Path | None, option("File of pairs of areas that touch, two columns.", MODEL)
     ] = None,
     earlier: Annotated[
-        Path | None, typer.Option(help="Table of an earlier year: class of its counts.")
+        Path | None, option("Table of an earlier year: class of its counts.", MODEL)
+    ] = None,
+    out: Out,
+    datasets: Annotated[int, option("Synthetic data sets in the release.", RELEASE)] = 1,
+    choose: Annotated[
+        int,
+        option("Draw this many releases and choose the best within the policy.", RELEASE),
+    ] = 1,
+    seed: Annotated[
+        int | None,
+        option("Repeats a run; confidential. By default a fresh one.", RELEASE),
     ] = None,
     shapes: Annotated[
-        Path | None, typer.Option(help="GeoJSON or TopoJSON of the areas: maps in the report.")
+        Path | None,
+        option("GeoJSON or TopoJSON of the areas: maps in the internal report.", RELEASE),
     ] = None,
     shape_key: Annotated[
-        str | None, typer.Option(help="Property of --shapes with the code; id is known too.")
+        str | None,
+        option("Property of --shapes with the code; id is known too.", RELEASE),
     ] = None,
+    policy: PolicyFile = None,
+    releases: Annotated[int, option("Releases over which the risk is repeated.", RISK)] = 20,
+    unique: Annotated[
+        str,
+        option(
+            "The cells of R_unq: single-mover or isolated.",
+            RISK,
+            choices=["single-mover", "isolated"],
+        ),
+    ] = "single-mover",
+    estimator: Annotated[
+        str,
+        option(
+            "Of the intruder's risk: integrated, paper, or refit: exact, slow.",
+            RISK,
+            choices=["integrated", "paper", "refit"],
+        ),
+    ] = "integrated",
+    intruder_prior: Annotated[
+        str,
+        option(
+            "What the intruder expects of a small count: uniform or model.",
+            RISK,
+            choices=["uniform", "model"],
+        ),
+    ] = "uniform",
+    knowledge: Annotated[
+        str,
+        option(
+            "Other small counts the intruder knows: all-others, none or share.",
+            RISK,
+            choices=["all-others", "none", "share"],
+        ),
+    ] = "all-others",
+    share: Annotated[
+        float | None, option("With --knowledge share: the share of them, 0 to 1.", RISK)
+    ] = None,
+    refits: Annotated[
+        int, option("Refit this many of the cells whose risk is not reliable.", RISK)
+    ] = 0,
     cores: Cores = None,
     scheduler: Annotated[
         str | None,
-        typer.Option(help="Run the chains on a dask cluster: address of its scheduler."),
+        option("Run the chains on a dask cluster: address of its scheduler.", MACHINE),
     ] = None,
-    resume: Annotated[bool, typer.Option(help="Go on with an interrupted run in --out.")] = False,
+    resume: Annotated[
+        bool, option("Resume an interrupted run in --out.", MACHINE, "--resume")
+    ] = False,
 ) -> None:
     """Replace the small counts of an origin-destination table and measure what is left to learn."""
     _flows(
@@ -139,7 +186,7 @@ def flows(
             "origin": origin,
             "destination": destination,
             "count": count,
-            "groups": [name for name in (groups or "").split(",") if name] or None,
+            "groups": columns(groups or "") or None,
             "low": low,
             "high": high,
         },
@@ -180,54 +227,59 @@ def flows(
     )
 
 
-@app.command()
+@app.command(
+    epilog="Example: bayes-sdc microdata survey.csv --keys region,sex,age --weight w "
+    "--population-size 5000000 --policy policy.toml --out survey-run"
+)
 @_interruptible("the same command starts anew")
 def microdata(
     file: Annotated[
         Path, typer.Argument(help="CSV (also .gz), Parquet, Stata, SPSS or SAS; a row a person.")
     ],
-    keys: Annotated[str, typer.Option(help="Key variables, comma between.")],
-    out: Out,
-    weight: Annotated[str | None, typer.Option(help="Column of sampling weights.")] = None,
-    household: Annotated[str | None, typer.Option(help="Column of the household's id.")] = None,
-    population_size: Annotated[int | None, typer.Option(help="People in the population.")] = None,
-    sampling_fraction: Annotated[
-        float | None, typer.Option(help="Records over population, for a file without weights.")
-    ] = None,
+    *,
+    keys: Annotated[str, option("Key variables, comma between.", INPUT)],
+    weight: Annotated[str | None, option("Column of sampling weights.", INPUT)] = None,
+    household: Annotated[str | None, option("Column of the household's id.", INPUT)] = None,
     missing: Annotated[
-        str, typer.Option(help="A missing value: wildcard, own or conservative.")
+        str,
+        option(
+            "A missing value: wildcard, own or conservative.",
+            INPUT,
+            choices=["wildcard", "own", "conservative"],
+        ),
     ] = "wildcard",
     missing_code: Annotated[
         list[str] | None,
-        typer.Option(
-            help="COLUMN=CODE: code that means missing, of a key or household; repeatable."
-        ),
+        option("COLUMN=CODE: code that means missing, of a key or household; repeatable.", INPUT),
     ] = None,
-    key_set: Annotated[
-        list[str] | None,
-        typer.Option(help="NAME=KEY,KEY: another set to compare; may be repeated."),
+    population_size: Annotated[int | None, option("People in the population.", MODEL)] = None,
+    sampling_fraction: Annotated[
+        float | None, option("Records over population, for a file without weights.", MODEL)
     ] = None,
     cells: Annotated[
-        int | None,
-        typer.Option(help="Combinations that can occur, without structural zeros."),
+        int | None, option("Combinations that can occur, without structural zeros.", MODEL)
     ] = None,
+    draws: Annotated[int, option("Draws behind the intervals.", MODEL)] = 1000,
+    seed: Annotated[int, option("Repeats a run.", MODEL)] = 1,
+    out: Out,
     policy: PolicyFile = None,
-    truth: Annotated[
-        str | None,
-        typer.Option(help="Column of the known population frequency, for studies."),
+    key_set: Annotated[
+        list[str] | None,
+        option("NAME=KEY,KEY: another set to compare; may be repeated.", RISK),
     ] = None,
-    draws: Annotated[int, typer.Option(help="Draws behind the intervals.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Repeats a run.")] = 1,
+    truth: Annotated[
+        str | None, option("Column of the known population frequency, for studies.", RISK)
+    ] = None,
 ) -> None:
     """Measure the re-identification risk of the records of a file of persons."""
     codes: dict[str, list[str]] = {}
-    for name, code in _pairs(missing_code, "--missing-code"):
+    for name, code in pairs(missing_code, "--missing-code"):
         codes.setdefault(name, []).append(code)
-    sets = {name: listed.split(",") for name, listed in _pairs(key_set, "--key-set")}
+    sets = {name: columns(listed) for name, listed in pairs(key_set, "--key-set")}
     _microdata(
         file,
         reading={
-            "keys": keys.split(","),
+            "keys": columns(keys),
             "weight": weight,
             "household": household,
             "missing": missing,
@@ -245,15 +297,6 @@ def microdata(
         key_sets=sets,
         out=out,
     )
-
-
-def _pairs(options: list[str] | None, name: str) -> list[tuple[str, str]]:
-    """Split NAME=VALUE; the last = separates, because names of columns may hold one."""
-    split = [option.rpartition("=") for option in options or []]
-    for option, (left, _, right) in zip(options or [], split, strict=True):
-        if not left or not right:
-            raise InputError(f"{name} must look like NAME=VALUE; it is {option!r}")
-    return [(left, right) for left, _, right in split]
 
 
 def _microdata(
@@ -284,7 +327,7 @@ def _microdata(
     _end(written, lines)
 
 
-@app.command()
+@app.command(epilog="Example: bayes-sdc simulate country.csv.gz --areas 300 --states 10")
 @_interruptible("the same command starts anew")
 def simulate(
     file: Annotated[Path, typer.Argument(help="CSV file to write (also .csv.gz) or Parquet.")],
@@ -303,46 +346,27 @@ def simulate(
     ] = None,
 ) -> None:
     """Write a table of flows of an invented country: to try things on, of any size."""
-    from bayes_sdc.flows.table.simulate import simulate_areas, simulate_flows
-    from bayes_sdc.io.tables import Dialect, encode
-    from bayes_sdc.runs import write_bytes
+    from bayes_sdc.jobs.simulation import run_simulation
 
-    files = [path for path in (file, areas_file) if path is not None]
-    for path in files:
-        if path.exists():
-            raise InputError(f"{path}: is there already; choose another name")
-        if not path.name.endswith((".csv", ".csv.gz", ".parquet")):
-            raise InputError(f"{path}: must end in .csv, .csv.gz or .parquet")
-    if len({path.resolve() for path in files}) < len(files):
-        raise InputError(f"{file}: is named for the flows and for the areas; choose two names")
-    frame = simulate_flows(areas=areas, states=states, small=small, truth=truth, seed=seed)
-    frames = [frame]
-    if areas_file is not None:
-        frames.append(simulate_areas(areas=areas, states=states, seed=seed))
-    for path, content in zip(files, frames, strict=True):
-        dialect = Dialect(
-            format="parquet" if path.suffix == ".parquet" else "csv", gzipped=path.suffix == ".gz"
-        )
-        try:
-            write_bytes(path, encode(content, dialect))
-        except BaseException:
-            with suppress(OSError):
-                files[0].unlink(missing_ok=True)  # both files, or none
-            raise
-    moved = frame[frame["origin"] != frame["destination"]]
-    few = int(moved["count"].between(1, 9).sum())
-    groups = moved[["origin_state", "destination_state"]].drop_duplicates()
-    _say(
-        f"{file}: {len(frame):,} rows, {few:,} counts from 1 to 9, {len(groups):,} pairs of states"
+    made = run_simulation(
+        file,
+        areas=areas,
+        states=states,
+        small=small,
+        truth=truth,
+        seed=seed,
+        areas_file=areas_file,
     )
-    if areas_file is not None:
-        _say(f"{areas_file}: {len(frames[1]):,} areas")
+    _say("\n".join(made))
 
 
-@app.command()
-@_interruptible("the same command goes on with it")
+@app.command(epilog="Example: bayes-sdc demo --out try-it")
+@_interruptible("the same command continues")
 def demo(
-    out: Out = Path("bayes-sdc-demo"), sampler: Sampler = "gibbs", cores: Cores = None
+    out: Out = Path("bayes-sdc-demo"),
+    seed: Annotated[int, option("The same seed gives the same results.", RELEASE)] = 1,
+    sampler: Sampler = "gibbs",
+    cores: Cores = None,
 ) -> None:
     """Run both jobs on the bundled files of an invented country."""
     from bayes_sdc.flows.fit.fit import sampling_of
@@ -352,8 +376,8 @@ def demo(
 
     # what is refused must be so before an earlier demo is deleted, which can be made again
     sampling_of(
-        family="default", prior="default", sampler=sampler, draws=1, tune=None, chains=1, seed=1,
-        cores=cores, scheduler=None,
+        family="default", prior="default", sampler=sampler, draws=1, tune=None, chains=1,
+        seed=seed, cores=cores, scheduler=None,
     )  # fmt: skip
     discard_finished(out, example_flows_path())
     discard_finished(out / "microdata", example_persons_path())
@@ -361,7 +385,7 @@ def demo(
         example_persons_path(),
         reading={"keys": list(EXAMPLE_KEYS), "weight": "weight", "household": "household"},
         policy=None,
-        arguments={"population_size": PERSONS, "seed": 1},
+        arguments={"population_size": PERSONS, "seed": seed},
         truth="population_count",
         key_sets={},
         out=out / "microdata",
@@ -378,7 +402,7 @@ def demo(
         shapes={},
         policy=None,
         out=out,
-        seed=1,  # the data are invented, so nobody is protected by a secret seed
+        seed=seed,  # the data are invented, so nobody is protected by a secret one
         resume=is_interrupted(out),
         arguments={"sampler": sampler, "cores": cores},
     )
@@ -401,7 +425,7 @@ def _end(written: "WrittenRun", lines: Sequence[str]) -> None:
         raise typer.Exit(EXIT_FAILED)
 
 
-@app.command()
+@app.command(epilog="Example: bayes-sdc approve moves-run --reason 'board decision of 15 January'")
 def approve(
     folder: Annotated[Path, typer.Argument(help="Folder of a run whose release is held.")],
     reason: Annotated[str, typer.Option(help="Why it may leave although a check failed.")],
@@ -412,6 +436,35 @@ def approve(
     moved, failed = release_held(folder, reason=reason)
     _say(f"approved although failed: {', '.join(failed)}; the reason and the date are recorded")
     _say("\n".join(f"may leave: {path}" for path in moved))
+
+
+@app.command(epilog="Example: bayes-sdc doctor")
+def doctor() -> None:
+    """Tell whether this machine has what the jobs need, and what would be slow on it."""
+    from bayes_sdc.jobs.doctor import examine, verdict_line
+
+    findings = examine()
+    _say("\n".join([*map(str, findings), verdict_line(findings)]))
+    if any(finding.verdict == "missing" for finding in findings):
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from bayes_sdc import __version__
+
+        _say(f"bayes-sdc {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Options of the command itself."""
 
 
 def _command() -> str:
@@ -427,7 +480,7 @@ def _say(text: str) -> None:
 def main() -> None:
     """Run the command; bad input ends with one clear line and exit code 2."""
     try:
-        app()
+        app(args=joined_lists(sys.argv[1:]))
     except InputError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(EXIT_INPUT)

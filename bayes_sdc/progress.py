@@ -1,4 +1,7 @@
-"""Progress of long work: a bar on a terminal or in a notebook, plain lines in a log."""
+"""Progress of long work: a bar on a terminal or in a notebook, plain lines in a log.
+
+A log gets one line a step, when it has ended, and more only of a step that takes long.
+"""
 
 import sys
 import threading
@@ -10,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
-LINE_EVERY = 10.0  # seconds between plain lines
+FIRST_LINE, LINE_EVERY = 10.0, 60.0  # seconds to the first plain line of a step, and the next
 
 # the bars on the screen: work within other work has a bar below, for two displays that refresh
 # themselves would write over each other
@@ -32,11 +35,11 @@ class Progress:
         self._total, self._label, self._done, self._earlier = total, label, 0.0, 0.0
         self._lock = threading.Lock()
         self._start = self._last_line = time.monotonic()
+        self._wait = FIRST_LINE
         self._bars: RichProgress | None = None
 
     def __enter__(self) -> Self:
         if not has_bar():
-            self._write("start")
             return self
         self._outermost = not _shown
         if self._outermost:
@@ -54,7 +57,7 @@ class Progress:
     ) -> None:
         if self._bars is None:
             seconds = time.monotonic() - self._start
-            self._write(f"{'done' if kind is None else 'stopped'} after {seconds:.0f} s")
+            self._write(f"{'done in' if kind is None else 'stopped after'} {seconds:.0f} s")
         elif self._outermost:
             _shown.clear()
             self._bars.stop()
@@ -74,8 +77,8 @@ class Progress:
                     self._bars.reset(self._task, completed=self._done)  # type: ignore[arg-type]
             elif self._bars is not None:
                 self._bars.update(self._task, advance=units)
-            elif time.monotonic() - self._last_line >= LINE_EVERY:
-                self._last_line = time.monotonic()
+            elif time.monotonic() - self._last_line >= self._wait:
+                self._last_line, self._wait = time.monotonic(), LINE_EVERY
                 now = self._done - self._earlier
                 left = (self._last_line - self._start) * (self._total - self._done) / now
                 # the first units also pay for compilation: no forecast from them

@@ -1,12 +1,15 @@
 """The command: what it writes, where, with which permissions, and how it ends."""
 
 import json
+import os
 import re
+import shlex
 import signal
 import stat
 import subprocess
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 import pandas as pd
@@ -421,3 +424,101 @@ def test_a_refused_demo_leaves_the_earlier_one(
     assert run(monkeypatch, "demo", "--out", tmp_path / "demo", "--sampler", "nonsense") == 2
     assert run(monkeypatch, "demo", "--out", tmp_path / "demo", "--cores", "0") == 2
     assert deleted == []
+
+
+def test_help_is_quick_and_says_whole_sentences() -> None:
+    """No command needs arrays to say what it does; loading them takes seconds."""
+    call = (
+        "import sys; sys.argv = ['bayes-sdc', *sys.argv[1:]]; import atexit; from bayes_sdc import "
+        "cli; atexit.register(lambda: print('loaded', *sorted({'numpy', 'pandas', 'numba', "
+        "'scipy', 'xarray', 'pymc', 'matplotlib', 'pyarrow'} & set(sys.modules)))); cli.main()"
+    )
+    for arguments in ([], ["--help"], ["flows", "--help"], ["--version"]):
+        done = subprocess.run(
+            [sys.executable, "-c", call, *arguments], capture_output=True, text=True, check=False
+        )
+        assert done.stdout.splitlines()[-1] == "loaded", f"{arguments} load what is slow"
+        if arguments != ["--version"]:
+            assert "..." not in done.stdout, "a sentence is cut off"
+
+
+@pytest.mark.parametrize("command", ["flows", "microdata", "simulate", "demo", "approve", "doctor"])
+def test_every_command_shows_an_example_that_it_can_parse(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, command, "--help") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    example = said.partition("Example: bayes-sdc ")[2]
+    assert example.startswith(command)
+    with pytest.raises(SystemExit) as ended:
+        cli.app([*shlex.split(example), "--no-such-option"])
+    assert ended.value.code == 2
+    assert "--no-such-option" in capsys.readouterr().err
+
+
+def test_options_of_flows_stand_in_panels(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(monkeypatch, "flows", "--help")
+    said = capsys.readouterr().out
+    places = [
+        said.index(f"─ {panel} ─") for panel in ("Input", "Model", "Release", "Risk", "Machine")
+    ]
+    assert places == sorted(places)
+    assert said.index("--groups") < places[1] < said.index("--sampler") < places[2]
+
+
+def test_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(monkeypatch, "--version") == 0
+    assert capsys.readouterr().out == f"bayes-sdc {version('bayes-sdc')}\n"
+
+
+def test_a_shell_completes_commands_and_choices() -> None:
+    for typed, word in (("bayes-sdc de", "demo"), ("bayes-sdc flows --sampler n", "nuts")):
+        environment = {
+            **os.environ,
+            "_BAYES_SDC_COMPLETE": "complete_bash",
+            "COMP_WORDS": typed,
+            "COMP_CWORD": str(len(typed.split()) - 1),
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", "import sys; sys.argv = ['bayes-sdc']; from bayes_sdc import "
+             "cli; cli.main()"],
+            capture_output=True, text=True, env=environment, check=False,
+        )  # fmt: skip
+        assert word in done.stdout.split()
+
+
+def test_the_seed_of_the_demo_reaches_both_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds: list[int] = []
+    monkeypatch.setattr(cli, "_flows", lambda *_, seed, **__: seeds.append(seed))
+    monkeypatch.setattr(
+        cli, "_microdata", lambda *_, arguments, **__: seeds.append(arguments["seed"])
+    )
+    assert run(monkeypatch, "demo", "--out", tmp_path) == 0
+    assert run(monkeypatch, "demo", "--out", tmp_path, "--seed", 7) == 0
+    assert seeds == [1, 1, 7, 7]
+
+
+def test_a_held_release_is_approved_by_the_command(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From a failed check to a release with a reason, all by the command."""
+    policy = tmp_path / "policy.toml"
+    policy.write_text('name = "Board"\ndate = 2026-01-15\n[flows]\nr_all = 0\n')
+    out = tmp_path / "out"
+    assert flows(monkeypatch, file, out, "--seed", 4, "--policy", policy) == 1
+    said = capsys.readouterr().out
+    assert "HELD: " in said
+    assert "limit r_all" in said.partition("HELD: ")[2]
+    assert "may leave" not in said
+    table = (out / "held" / "moves_synthetic.csv").read_bytes()
+    assert run(monkeypatch, "approve", out, "--reason", " ") == 2
+    assert run(monkeypatch, "approve", out, "--reason", "board decision") == 0
+    assert "may leave" in capsys.readouterr().out
+    assert (out / "release" / "moves_synthetic.csv").read_bytes() == table
+    record = json.loads((out / "confidential" / "run.json").read_text(encoding="utf-8"))
+    assert record["approved"]["reason"] == "board decision"
+    assert run(monkeypatch, "approve", out, "--reason", "again") == 2

@@ -40,15 +40,37 @@ def test_bar_on_terminals_and_in_notebooks_with_widgets(
 
 def test_lines_in_a_log(surroundings, capsys, monkeypatch):
     surroundings(terminal=False, notebook=False, widgets=True)
-    monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
+    monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
     with Progress(4, "work") as shown:
         shown.advance(2)
         shown.note("half")
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "work: start"
-    assert lines[1].startswith("work: 50%, about ")
-    assert lines[2] == "work: half"
-    assert lines[3].startswith("work: done after ")
+    assert lines[0].startswith("work: 50%, about ")
+    assert lines[1] == "work: half"
+    assert lines[2].startswith("work: done in ")
+
+
+def test_a_short_step_is_one_line_in_a_log(surroundings, capsys):
+    """Pairs of start and end bury in thirty lines the two that somebody needs."""
+    surroundings(terminal=False, notebook=False, widgets=False)
+    with Progress(4, "work") as shown:
+        for _ in range(4):
+            shown.advance(1)
+    assert capsys.readouterr().err.splitlines() == ["work: done in 0 s"]
+
+
+def test_a_long_step_has_its_first_line_soon_and_then_one_a_minute(
+    surroundings, capsys, monkeypatch
+):
+    surroundings(terminal=False, notebook=False, widgets=False)
+    clock = {"now": 0.0}
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock["now"]))
+    with Progress(200, "fit") as shown:
+        for _ in range(200):  # a second each
+            clock["now"] += 1.0
+            shown.advance(1)
+    percents = [line.split()[1] for line in capsys.readouterr().err.splitlines()]
+    assert percents == ["5%,", "35%,", "65%,", "95%,", "done"]
 
 
 def test_a_log_says_that_work_stopped(surroundings, capsys):
@@ -78,6 +100,7 @@ def test_work_within_work_shares_one_display(surroundings):
 def test_work_of_an_earlier_run_says_nothing_about_the_time_left(surroundings, capsys, monkeypatch):
     # 80 of 100 were done before; one more took a second: 19 s are left, not none
     surroundings(terminal=False, notebook=False, widgets=False)
+    monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
     monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
     clock = iter([0.0, 1.0, 1.0, 5.0, 5.0, 6.0])
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
@@ -86,8 +109,8 @@ def test_work_of_an_earlier_run_says_nothing_about_the_time_left(surroundings, c
         shown.advance(1)
         shown.advance(4)
     lines = capsys.readouterr().err.splitlines()
-    assert lines[1] == "fit: 81%"
-    assert lines[2] == "fit: 85%, about 15 s left"
+    assert lines[0] == "fit: 81%"
+    assert lines[1] == "fit: 85%, about 15 s left"
 
 
 def test_a_long_note_leaves_the_bar_its_place(surroundings, capsys):

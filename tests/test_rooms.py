@@ -15,7 +15,7 @@ STAGES = {
     "bayes_sdc": [
         "errors seeds cores progress html convergence checks runs nuts models",
         "io",
-        "policy shapes",
+        "policy shapes options",
         "flows microdata",
         "irs",
         "plots",

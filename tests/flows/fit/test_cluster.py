@@ -60,6 +60,7 @@ def test_draws_are_those_of_one_machine(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
     monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
     address = workers.scheduler_address
     there = fit_flows(table, **CALL, prior=prior, scheduler=address, resume=tmp_path)

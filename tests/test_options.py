@@ -1,0 +1,40 @@
+"""Lists of columns as people type them, and as a shell splits them."""
+
+import pytest
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.options import columns, joined_lists, pairs
+
+
+@pytest.mark.parametrize(
+    "typed", ["region,sex,age", "region, sex, age", " region ,sex,  age", "region,sex,age,"]
+)
+def test_blanks_after_commas_are_no_part_of_a_column(typed: str) -> None:
+    assert columns(typed) == ["region", "sex", "age"]
+
+
+def test_a_blank_within_a_name_stays() -> None:
+    assert columns("birth place, age") == ["birth place", "age"]
+    assert columns("") == columns(" , ") == []
+
+
+@pytest.mark.parametrize(
+    ("split", "joined"),
+    [
+        (["--keys", "a,", "b,", "c", "--out", "x"], ["--keys", "a,b,c", "--out", "x"]),
+        (["--keys", "a,b", "--out", "x"], ["--keys", "a,b", "--out", "x"]),
+        (["--keys", "a,", "--out", "x"], ["--keys", "a,", "--out", "x"]),
+        (["--key-set", "two=a,", "b"], ["--key-set", "two=a,b"]),
+        ([], []),
+    ],
+)
+def test_a_list_that_the_shell_split_is_joined(split: list[str], joined: list[str]) -> None:
+    """Else the second name is called an unexpected argument."""
+    assert joined_lists(split) == joined
+
+
+def test_pairs_are_split_at_the_last_sign() -> None:
+    assert pairs(["a=b=9", "c= x"], "--missing-code") == [("a=b", "9"), ("c", " x")]
+    assert pairs(None, "--missing-code") == []
+    with pytest.raises(InputError, match="--missing-code must look like NAME=VALUE; it is 'age'"):
+        pairs(["age"], "--missing-code")
