@@ -2,6 +2,8 @@
 
 from .errors import InputError as InputError
 from .flows import diagnostics as diagnostics
+from .flows.audit.audit import Audit as Audit
+from .flows.audit.audit import audit_totals as audit_totals
 from .flows.fit.fit import fit_flows as fit_flows
 from .flows.fit.interrupted import posterior_so_far as posterior_so_far
 from .flows.intruder.choosing import Choice as Choice
@@ -93,6 +95,7 @@ from .shapes import read_shapes as read_shapes
 __version__: str
 
 __all__ = [
+    "Audit",
     "Choice",
     "CombinedTotals",
     "Dis",
@@ -119,6 +122,7 @@ __all__ = [
     "SuperpopulationRisk",
     "Utility",
     "allowed_cells",
+    "audit_totals",
     "choose_release",
     "combined_totals",
     "compare_key_sets",

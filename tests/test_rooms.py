@@ -29,6 +29,7 @@ STAGES = {
         "gibbs",
         "fit",
         "release",
+        "audit",
         "intruder",
         "diagnostics leaks limits forecast",
         "protection",

@@ -1,0 +1,321 @@
+"""What totals that are published beside a table tell of its small counts."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from bayes_sdc.checks import Check, Verdict
+from bayes_sdc.errors import InputError
+from bayes_sdc.flows.audit.families import Family, Ints, Published, families_of
+from bayes_sdc.flows.audit.propagation import FREE, make_system
+from bayes_sdc.flows.audit.reasons import Reasons
+from bayes_sdc.flows.audit.solve import solve
+from bayes_sdc.flows.table.read import FlowTable
+from bayes_sdc.html import facts_table
+
+SHOWN = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """Bounds of hidden counts given published totals; made by :func:`bayes_sdc.audit_totals`.
+
+    Confidential where the counts are: a pinned cell shows its true count.
+
+    Parameters
+    ----------
+    bounds
+        One row a hidden cell, in the order of the table's small cells: its codes; ``lower`` and
+        ``upper``, least and most over all whole counts that fit the totals (``upper`` is missing
+        where nothing limits it); ``pinned``, whether they are equal; ``exact``, whether some table
+        reaches both; and ``why``, what pins it in words.
+    source
+        File name, or ``"DataFrame"``.
+    published
+        Kinds of totals, as in ``"origin"``.
+    totals
+        Number of totals.
+    before
+        How many values each cell could have without the totals: (cell,), 0 for any number.
+    notes
+        What was seen on the way.
+    """
+
+    bounds: pd.DataFrame = field(repr=False)
+    source: str
+    published: tuple[str, ...]
+    totals: int
+    before: Ints = field(repr=False)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def cells(self) -> int:
+        """Number of hidden cells."""
+        return len(self.bounds)
+
+    @property
+    def pinned(self) -> int:
+        """Number of cells whose count follows from what is published."""
+        return int(self.bounds["pinned"].sum())
+
+    @property
+    def share_pinned(self) -> float | None:
+        """Share of the cells that are pinned, or None without cells."""
+        return self.pinned / self.cells if self.cells else None
+
+    @property
+    def left(self) -> Ints:
+        """How many values are left for each cell: (cell,), 0 for any number."""
+        width = (self.bounds["upper"] - self.bounds["lower"] + 1).fillna(0)
+        return width.to_numpy(np.int64)
+
+    @property
+    def narrowed(self) -> int:
+        """Number of cells that are not pinned but have fewer values left than without totals."""
+        left = self.left
+        fewer = (left > 0) & ((left < self.before) | (self.before == 0))
+        return int((fewer & ~self.bounds["pinned"].to_numpy(bool)).sum())
+
+    @property
+    def two_left(self) -> int:
+        """Number of cells that can have one of two values."""
+        return int((self.left == 2).sum())
+
+    @property
+    def inexact(self) -> int:
+        """Number of cells whose bounds hold but may not be the tightest."""
+        return int((~self.bounds["exact"]).sum())
+
+    def by(self, column: str) -> pd.DataFrame:
+        """Count cells and pinned cells by a column of ``bounds``, such as ``group`` or ``origin``.
+
+        Parameters
+        ----------
+        column : str
+            Its name.
+
+        Returns
+        -------
+        DataFrame
+            ``cells``, ``pinned`` and ``share``, most pinned first.
+        """
+        if column not in self.bounds.columns:
+            raise InputError(f"no column {column!r}; there are {list(self.bounds.columns)}")
+        pinned = self.bounds.groupby(column)["pinned"]
+        found = pd.DataFrame({"cells": pinned.size(), "pinned": pinned.sum()})
+        found["share"] = found["pinned"] / found["cells"]
+        return found.sort_values(["pinned", "cells"], ascending=False, kind="stable")
+
+    def check(self) -> Check:
+        """Judge it: a pinned cell fails; one with two values left is to be looked at."""
+        doubt = self.two_left or self.inexact
+        verdict: Verdict = "fail" if self.pinned else "look" if doubt else "pass"
+        return Check("published totals", verdict, self._reason())
+
+    def _reason(self) -> str:
+        text = (
+            f"totals by {', '.join(self.published)} pin {_share(self.pinned, self.cells)} exactly"
+            if self.published
+            else f"no total is published; {_share(self.pinned, self.cells)} pinned"
+        )
+        if self.pinned:
+            first = self.bounds[self.bounds["pinned"]].iloc[0]
+            text += f", first {first.name} ({first['why']})"
+        if self.two_left:
+            text += f"; {self.two_left:,} more can only have one of two values"
+        if self.inexact:
+            text += f"; the bounds of {self.inexact:,} hold but may not be the tightest"
+        return text
+
+    def summary(self) -> str:
+        """Return a few lines: how many cells are pinned, narrowed and free, and the first pinned.
+
+        Returns
+        -------
+        str
+            Text for the console; confidential.
+        """
+        numbers = {
+            "pinned: the count follows": self.pinned,
+            "two values left": self.two_left,
+            "fewer values left, not pinned": self.narrowed,
+        }
+        lines = [
+            f"{self.source}: {self.cells:,} hidden cells, {self.totals:,} totals"
+            + (f" by {', '.join(self.published)}" if self.published else ""),
+            *(f"  {what:<32}{_share(n, self.cells):>24}" for what, n in numbers.items()),
+        ]
+        for cell, row in self.bounds[self.bounds["pinned"]].head(SHOWN).iterrows():
+            lines.append(f"  {cell} is {row['lower']:,}: {row['why']}")
+        if self.pinned > SHOWN:
+            lines.append(f"  and {self.pinned - SHOWN:,} more")
+        if self.inexact:
+            lines.append(f"  bounds of {self.inexact:,} cells hold but may not be the tightest")
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+    def _repr_html_(self) -> str:
+        """Show the numbers of cells in a notebook."""
+        return facts_table(
+            f"Audit of {self.source}: confidential",
+            [
+                ("hidden cells", f"{self.cells:,}", "whose count is not published"),
+                ("totals", f"{self.totals:,}", f"by {', '.join(self.published) or 'nothing'}"),
+                ("pinned", _share(self.pinned, self.cells), "the count follows from the totals"),
+                ("two values left", _share(self.two_left, self.cells), "given the totals"),
+                ("narrowed", _share(self.narrowed, self.cells), "fewer values left, not pinned"),
+                ("not tightest", f"{self.inexact:,}", "bounds hold but may not be the tightest"),
+            ],
+            self.notes,
+        )
+
+
+def _share(number: int, of: int) -> str:
+    return f"{number:,} of {of:,}" + (f" ({number / of:.1%})" if of else "")
+
+
+def audit_totals(
+    table: FlowTable,
+    *,
+    published: Published = ("origin", "destination"),
+    own_area: bool | None = None,
+    base: int = 1,
+) -> Audit:
+    """Bound every small count by the totals that are published beside the table.
+
+    Who knows the totals and all counts above the small ones can tell that a small count lies
+    between two bounds, and where they are equal, what it is. The bounds are the least and the most
+    over all tables of whole counts from ``low`` to ``high`` in the small cells that have these
+    totals. Zeros, safe counts and own-area counts are known, for they are released as they are.
+
+    Parameters
+    ----------
+    table : FlowTable
+        The true table.
+    published : str, path, DataFrame or sequence of them
+        What is published beside it. By word: "origin" and "destination" (totals by area), "group",
+        "origin-by-group" and "destination-by-group" (by area and partner state, where the groups
+        are pairs of states), "national". Or a table of totals, or its file: the columns that the
+        table has too say what they are totals of, one more holds the totals, which must be those
+        of the table; empty ones are not published.
+    own_area : bool, optional
+        Whether the totals hold the own-area rows. By default totals by word do not, and a table of
+        totals shows by its numbers whether it does.
+    base : int
+        The totals are rounded to a multiple of it: known up to half of it either way.
+
+    Returns
+    -------
+    Audit
+        Bounds of every small cell, which cells are pinned, and by what.
+
+    Raises
+    ------
+    InputError
+        If a word is unknown or asks for groups that the table does not have, or if published totals
+        are not those of the table.
+
+    Notes
+    -----
+    Bounds of one total at a time are tightened until nothing changes. Where the totals are of two
+    kinds that cross, with any coarser ones above them, the rest is a question of flow in a network:
+    what pins a cell is found in linear time (Gusfield 1988), and what it can be by pushing flow
+    around it. Totals of three kinds that cross need integer programs, which are solved as far as
+    they are few; ``exact`` says where.
+
+    References
+    ----------
+    D. Gusfield, "A graph theoretic approach to statistical data security", SIAM Journal on
+    Computing 17, 1988, doi:10.1137/0217034.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayes_sdc import audit_totals, read_flows
+    >>> frame = pd.DataFrame(
+    ...     {"o": ["A", "A", "B", "B"], "d": ["x", "y", "x", "y"], "n": [3, 20, 4, 5]}
+    ... )
+    >>> table = read_flows(frame, origin="o", destination="d", count="n")
+    >>> audit = audit_totals(table, published="origin")
+    >>> audit.bounds[["lower", "upper", "pinned", "why"]].values.tolist()
+    [[3, 3, True, 'total of origin A: 23 minus 20'], [1, 8, False, ''], [1, 8, False, '']]
+    """
+    families = families_of(table, published, own_area=own_area, base=base)
+    rows = table.cells["row"].to_numpy()
+    counts = table.frame[table.count].to_numpy(np.int64)
+    n = len(rows)
+    lower, upper = np.full(n, table.low), np.full(n, table.high)
+    bounds = bounds_of(
+        families,
+        counts,
+        rows,
+        lower,
+        upper,
+        [str(label) for label in table.cells.index],
+        counts[rows],
+    )
+    return Audit(
+        bounds=pd.concat([table.cells[["group", "origin", "destination"]], bounds], axis=1),
+        source=table.source,
+        published=tuple(family.name for family in families),
+        totals=sum(len(family.labels) for family in families),
+        before=upper - lower + 1,
+    )
+
+
+def bounds_of(
+    families: list[Family],
+    counts: Ints,
+    rows: Ints,
+    lower: Ints,
+    upper: Ints,
+    names: list[str],
+    truth: Ints | None = None,
+) -> pd.DataFrame:
+    """Bound the hidden cells of a table.
+
+    Parameters
+    ----------
+    families : list of Family
+        What is published.
+    counts : array of int, shape (row,)
+        Counts of the table; those of hidden rows are not looked at.
+    rows : array of int, shape (cell,)
+        Hidden rows.
+    lower, upper : array of int, shape (cell,)
+        Between what their counts lie, whatever the totals.
+    names : list of str
+        Of the cells.
+    truth : array of int, shape (cell,), optional
+        Counts that fit, which saves finding some.
+
+    Returns
+    -------
+    DataFrame
+        ``lower``, ``upper``, ``pinned``, ``exact`` and ``why``; the index is the names.
+    """
+    # a system counts its cells in the order of the rows
+    order = np.argsort(rows, kind="stable")
+    hidden = np.zeros(len(counts), dtype=bool)
+    hidden[rows] = True
+    system = make_system(counts, hidden, lower[order], upper[order], families)
+    solved = solve(system, None if truth is None else truth[order])
+    reasons = Reasons(families, counts, hidden, [names[cell] for cell in order], system, solved)
+    pinned = solved.lower == solved.upper
+    why = np.full(len(rows), "", dtype=object)
+    for cell in np.flatnonzero(pinned):
+        why[cell] = reasons.of(int(cell))
+    back = np.empty(len(rows), dtype=np.int64)
+    back[order] = np.arange(len(rows))
+    top = pd.array(solved.upper[back], dtype="Int64")
+    top[solved.upper[back] >= FREE] = pd.NA
+    return pd.DataFrame(
+        {
+            "lower": solved.lower[back],
+            "upper": top if top.isna().any() else solved.upper[back],
+            "pinned": pinned[back],
+            "exact": solved.exact[back],
+            "why": pd.Series(why[back], index=names, dtype=str),
+        },
+        index=pd.Index(names, name="cell", dtype=str),
+    )

@@ -1,0 +1,231 @@
+"""Published totals as arrays: by word, or from tables of totals as they were published.
+
+A *family* is one kind of total, such as those by origin: a row of the table counts in at most one
+total of a family. What is published with rounding is known up to half the base.
+"""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.flows.table.read import FlowTable
+from bayes_sdc.io.columns import read_codes, read_counts, refuse_problems
+from bayes_sdc.io.tables import load
+
+Ints = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+WORDS = (
+    "origin",
+    "destination",
+    "group",
+    "origin-by-group",
+    "destination-by-group",
+    "national",
+)
+
+#: Totals by word, a frame or a file of totals, or several of them.
+Published = str | Path | pd.DataFrame | Sequence[str | Path | pd.DataFrame]
+
+
+class Family(NamedTuple):
+    """Totals of one kind."""
+
+    name: str  # what they are totals of, as in "origin"
+    labels: list[str]  # (total,)
+    of: Ints  # (row,) position of the row's total, or -1
+    low: Ints  # (total,) least that the rows of a total can add up to
+    high: Ints  # (total,) most
+
+    def called(self, total: int) -> str:
+        """Name one total, as in ``total of origin 01001``."""
+        label = self.labels[total]
+        return f"total of {self.name} {label}" if label else f"{self.name} total"
+
+    def says(self, total: int) -> str:
+        """Say what is published of one total: a number, or between what it lies."""
+        low, high = int(self.low[total]), int(self.high[total])
+        return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def families_of(
+    table: FlowTable, published: Published, *, own_area: bool | None = None, base: int = 1
+) -> list[Family]:
+    """Turn words and tables of totals into families; those that are named twice count once.
+
+    Parameters
+    ----------
+    table : FlowTable
+        The true table, of which these are totals.
+    published : str, path, DataFrame or sequence of them
+        As for :func:`bayes_sdc.audit_totals`.
+    own_area : bool, optional
+        Whether the totals hold the own-area rows; by default those by word do not, and tables of
+        totals show by their numbers which.
+    base : int
+        What the totals are rounded to a multiple of.
+
+    Raises
+    ------
+    InputError
+        If a word is unknown, a table of totals does not fit the table, or base is no number.
+    """
+    if isinstance(base, bool) or not isinstance(base, int | np.integer) or base < 1:
+        raise InputError(f"base must be a whole number, 1 or more; it is {base!r}")
+    given = [published] if isinstance(published, str | Path | pd.DataFrame) else list(published)
+    columns = {
+        name: read_codes(table.frame[name], name).texts()
+        for name in (table.origin, table.destination, *table.groups)
+    }
+    own = columns[table.origin] == columns[table.destination]
+    counts = table.frame[table.count].to_numpy(np.int64)
+    families = []
+    for number, each in enumerate(dict.fromkeys(g for g in given if isinstance(g, str)), start=1):
+        if each in WORDS:
+            families.append(_by_word(table, each, columns, counts, own, bool(own_area), base))
+        else:
+            families.append(_by_table(table, Path(each), number, counts, own, own_area, base))
+    for number, frame in enumerate((g for g in given if not isinstance(g, str)), start=1):
+        families.append(_by_table(table, frame, number, counts, own, own_area, base))
+    return families
+
+
+def _by_word(
+    table: FlowTable,
+    word: str,
+    columns: dict[str, Any],
+    counts: Ints,
+    own: np.ndarray,
+    own_area: bool,
+    base: int,
+) -> Family:
+    by: tuple[str, ...] = {
+        "origin": (table.origin,),
+        "destination": (table.destination,),
+        "group": table.groups,
+        "origin-by-group": (table.origin, *table.groups),
+        "destination-by-group": (table.destination, *table.groups),
+        "national": (),
+    }[word]
+    if "group" in word and not table.groups:
+        raise InputError(
+            f"published totals by {word!r}: the table has no groups; name their columns in groups"
+        )
+    of, labels = keyed([columns[name] for name in by], len(counts))
+    inside = np.ones(len(counts), dtype=bool) if own_area else ~own
+    sums = sums_of(of, counts * inside, len(labels))
+    shown = (sums + base // 2) // base * base
+    return Family(
+        word.replace("-", " "),
+        labels,
+        np.where(inside, of, -1),
+        np.maximum(shown - base // 2, 0),
+        shown + base // 2,
+    )
+
+
+def keyed(columns: Sequence[np.ndarray], n: int) -> tuple[Ints, list[str]]:
+    """Number the combinations of some columns of text: position of each row, and labels."""
+    if not columns:
+        return np.zeros(n, dtype=np.int64), [""]
+    place = np.zeros(n, dtype=np.int64)
+    texts: list[np.ndarray] = []
+    for column in columns:
+        codes, labels = pd.factorize(column, sort=True)
+        place, combinations = pd.factorize(place * len(labels) + codes, sort=True)
+        before, now = np.divmod(combinations, len(labels))
+        texts = [*(text[before] for text in texts), np.asarray(labels, dtype=object)[now]]
+    return place.astype(np.int64), [", ".join(map(str, row)) for row in zip(*texts, strict=True)]
+
+
+def sums_of(of: Ints, values: Ints, n: int) -> Ints:
+    """Add whole numbers up by total; rows in none are left out. Exact where floats are not."""
+    sums = np.zeros(n, dtype=np.int64)
+    inside = of >= 0
+    np.add.at(sums, of[inside], values[inside])
+    return sums
+
+
+def _by_table(
+    table: FlowTable,
+    source: Path | pd.DataFrame,
+    number: int,
+    counts: Ints,
+    own: np.ndarray,
+    own_area: bool | None,
+    base: int,
+) -> Family:
+    """Read published totals; the columns that the table has too say what they are totals of."""
+    loaded = load(source, ())
+    frame = loaded.frame
+    name = f"published totals {number}" if loaded.source == "DataFrame" else loaded.source
+    wanted = [c for c in frame.columns if c in table.frame.columns and c != table.count]
+    rest = [c for c in frame.columns if c not in wanted]
+    value = table.count if table.count in rest else rest[0] if len(rest) == 1 else None
+    if value is None:
+        raise InputError(
+            f"{name}: need the columns that say what the totals are of, called as in the table, "
+            f"and one column of totals, called {table.count!r} or the only other one; it has "
+            f"{list(map(str, frame.columns))}"
+        )
+    empty = frame[value].isna() | (frame[value].astype(str).str.strip() == "")
+    frame = frame[~empty].reset_index(drop=True)
+    shown, problems = read_counts(frame[value], str(value))
+    codes = [read_codes(frame[c], str(c)) for c in wanted]
+    refuse_problems(name, [*problems, *(p for c in codes for p in c.problems)])
+    ours = [read_codes(table.frame[c], str(c)).texts() for c in wanted]
+    both = [
+        np.concatenate([mine, theirs.texts()]) for mine, theirs in zip(ours, codes, strict=True)
+    ]
+    place, labels = keyed(both, len(counts) + len(frame))
+    of, totals = place[: len(counts)], place[len(counts) :]
+    if len(np.unique(totals)) < len(totals):
+        twice = labels[int(pd.Series(totals)[pd.Series(totals).duplicated()].iloc[0])]
+        raise InputError(f"{name}: the total of {twice or 'all'} more than once; keep one row")
+    position = np.full(len(labels), -1, dtype=np.int64)
+    position[totals] = np.arange(len(totals))
+    of = position[of]
+    inside = _own_area_inside(name, counts, own, of, shown, own_area, base, labels, totals)
+    return Family(
+        " and ".join(map(str, wanted)) or "national",
+        [labels[t] for t in totals],
+        np.where(inside, of, -1),
+        np.maximum(shown - base // 2, 0),
+        shown + base // 2,
+    )
+
+
+def _own_area_inside(
+    name: str,
+    counts: Ints,
+    own: np.ndarray,
+    of: Ints,
+    shown: Ints,
+    own_area: bool | None,
+    base: int,
+    labels: list[str],
+    totals: Ints,
+) -> np.ndarray:
+    """Find whether the totals hold the own-area rows, by which of both sums they are."""
+    sums = {
+        choice: sums_of(of, counts * (~own | choice), len(shown))
+        for choice in ((False, True) if own_area is None else (own_area,))
+    }
+    for choice, each in sums.items():
+        if (np.abs(shown - each) <= base // 2).all():
+            return np.asarray(~own | choice)
+    wrong = {c: int(np.argmax(np.abs(shown - each) > base // 2)) for c, each in sums.items()}
+    choice = min(sums, key=lambda c: int((np.abs(shown - sums[c]) > base // 2).sum()))
+    at = wrong[choice]
+    common = math.gcd(*map(int, shown)) if len(shown) > 1 else 1
+    hint = f"; if they are rounded to multiples of {common}, say so by base" if common > 1 else ""
+    raise InputError(
+        f"{name}: the total of {labels[totals[at]] or 'all'} is {int(shown[at]):,}, and the rows "
+        f"of the table add up to {int(sums[choice][at]):,}"
+        + (" with" if choice else " without")
+        + f" own-area rows; give totals of this table{hint}"
+    )
