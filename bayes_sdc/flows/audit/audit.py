@@ -111,7 +111,7 @@ class Audit:
         """Judge it: a pinned cell fails; one with two values left is to be looked at."""
         doubt = self.two_left or self.inexact
         verdict: Verdict = "fail" if self.pinned else "look" if doubt else "pass"
-        return Check("published totals", verdict, self._reason())
+        return Check("published totals", verdict, self._reason(), key="published_totals")
 
     def _reason(self) -> str:
         text = (

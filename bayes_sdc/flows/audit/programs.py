@@ -7,6 +7,7 @@ exact; for what is left a program is solved a cell and side, as far as the budge
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
@@ -56,7 +57,7 @@ def part_of(system: System, cells: Ints) -> System:
 def _constraint(system: System) -> list[LinearConstraint]:
     if len(system.low) == 0:
         return []
-    matrix = csr_array(
+    matrix: Any = csr_array(
         (np.ones(len(system.cells)), system.cells, system.start),
         shape=(len(system.low), len(system.lower)),
     )
