@@ -69,6 +69,10 @@ def flows(
     ] = None,
     low: Annotated[int, option("Smallest count to protect.", INPUT)] = 1,
     high: Annotated[int, option("Largest count to protect.", INPUT)] = 9,
+    threshold_column: Annotated[
+        str | None,
+        option("Column of people behind a weighted count: few make it unsafe.", INPUT),
+    ] = None,
     family: Annotated[
         str,
         option(
@@ -113,6 +117,18 @@ def flows(
         Path | None, option("Table of an earlier year: class of its counts.", MODEL)
     ] = None,
     out: Out,
+    keep: Annotated[
+        str | None,
+        option("Further columns to release, comma between, if they give nothing away.", RELEASE),
+    ] = None,
+    own_area: Annotated[
+        str,
+        option(
+            "Small counts of own areas: protect, withhold or publish.",
+            RELEASE,
+            choices=["protect", "withhold", "publish"],
+        ),
+    ] = "protect",
     datasets: Annotated[int, option("Synthetic data sets in the release.", RELEASE)] = 1,
     choose: Annotated[
         int,
@@ -221,6 +237,8 @@ def flows(
             "share": share,
             "refits": refits,
             "candidates": choose,
+            "keep": columns(keep or ""),
+            "own_area": own_area,
             "cores": cores,
             "scheduler": scheduler,
         },

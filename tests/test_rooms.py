@@ -31,6 +31,7 @@ STAGES = {
         "release",
         "audit",
         "intruder",
+        "kept_columns",
         "diagnostics leaks limits forecast",
         "protection",
         "protect",

@@ -5,27 +5,42 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from bayes_sdc.checks import Check, Verdict
+from bayes_sdc.flows.kept_columns.check import check_columns
+from bayes_sdc.flows.kept_columns.selection import Selection
+from bayes_sdc.flows.release.own_areas import (
+    OWN_AREA,
+    OwnArea,
+    own_area_risk,
+    own_area_rows,
+)
 from bayes_sdc.flows.release.released import released_counts
 from bayes_sdc.flows.table.read import FlowTable
 
 ORDER_LOOK, ORDER_FAIL = 0.2, 0.5
-COLUMN_LOOK, COLUMN_FAIL = 0.5, 0.9
 
 
-def leaks(table: FlowTable) -> list[Check]:
+def leaks(
+    table: FlowTable, release: pd.DataFrame, columns: Selection, own_area: OwnArea
+) -> list[Check]:
     """Check rows and columns that are released as they are.
 
     Parameters
     ----------
     table : FlowTable
-        The table that is to be released.
+        With the true counts.
+    release : DataFrame
+        What is to be released.
+    columns : Selection
+        The columns that are released with it.
+    own_area : {"protect", "withhold", "publish"}
+        What became of the small counts of own areas.
 
     Returns
     -------
     list of Check
         Order of rows, other columns, small counts that stay.
     """
-    return [_order(table), _columns(table), _left(table)]
+    return [_order(table), check_columns(table, columns), _left(table, release, own_area)]
 
 
 def unchanged(table: FlowTable, release: pd.DataFrame) -> Check:
@@ -73,60 +88,29 @@ def _order(table: FlowTable) -> Check:
     )
 
 
-def _columns(table: FlowTable) -> Check:
-    """A copy, a share or a rate of the count in another column gives it away."""
-    protected = {table.origin, table.destination, table.count}
-    rows = table.cells["row"].to_numpy()
-    count = table.cells["y"].reset_index(drop=True)
-    worst, name = 0.0, ""
-    for column in table.frame.columns:
-        if column in protected or not len(rows):
-            continue
-        value = _strength(table.frame[column].iloc[rows].reset_index(drop=True), count)
-        if not _beyond_chance(value, len(rows)):
-            continue
-        if value > worst:
-            worst, name = value, str(column)
-    verdict = _verdict(worst, COLUMN_LOOK, COLUMN_FAIL)
-    reason = "no other column goes with the small counts"
-    if verdict != "pass":
-        reason = (
-            f"column {name!r} is released as it is and goes with the true small counts "
-            f"(strength {worst:.2f} of 1): drop it, or make it anew from the synthetic counts"
-        )
-    return Check("other columns", verdict, reason, key="other_columns")
-
-
-def _strength(column: pd.Series, count: pd.Series) -> float:
-    """1 when values that occur again and again fix the count, else the rank correlation."""
-    text = column.astype(str)
-    repeated = text.duplicated(keep=False)
-    if repeated.mean() > 0.5 and count.nunique() > 1:
-        variants = count[repeated].groupby(text[repeated]).nunique()
-        if (variants == 1).all() and len(variants) > 1:
-            return 1.0
-    numbers = pd.to_numeric(text, errors="coerce")
-    known = numbers.notna().to_numpy()
-    if known.mean() < 0.25:
-        return 0.0
-    return abs(_rank_correlation(numbers[known], count[known]))
-
-
-def _left(table: FlowTable) -> Check:
-    """Small counts that the rules leave as they are."""
+def _left(table: FlowTable, release: pd.DataFrame, own_area: OwnArea) -> Check:
+    """Small counts that the rules leave as they are, and those of own areas."""
     count = table.frame[table.count].to_numpy(dtype=np.float64)
-    protected = np.zeros(len(count), dtype=bool)
-    protected[table.cells["row"].to_numpy()] = True
-    left = (count >= 1) & (count <= table.high) & ~protected
-    below = left & (count < table.low)
-    return Check(
-        "small counts left",
-        "fail" if below.any() else "look" if left.any() else "pass",
-        f"{int(left.sum())} counts from 1 to {table.high} are released as they are: "
-        f"{int(below.sum())} below the smallest one protected, {table.low}, and "
-        f"{int((left & ~below).sum())} of people who stayed in their area",
-        key="small_counts_left",
-    )
+    left = int(((count >= 1) & (count < table.low)).sum())
+    own = len(own_area_rows(table))
+    published = own if own_area == "publish" else 0
+    words = [
+        f"{left + published} counts from 1 to {table.high} are released as they are: {left} below "
+        f"the smallest one protected, {table.low}, and {published} of people who stayed in their "
+        "area"
+    ]
+    if own:
+        words.append(f"the {own} small counts of own areas are {OWN_AREA[own_area]}")
+    risk = own_area_risk(table, release) if own_area == "protect" else None
+    if risk is not None:
+        words.append(
+            f"an intruder who knows all others but one finds {risk.found:.0%} of these and gives "
+            f"the true count {risk.at_true:.0%}, after {1 / (table.k + 1):.0%} by guessing"
+        )
+    if table.withheld:
+        words.append(f"{len(table.withheld)} counts of too few people are left blank")
+    verdict: Verdict = "fail" if left else "look" if published else "pass"
+    return Check("small counts left", verdict, "; ".join(words), key="small_counts_left")
 
 
 def _rank_correlation(x: pd.Series | np.ndarray, y: pd.Series | np.ndarray) -> float:

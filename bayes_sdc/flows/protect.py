@@ -1,6 +1,6 @@
 """The main job in one call: fit, release, measure, check."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -23,10 +23,12 @@ from bayes_sdc.flows.intruder.repeats import CLASSES, repeat_risk, risk_by, risk
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.intruder.settings import Prior, RiskSettings
 from bayes_sdc.flows.intruder.tradeoff import METHODS, risk_utility
+from bayes_sdc.flows.kept_columns.selection import select_columns
 from bayes_sdc.flows.leaks import leaks, unchanged
 from bayes_sdc.flows.limits import check_limits, worse_checks
 from bayes_sdc.flows.protection import Measured, Protection
 from bayes_sdc.flows.release.combining import combined_totals
+from bayes_sdc.flows.release.own_areas import OwnArea, check_own_area
 from bayes_sdc.flows.release.predictive import compare_counts
 from bayes_sdc.flows.release.synthesis import refuse_column_named_dataset, synthesize
 from bayes_sdc.flows.release.utility import margins, utility
@@ -58,6 +60,8 @@ def protect_flows(
     refits: int = 0,
     candidates: int = 1,
     policy: Policy | None = None,
+    keep: Collection[str] = (),
+    own_area: OwnArea = "protect",
     seed: int,
     cores: int | None = None,
     resume: Path | None = None,
@@ -86,6 +90,11 @@ def protect_flows(
         :func:`bayes_sdc.choose_release`.
     policy : Policy, optional
         Limits on the intruder's risk, each judged by a check; none by default.
+    keep : collection of str
+        Columns to release besides origin, destination, count, groups and those that only describe
+        one area; a check tells whether they give small counts away.
+    own_area : {"protect", "withhold", "publish"}
+        As for :func:`bayes_sdc.synthesize`.
     seed : int
         Everything random follows from it. Confidential, and best ``secrets.randbits(128)``: a
         short one can be found by trial, and then the release is undone.
@@ -126,13 +135,18 @@ def protect_flows(
             unique=unique, refits=refits, seed=seed, cores=cores, resume=resume,
         ),
         datasets=datasets, releases=releases, candidates=candidates, policy=policy,
+        keep=keep, own_area=own_area,
     )  # fmt: skip
     job.check(table)
     ready()
     if table.n_small == 0:
-        release = synthesize(table, xr.DataTree(), datasets=datasets, seed=seed)
-        checks = [*leaks(table), *check_limits(policy, None, unique=unique)]
-        return Protection(table=table, release=release, measured=None, checks=checks, seconds={})
+        release = synthesize(table, xr.DataTree(), datasets=datasets, own_area=own_area, seed=seed)
+        columns = select_columns(table, keep)
+        checks = [
+            *leaks(table, release, columns, own_area),
+            *check_limits(policy, None, unique=unique),
+        ]
+        return Protection(table, columns.of(release), None, checks, {}, columns)
     return _protected(table, job)
 
 
@@ -146,6 +160,8 @@ class Job:
     releases: int
     candidates: int
     policy: Policy | None
+    keep: Collection[str]
+    own_area: OwnArea
 
     @property
     def worst(self) -> RiskSettings:
@@ -175,6 +191,8 @@ class Job:
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1; it is {getattr(self, name)}")
         self.asked.check(table)
+        check_own_area(self.own_area)
+        select_columns(table, self.keep)  # refuses one that is not there
         if self.policy is not None:
             self.policy.for_flows()  # refuses one without limits for flows
 
@@ -232,7 +250,7 @@ def _protected(table: FlowTable, job: Job) -> Protection:
     predictive, by_size = compare_counts(table, posterior, seed=seed)
     dispersion = diagnostics.dispersion(table, posterior, seed=seed)
     laps.lap("diagnostics")
-    release = synthesize(table, posterior, datasets=job.datasets, seed=seed)
+    release = synthesize(table, posterior, datasets=job.datasets, own_area=job.own_area, seed=seed)
     laps.lap("synthesis")
     release, worst, choice = _release_and_risk(table, posterior, release, job)
     risk = worst
@@ -258,13 +276,14 @@ def _protected(table: FlowTable, job: Job) -> Protection:
     )
     unique = job.asked.unique
     limits = [check_limits(job.policy, each, choice, unique=unique) for each in (worst, risk)]
+    columns = select_columns(table, job.keep)
     checks = [
         *diagnostics.checks(groups, predictive, by_size, dispersion, risk),
         unchanged(table, release),
-        *leaks(table),
+        *leaks(table, release, columns, job.own_area),
         *worse_checks(*limits),
     ]
-    return Protection(table, release, measured, checks, laps.seconds)
+    return Protection(table, columns.of(release), measured, checks, laps.seconds, columns)
 
 
 def _release_and_risk(
@@ -277,7 +296,7 @@ def _release_and_risk(
     choice = choose_release(
         table, posterior, worst, None if job.policy is None else job.policy.for_flows(),
         candidates=job.candidates, datasets=job.datasets, repetitions=job.releases,
-        seed=job.sampling.seed,
+        own_area=job.own_area, seed=job.sampling.seed,
     )  # fmt: skip
     return choice.release, measured_risk(table, posterior, choice.release, job.worst), choice
 

@@ -9,6 +9,7 @@ from bayes_sdc.checks import Check
 from bayes_sdc.flows.diagnostics import Dispersion
 from bayes_sdc.flows.intruder.choosing import Choice
 from bayes_sdc.flows.intruder.result import IntruderRisk
+from bayes_sdc.flows.kept_columns.selection import Selection
 from bayes_sdc.flows.release.combining import CombinedTotals
 from bayes_sdc.flows.release.utility import Utility
 from bayes_sdc.flows.table.read import FlowTable
@@ -84,13 +85,15 @@ class Protection:
     table : FlowTable
         The input.
     release : DataFrame
-        The synthetic table; columns and order of the input.
+        The synthetic table: rows in the order of the input, and the columns of ``columns``.
     measured : Measured or None
         Posterior, diagnostics, risk and utility; None when the table has no small cells.
     checks : list of Check
         Verdicts.
     seconds : dict
         Wall time of each stage.
+    columns : Selection
+        The columns that are released, and those left out with the reason.
     """
 
     table: FlowTable
@@ -98,6 +101,7 @@ class Protection:
     measured: Measured | None
     checks: list[Check]
     seconds: dict[str, float]
+    columns: Selection
 
     def _repr_html_(self) -> str:
         """Show risk, utility and verdicts in a notebook."""

@@ -17,10 +17,20 @@ import pandas as pd
 from bayes_sdc.errors import InputError
 
 Rows = npt.NDArray[np.intp]
-Flaw = Literal["missing", "negative", "fraction", "infinite", "text", "no code", "number as code"]
+Flaw = Literal[
+    "missing",
+    "negative",
+    "fraction",
+    "infinite",
+    "text",
+    "no code",
+    "number as code",
+    "digits lost",
+]
 
 LARGEST_COUNT = 2**53  # up to here a count is exact as a float too
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
+SCIENTIFIC = re.compile(r"[+-]?[0-9]+([.,][0-9]*)?[eE][+-][0-9]+")
 INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 PADDED = re.compile(r"0*([0-9]+)(\.0+)?")
 
@@ -34,6 +44,11 @@ SAID: dict[Flaw, tuple[str, str]] = {
     "number as code": (
         "code that is not text",
         "read the column as text, because 1001.0 is not a code",
+    ),
+    "digits lost": (
+        "code in scientific notation, whose digits are gone",
+        "export the column as text from where it came from: a spreadsheet makes 1.00102E+13 of "
+        "every code that begins with 100102, so that two areas become one",
     ),
 }
 SUPPRESSED = (
@@ -208,6 +223,8 @@ def _code_flaw(value: object) -> Flaw | None:
     if _is_missing(value):
         return "no code"
     if isinstance(value, str):
+        if SCIENTIFIC.fullmatch(value.strip()):
+            return "digits lost"
         return None if value.strip() else "no code"
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return None

@@ -14,6 +14,7 @@ import pandas as pd
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.fit.checkpoint import kept_call
 from bayes_sdc.flows.fit.posterior import write_posterior
+from bayes_sdc.flows.kept_columns.selection import select_columns
 from bayes_sdc.flows.protect import protect_flows
 from bayes_sdc.flows.protection import Measured, Protection
 from bayes_sdc.flows.release.released import released_counts
@@ -105,7 +106,9 @@ def run_flows(
     run = check_out(out, resume=resume)
     limits = None if policy is None else read_policy(policy)
     table = read_flows(file, **reading)
-    announce("\n".join([_what_was_read(table), *notes_to_act_on(table.notes)]))
+    columns = select_columns(table, arguments.get("keep", ()))
+    notes = notes_to_act_on([*table.notes, *columns.notes()])
+    announce("\n".join([_what_was_read(table), *notes]))
     table = _with_gravity(table, gravity, reading, announce)
     outlines = _outlines(table, **shapes)
     earlier = _seed_of_interrupted(run)
@@ -288,6 +291,11 @@ def _record(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
             "set_aside": table.n_set_aside,
             "below": table.n_below,
             "notes": list(table.notes),
+        },
+        "columns": {
+            "released": list(result.columns.released),
+            "kept": list(result.columns.kept),
+            "left_out": dict(result.columns.left_out),
         },
         "checks": [vars(check) for check in result.checks],
         "seconds": result.seconds,

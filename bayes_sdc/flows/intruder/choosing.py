@@ -24,6 +24,7 @@ from bayes_sdc.flows.intruder.bayes import (
 from bayes_sdc.flows.intruder.measure import unique_cells
 from bayes_sdc.flows.intruder.repeats import check_repeatable
 from bayes_sdc.flows.intruder.result import IntruderRisk
+from bayes_sdc.flows.release.own_areas import OwnArea
 from bayes_sdc.flows.release.synthesis import (
     Rates,
     draw_datasets,
@@ -89,6 +90,7 @@ def choose_release(
     candidates: int,
     datasets: int = 1,
     repetitions: int = 20,
+    own_area: OwnArea = "protect",
     seed: int,
 ) -> Choice:
     """Draw several releases, drop those beyond the limits, and keep the one with the best totals.
@@ -110,6 +112,8 @@ def choose_release(
         Data sets in each.
     repetitions : int
         Repetitions of the procedure, to measure its risk.
+    own_area : {"protect", "withhold", "publish"}
+        As for :func:`bayes_sdc.synthesize`.
     seed : int
         Confidential, as for :func:`bayes_sdc.synthesize`.
 
@@ -149,7 +153,9 @@ def choose_release(
     procedure = pd.DataFrame(winners)[[*MEASURES, "largest_probability", "believes_release"]]
     procedure = procedure.astype(float)
     return Choice(
-        release=release_of(table, released[int(np.argmax(frame["chosen"]))]),
+        release=release_of(
+            table, released[int(np.argmax(frame["chosen"]))], own_area=own_area, seed=seed
+        ),
         candidates=frame,
         procedure=procedure.set_index(pd.RangeIndex(1, repetitions + 1, name="repetition")),
     )

@@ -35,6 +35,11 @@ def released_counts(table: FlowTable, release: pd.DataFrame) -> np.ndarray:
     return np.stack(counts)
 
 
+def _numbers(counts: pd.Series) -> np.ndarray:
+    """Counts as floats; one that was withheld is missing."""
+    return pd.to_numeric(counts).to_numpy(np.float64, na_value=np.nan)
+
+
 def _in_order(table: FlowTable, frame: pd.DataFrame, keys: list[str]) -> np.ndarray:
     """Counts of a released frame in the row order of the table."""
     if len(frame) != len(table.frame):
@@ -44,18 +49,20 @@ def _in_order(table: FlowTable, frame: pd.DataFrame, keys: list[str]) -> np.ndar
         )
     ours, theirs = table.frame[keys].astype(str), frame[keys].astype(str)
     if (ours.to_numpy() == theirs.to_numpy()).all():
-        return frame[table.count].to_numpy(np.float64)
+        return _numbers(frame[table.count])
     repeated = theirs.duplicated()
     if repeated.any():
         pair = theirs.loc[repeated.to_numpy()].iloc[0].tolist()
         raise InputError(f"the release has {pair} twice; pass it as synthesize returned it")
     matched = ours.merge(
-        theirs.assign(**{"count of the release": frame[table.count].to_numpy(np.float64)}),
+        theirs.assign(**{"count of the release": _numbers(frame[table.count])}),
         on=keys,
         how="left",
         validate="one_to_one",
-    )["count of the release"]
-    if matched.isna().any():
-        pair = ours.loc[matched.isna().to_numpy()].iloc[0].tolist()
+        indicator="found",
+    )
+    lost = (matched["found"] != "both").to_numpy()
+    if lost.any():
+        pair = ours.loc[lost].iloc[0].tolist()
         raise InputError(f"the release has no row for {pair}; it was not made from this table")
-    return matched.to_numpy(np.float64)
+    return matched["count of the release"].to_numpy(np.float64)

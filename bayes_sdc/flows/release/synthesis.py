@@ -9,13 +9,19 @@ import xarray as xr
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.model import truncated as counts
 from bayes_sdc.flows.model.truncated import Ladder
+from bayes_sdc.flows.release.own_areas import OwnArea, without_own_areas
 from bayes_sdc.flows.table.cells import SmallCells, small_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.seeds import generator
 
 
 def synthesize(
-    table: FlowTable, posterior: xr.DataTree, *, datasets: int = 1, seed: int
+    table: FlowTable,
+    posterior: xr.DataTree,
+    *,
+    datasets: int = 1,
+    own_area: OwnArea = "protect",
+    seed: int,
 ) -> pd.DataFrame:
     """Replace the small counts by draws from the posterior predictive distribution.
 
@@ -31,6 +37,9 @@ def synthesize(
         From :func:`bayes_sdc.fit_flows`. Not needed for a table without small cells.
     datasets : int
         Number m of synthetic data sets.
+    own_area : {"protect", "withhold", "publish"}
+        What becomes of small counts of people who stayed in their area: drawn from a model of their
+        own, left blank, or released as they are.
     seed : int
         Confidential: who knows it can undo the draw. Use one that cannot be found by trial, such as
         ``secrets.randbits(128)``.
@@ -51,6 +60,9 @@ def synthesize(
     -----
     Zeros are not protected when ``table.low`` is 1 or more: an empty pair stays empty.
 
+    All columns of the input are returned, also those that may tell the count.
+    :func:`bayes_sdc.protect_flows` leaves those out that do more than describe one area.
+
     References
     ----------
     Hawala, Reiter and Wang, section 2.
@@ -69,15 +81,19 @@ def synthesize(
     if datasets < 1:
         raise InputError(f"datasets must be at least 1; it is {datasets}")
     if table.n_small == 0:
-        return release_of(table, np.empty((datasets, 0), np.int64))
+        empty = np.empty((datasets, 0), np.int64)
+        return release_of(table, empty, own_area=own_area, seed=seed)
     check_posterior(table, posterior)
     rng = generator(seed, "synthesis")
     cells = small_cells(table)
     rates = rates_by_draw(posterior)
-    return release_of(table, draw_datasets(cells, rates, datasets, rng))
+    drawn = draw_datasets(cells, rates, datasets, rng)
+    return release_of(table, drawn, own_area=own_area, seed=seed)
 
 
-def release_of(table: FlowTable, released: np.ndarray) -> pd.DataFrame:
+def release_of(
+    table: FlowTable, released: np.ndarray, *, own_area: OwnArea, seed: int
+) -> pd.DataFrame:
     """The table with released counts, from 0, in its small cells: (dataset, cell)."""
     if len(released) > 1:
         refuse_column_named_dataset(table)
@@ -91,10 +107,11 @@ def release_of(table: FlowTable, released: np.ndarray) -> pd.DataFrame:
         frame[table.count] = column
         frames.append(frame)
     if len(frames) == 1:
-        return frames[0]
+        return without_own_areas(table, frames[0], own_area=own_area, seed=seed)
     for number, frame in enumerate(frames, start=1):
         frame.insert(0, "dataset", number)
-    return pd.concat(frames, ignore_index=True)
+    release = pd.concat(frames, ignore_index=True)
+    return without_own_areas(table, release, own_area=own_area, seed=seed)
 
 
 def refuse_column_named_dataset(table: FlowTable) -> None:

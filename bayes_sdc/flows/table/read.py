@@ -18,14 +18,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.flows.table.code_notes import ask_about_ends, code_notes
 from bayes_sdc.html import facts_table
 from bayes_sdc.io.columns import (
     Codes,
     duplicates,
-    name_columns,
     own_area,
     own_area_across_groups,
-    padding_variants,
     read_codes,
     read_counts,
     refuse_problems,
@@ -68,6 +67,9 @@ class FlowTable:
         What the reader saw and the user should know.
     dialect
         How the file was stored.
+    withheld
+        Positions in ``frame`` of rows whose count is above ``high`` and rests on too few people:
+        no release shows it.
     """
 
     frame: pd.DataFrame = field(repr=False)
@@ -89,6 +91,7 @@ class FlowTable:
     sha256: str
     notes: tuple[str, ...]
     dialect: Dialect
+    withheld: tuple[int, ...] = field(default=(), repr=False)
 
     @property
     def k(self) -> int:
@@ -158,6 +161,7 @@ def read_flows(
     groups: str | Sequence[str] | None = None,
     low: int = 1,
     high: int = 9,
+    threshold_column: str | None = None,
 ) -> FlowTable:
     """Read an origin-destination table and find its small cells.
 
@@ -176,6 +180,9 @@ def read_flows(
         Names of the columns whose combinations make a group, such as origin and destination state.
     low, high
         Counts from ``low`` to ``high``, both included, are small and will be protected.
+    threshold_column
+        Column with the number of people behind a weighted count. A count above ``high`` that rests
+        on ``high`` people or fewer is not safe: no release shows it.
 
     Returns
     -------
@@ -211,6 +218,8 @@ def read_flows(
     _check_range(low, high)
     group_columns = (groups,) if isinstance(groups, str) else tuple(groups or ())
     wanted = (origin, destination, count, *group_columns)
+    if threshold_column is not None:
+        wanted = (*wanted, threshold_column)
     loaded = load(source, wanted)
     _check_columns(loaded, wanted)
     if loaded.frame.empty:
@@ -225,15 +234,22 @@ def read_flows(
     problems += duplicates(froms, tos, by, wanted)
     own = own_area(froms, tos)
     problems += own_area_across_groups(own, by, group_columns)
+    people = None
+    if threshold_column is not None:
+        people, people_problems = read_counts(loaded.frame[threshold_column], threshold_column)
+        problems += people_problems
     refuse_problems(loaded.source, problems, loaded.lines)
+    ask_about_ends(loaded.source, loaded.frame, (origin, destination, count), own, (froms, tos))
 
+    few = np.zeros(len(counts), bool) if people is None else (people <= high) & (counts > high)
     small = ~own & (counts >= low) & (counts <= high)
     below = ~own & (counts < low)
     cells = _small_cells(np.flatnonzero(small), froms, tos, by, counts - low, loaded.source)
     notes = (
         *loaded.notes,
-        *_code_notes((origin, destination, *group_columns), (froms, tos, *by)),
+        *code_notes((origin, destination, *group_columns), (froms, tos, *by)),
         *_count_notes(counts, own, below, low, high, len(cells)),
+        *_few_notes(few, high, threshold_column),
     )
     return FlowTable(
         frame=_with_counts(loaded, count, counts),
@@ -255,6 +271,7 @@ def read_flows(
         sha256=loaded.sha256 or _hash((*by, froms, tos), counts),
         notes=notes,
         dialect=loaded.dialect,
+        withheld=tuple(np.flatnonzero(few).tolist()),
     )
 
 
@@ -342,32 +359,6 @@ def _collision(source: str, what: str) -> str:
     return f"{source}: two {what} get the same label, because codes contain '>' or '|'; recode them"
 
 
-def _code_notes(names: tuple[str, ...], columns: tuple[Codes, ...]) -> Iterable[str]:
-    for name, codes in zip(names, columns, strict=True):
-        if codes.numbers:
-            yield (
-                f"column {name!r}: codes read as numbers: leading zeros are lost; read them as text"
-            )
-        spaced = [repr(code) for code in codes.labels if code != code.strip()]
-        if spaced:
-            yield f"column {name!r}: codes with surrounding spaces, kept: {_first(spaced)}"
-    for alike_in, labels in (
-        (names[:2], {*columns[0].labels, *columns[1].labels}),
-        *(((name,), {*c.labels}) for name, c in zip(names[2:], columns[2:], strict=True)),
-    ):
-        alike = [" and ".join(map(repr, codes)) for codes in padding_variants(labels)]
-        if alike:
-            yield (
-                f"{name_columns(alike_in)}: codes that differ only in padding "
-                f"count as different: {_first(alike)}"
-            )
-
-
-def _first(items: Sequence[str]) -> str:
-    more = f" and {len(items) - 5:,} more" if len(items) > 5 else ""
-    return ", ".join(items[:5]) + more
-
-
 def _count_notes(
     counts: npt.NDArray[np.int64],
     own: npt.NDArray[np.bool_],
@@ -379,13 +370,25 @@ def _count_notes(
     own_small = int(np.sum(own & (counts >= low) & (counts <= high)))
     if own_small:
         has = "row has" if own_small == 1 else "rows have"
-        yield f"{own_small:,} own-area {has} a small count and will be returned unchanged"
+        yield (
+            f"{own_small:,} own-area {has} a small count, protected by a model of "
+            f"{'its' if own_small == 1 else 'their'} own unless it is asked to withhold or publish"
+        )
     if below.any():
         what = "zeros are not protected" if low == 1 else f"counts below {low} are not protected"
         rows = "row" if below.sum() == 1 else "rows"
         yield f"{what}: {below.sum():,} {rows} will be returned unchanged"
     if not n_small:
-        yield "no small cells: the table is returned unchanged"
+        rest = "only those of own areas are protected" if own_small else "nothing is protected"
+        yield f"no small cells: {rest}"
+
+
+def _few_notes(
+    few: npt.NDArray[np.bool_], high: int, threshold_column: str | None
+) -> Iterable[str]:
+    if few.any():
+        rows = "1 count" if few.sum() == 1 else f"{few.sum():,} counts"
+        yield f"{rows} above {high} of at most {high} in {threshold_column!r} will be left blank"
 
 
 def _with_counts(loaded: Loaded, count: str, counts: npt.NDArray[np.int64]) -> pd.DataFrame:

@@ -544,13 +544,13 @@ def test_tables_without_small_cells_are_valid():
     assert table.cells["y"].dtype == np.int64
     assert table.notes == (
         "zeros are not protected: 1 row will be returned unchanged",
-        "no small cells: the table is returned unchanged",
+        "no small cells: nothing is protected",
     )
 
 
-def test_small_own_area_rows_are_told_because_they_leave_as_they_are():
+def test_small_own_area_rows_are_told():
     table = read(frame_of(("A", "A", 3), ("B", "B", 30), ("A", "B", 2)))
-    assert table.notes == ("1 own-area row has a small count and will be returned unchanged",)
+    assert "1 own-area row has a small count, protected by a model of its own" in table.notes[0]
 
 
 def test_summary_names_numbers_own_areas_groups_and_notes():

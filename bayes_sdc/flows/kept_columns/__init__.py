@@ -1,0 +1,1 @@
+"""What leaves beside the counts: which columns are released, and what they tell of small counts."""

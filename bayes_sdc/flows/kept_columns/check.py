@@ -1,0 +1,298 @@
+"""What the released columns, alone and together, tell of the small counts beside them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from bayes_sdc.checks import Check, Verdict
+from bayes_sdc.flows.kept_columns import evidence
+from bayes_sdc.flows.kept_columns.features import (
+    Codes,
+    Column,
+    Feature,
+    Numbers,
+    categories,
+    pair_features,
+    read_column,
+    single_features,
+)
+from bayes_sdc.flows.kept_columns.identities import identity
+from bayes_sdc.flows.kept_columns.selection import Selection
+from bayes_sdc.flows.kept_columns.totals import pinned_by, total_in
+from bayes_sdc.flows.table.read import FlowTable
+from bayes_sdc.seeds import generator
+
+ALARM = 0.01  # chance of a false alarm over all questions asked of a table
+FEWEST, FEW = 6, 30  # small counts below which nothing, or little, can be told
+MOST = 5_000  # small rows that are looked at for relations; values are counted in all
+STRONG_INFORMATION = 0.1  # of the entropy of the small counts
+STRONG_ORDER = 0.5  # rank correlation
+STRONG_FIT = 0.25  # share of the variance of small counts
+GROUPS_INFORMATION = 0.5  # groups differ in their counts, and are released in any case
+
+
+class Finding(NamedTuple):
+    """Something that columns tell of small counts."""
+
+    verdict: Verdict
+    log_chance: float
+    columns: tuple[str, ...]
+    words: str
+
+
+Make = Callable[[Verdict, float, str], Finding]
+
+
+class Small(NamedTuple):
+    """The rows with small counts, in an order that does not depend on that of the file."""
+
+    rows: Codes  # in the frame
+    y: Codes  # from 0
+    strata: dict[str, Codes | None]
+    rng: np.random.Generator
+
+
+def check_columns(table: FlowTable, selection: Selection) -> Check:
+    """Check what the columns of a release tell of the small counts.
+
+    Parameters
+    ----------
+    table : FlowTable
+        With the true counts.
+    selection : Selection
+        From :func:`select_columns`.
+
+    Returns
+    -------
+    Check
+        "fail" when columns fix a small count, leave fewer counts than chance would, or go with
+        them closely; it names all columns that are needed. "look" when they go with them a little.
+    """
+    findings = sorted(_findings(table, selection), key=_worst_first)
+    left_out = len(selection.left_out)
+    without = f"; {left_out} of the input are left out" if left_out else ""
+    if not findings:
+        kept = ", ".join(map(repr, selection.kept))
+        told = f"column {kept} tells" if len(selection.kept) == 1 else f"columns {kept} tell"
+        reason = (
+            f"{told} nothing of the small counts that chance would not"
+            if selection.kept
+            else "every other released column only describes areas"
+        )
+        return Check("other columns", "pass", reason + without, key="other_columns")
+    worst = findings[0]
+    others = sorted({name for found in findings[1:] for name in found.columns} - {*worst.columns})
+    named = ("column " if len(worst.columns) == 1 else "columns ") + ", ".join(
+        map(repr, worst.columns)
+    )
+    more = f"; look at {', '.join(map(repr, others[:5]))} too" if others else ""
+    remedy = "; do not keep them" if worst.verdict == "fail" else ""
+    reason = f"{named}: {worst.words}{more}{remedy}{without}"
+    return Check("other columns", worst.verdict, reason, key="other_columns")
+
+
+def _worst_first(found: Finding) -> tuple[int, float]:
+    return ("fail", "look", "pass").index(found.verdict), found.log_chance
+
+
+def _findings(table: FlowTable, selection: Selection) -> Iterator[Finding]:
+    yield from _totals(table, selection)
+    asked = (*table.groups, *selection.kept)
+    small = _small(table)
+    if not asked or len(small.rows) == 0:
+        return
+    columns = {name: read_column(name, table.frame[name]) for name in (*asked, *selection.areas)}
+    kept = [columns[name] for name in selection.kept]
+    yield from _too_few(kept, small)
+    told = list(_identities(table, selection, columns, small))
+    yield from told
+    settled = {name for found in told for name in found.columns}
+    ends = [pd.factorize(table.frame[name])[0] for name in (table.origin, table.destination)]
+    features = [feature for column in kept for feature in single_features(column, ends)]
+    groups = [
+        Feature((name,), "", pd.factorize(columns[name].text)[0], raw=True) for name in table.groups
+    ]
+    features += pair_features([*kept, *(columns[name] for name in selection.areas)], selection.kept)
+    questions = 8 * (len(features) + len(groups))  # categories three times, orders four, a copy
+    for feature in features:
+        if not settled.issuperset(feature.columns):
+            yield from _ask(feature, small, np.log(ALARM / questions))
+    for feature in groups:
+        yield from _ask_group(feature, small, np.log(ALARM / questions))
+
+
+def _small(table: FlowTable) -> Small:
+    """Small counts, those of own areas among them: they are not released as they are either."""
+    frame = table.frame
+    count = frame[table.count].to_numpy(np.float64)
+    names = [*table.groups, table.origin, table.destination]
+    codes = [pd.factorize(frame[name].astype(str), sort=True)[0] for name in names]
+    order = np.lexsort(codes[::-1])
+    rows = order[(count[order] >= table.low) & (count[order] <= table.high)]
+    origin, destination = codes[-2][rows], codes[-1][rows]
+    strata: dict[str, Codes | None] = {
+        "": None,
+        "of one origin": origin,
+        "of one destination": destination,
+    }
+    if table.groups:
+        by = np.stack([c[rows] for c in codes[:-2]], axis=1)
+        strata["of one group"] = np.unique(by, axis=0, return_inverse=True)[1].ravel()
+    y = count[rows].astype(np.intp) - table.low
+    return Small(rows, y, strata, generator(0, "kept columns"))
+
+
+def _totals(table: FlowTable, selection: Selection) -> Iterator[Finding]:
+    """Totals of areas that were named to be kept: they publish what can be added up."""
+    for name in selection.kept:
+        for side in ("origin", "destination"):
+            column = table.frame[name]
+            ends = table.frame[getattr(table, side)]
+            if column.groupby(ends.to_numpy(), dropna=False).nunique(dropna=False).max() > 1:
+                continue
+            total = total_in(table, column, side)
+            if total is None:
+                continue
+            fixed, closer = pinned_by(table, total)
+            yield Finding(
+                "fail" if fixed or closer else "look",
+                -np.inf,
+                (name,),
+                f"holds {total.words}, which publishes them: with the safe counts it fixes "
+                f"{fixed:,} small counts and leaves fewer values for {closer:,} others",
+            )
+            break
+
+
+def _too_few(kept: Sequence[Column], small: Small) -> Iterator[Finding]:
+    """Of a handful of small counts nothing can be shown, so nothing is kept beside them."""
+    n = len(small.rows)
+    for column in kept:
+        if n < FEWEST:
+            yield Finding(
+                "fail", 0.0, (column.name,),
+                f"with {n} small counts it cannot be shown that it tells nothing of them",
+            )  # fmt: skip
+        elif n < FEW:
+            yield Finding(
+                "look", 0.0, (column.name,),
+                f"with {n} small counts only a strong relation would be seen",
+            )  # fmt: skip
+
+
+def _identities(
+    table: FlowTable, selection: Selection, columns: dict[str, Column], small: Small
+) -> Iterator[Finding]:
+    """Sums, differences and products of columns that give the count."""
+    numeric = [c for c in columns.values() if np.isfinite(c.numbers).any()]
+    kept = [c for c in numeric if c.name in selection.kept]
+    count = table.frame[table.count].to_numpy(np.float64)
+    is_small = np.zeros(len(count), bool)
+    is_small[small.rows] = True
+    # rows in an order of their own, so that the halves do not depend on that of the file
+    safe = np.flatnonzero(~is_small)
+    sides = [table.frame[name].astype(str).to_numpy() for name in (table.origin, table.destination)]
+    order = np.r_[small.rows, safe[np.lexsort([side[safe] for side in sides[::-1]])]]
+    for chosen in [kept, numeric] if len(numeric) > len(kept) else [kept]:
+        if not kept:
+            return
+        x = np.column_stack([c.numbers for c in chosen])[order]
+        found = identity(x, count[order], is_small[order], small.rng)
+        if found is None or not {chosen[i].name for i in found.places} & {*selection.kept}:
+            continue
+        strong = STRONG_FIT if found.rows >= FEW else 0.9
+        if found.explained < strong:
+            continue
+        names = tuple(chosen[i].name for i in found.places)
+        how = "multiplied and divided" if found.product else "added and subtracted"
+        yield Finding(
+            "fail", -np.inf, names,
+            f"{how}, they give {found.hits:.0%} of the small counts they were not fitted to, and "
+            f"{found.explained:.1%} of their variance",
+        )  # fmt: skip
+        return
+
+
+def _ask(feature: Feature, small: Small, log_alarm: float) -> Iterator[Finding]:
+    """Put every question to one feature."""
+    values = feature.values[small.rows]
+    if len(values) < 2 or len(np.unique(values)) < 2:
+        return
+    prefix = f"{feature.how}: " if feature.how else ""
+
+    def finding(verdict: Verdict, log_chance: float, words: str) -> Finding:
+        return Finding(verdict, log_chance, feature.columns, prefix + words)
+
+    if feature.raw:
+        log_chance = evidence.function_of_count(values.astype(np.intp), small.y)
+        if log_chance < np.log(ALARM):
+            yield finding("fail", log_chance, "the same wherever the small count is the same")
+    few = small.rng.permutation(len(values))[:MOST]
+    for codes in categories(values):
+        found = evidence.narrowed(codes, small.y)
+        if found.log_chance < log_alarm:
+            yield finding("fail", found.log_chance, _left(found, small.y))
+        part = evidence.information(codes[few], small.y[few], small.rng)
+        if part.log_chance < log_alarm:
+            yield finding(
+                "fail" if part.share >= STRONG_INFORMATION else "look",
+                part.log_chance,
+                f"tells {part.share:.0%} of what there is to know of the small counts",
+            )
+    if values.dtype.kind != "i":
+        itself = feature.how == ""
+        yield from _ask_numbers(
+            values.astype(np.float64), few, small, log_alarm, itself=itself, finding=finding
+        )
+
+
+def _ask_numbers(
+    values: Numbers, few: Codes, small: Small, log_alarm: float, *, itself: bool, finding: Make
+) -> Iterator[Finding]:
+    """What only numbers can be asked: equality and order."""
+    if _is_copy(values, small.y, itself):
+        yield finding("fail", -np.inf, "the small count itself, but for a constant")
+    log_chance = evidence.in_perfect_order(values, small.y)
+    if log_chance < log_alarm:
+        yield finding("fail", log_chance, "rises or falls with the small count without exception")
+    for where, strata in small.strata.items():
+        part = None if strata is None else strata[few]
+        r, log_chance = evidence.in_order(values[few], small.y[few], part)
+        if log_chance < log_alarm:
+            yield finding(
+                "fail" if abs(r) >= STRONG_ORDER else "look",
+                log_chance,
+                f"rank correlation {r:+.2f} with the small counts {where}".rstrip(),
+            )
+
+
+def _ask_group(feature: Feature, small: Small, log_alarm: float) -> Iterator[Finding]:
+    """Groups differ in their counts; only one that is made from the count must not leave."""
+    codes = np.unique(feature.values[small.rows], return_inverse=True)[1]
+    if codes.max(initial=0) == 0:
+        return
+    found = evidence.information(codes, small.y, small.rng)
+    if found.log_chance < log_alarm and found.share >= GROUPS_INFORMATION:
+        yield Finding(
+            "fail", found.log_chance, feature.columns,
+            f"a group column that tells {found.share:.0%} of what there is to know of the small "
+            "counts",
+        )  # fmt: skip
+
+
+def _is_copy(x: Numbers, y: Codes, itself: bool) -> bool:
+    """Whether numbers are the counts, shifted or scaled."""
+    if not np.isfinite(x).all() or len(x) < (1 if itself else FEWEST):
+        return False
+    shift = x - y
+    return bool(np.ptp(shift) <= 1e-9 * max(1.0, np.abs(x).max()))
+
+
+def _left(found: evidence.Narrowed, y: Codes) -> str:
+    kinds = np.unique(y)
+    return (
+        f"one of its values leaves {len(found.counts)} of {len(kinds)} small counts in "
+        f"{found.cells:,} rows"
+    )

@@ -1,0 +1,172 @@
+"""Ways to read a column: whole values, their digits, differences between rows, and two together.
+
+Who has a release reads its columns in every way that may tell a count: the value as it stands, its
+last digit, how often it occurs, the difference to the row before, the difference of two columns.
+Each way is a feature; the tests do not know where it came from.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from bayes_sdc.flows.kept_columns.numbers import numbers_in
+
+Codes = npt.NDArray[np.intp]
+Numbers = npt.NDArray[np.float64]
+
+FEW_VALUES = 64  # up to which numbers are looked at one by one
+BINS = (4, 16, 64)  # into which numbers of more values are cut
+MODULI = (2, 3, 4, 5, 6, 7, 8, 9, 10, 100)
+WIDEST = 12  # numeric columns up to which all four operations are tried on each pair
+
+
+class Feature(NamedTuple):
+    """One way to read one or more columns, a value for each row of the table."""
+
+    columns: tuple[str, ...]
+    how: str  # in words, empty for the value itself
+    values: Codes | Numbers  # numbered categories, or numbers with missing ones as nan
+    raw: bool = False  # the column as it stands
+
+
+Make = Callable[[str, Codes | Numbers], Feature]
+
+
+class Column(NamedTuple):
+    """A column with its values as text and as numbers."""
+
+    name: str
+    text: pd.Series
+    numbers: Numbers
+
+
+def read_column(name: str, values: pd.Series) -> Column:
+    """Read a column as text and as numbers."""
+    text = values.astype(object).map(lambda v: "" if pd.isna(v) else str(v)).reset_index(drop=True)
+    return Column(name, text, numbers_in(values))
+
+
+def numbered(values: pd.Series) -> Codes:
+    """Number the values of a column."""
+    return np.asarray(pd.factorize(values)[0], np.intp)
+
+
+def single_features(column: Column, ends: Sequence[Codes]) -> Iterator[Feature]:
+    """Yield the ways to read one column; ``ends`` are the areas of the rows."""
+    name, text, numbers = column
+    codes = numbered(text)
+
+    def feature(how: str, values: Codes | Numbers) -> Feature:
+        return Feature((name,), how, values)
+
+    yield Feature((name,), "", codes, raw=True)
+    yield feature("whether it is missing", np.asarray(text == "", np.intp))
+    yield feature("how often its value occurs", np.bincount(codes)[codes])
+    if codes.max(initial=0) > FEW_VALUES or np.isnan(numbers).all():
+        yield feature("the length of its text", np.asarray(text.str.len(), np.float64))
+        for where, part in (("first", text.str[:1]), ("last", text.str[-1:])):
+            yield feature(f"the {where} sign of its text", numbered(part))
+    if np.isnan(numbers).all():
+        for place, runs in _digits(text):
+            yield feature(f"the {place} number in its text", runs)
+        return
+    yield feature("", numbers)
+    yield from _tails(feature, numbers)
+    if codes.max(initial=0) > 1:
+        yield from _steps(feature, numbers, ends)
+
+
+def _tails(make: Make, numbers: Numbers) -> Iterator[Feature]:
+    """The digits after the point, and what is left of whole numbers after division."""
+    with np.errstate(invalid="ignore"):
+        fraction = np.abs(numbers) % 1
+    if np.nanmax(fraction, initial=0.0) > 0:
+        yield make("its digits after the point", fraction)
+        return
+    for modulus in MODULI:
+        if np.nanmax(np.abs(numbers), initial=0.0) >= modulus:
+            left = np.where(np.isnan(numbers), -1.0, np.abs(numbers) % modulus).astype(np.intp)
+            yield make(f"what is left of it after division by {modulus}", left)
+
+
+def _steps(make: Make, numbers: Numbers, ends: Sequence[Codes]) -> Iterator[Feature]:
+    """Differences between rows: a running total, or numbers of rows with gaps."""
+    rows = np.arange(len(numbers))
+    orders = {
+        "in the order of the rows": rows,
+        "in the order of its values": np.lexsort((rows, numbers)),
+        "inside an origin": np.lexsort((rows, ends[0])),
+        "inside a destination": np.lexsort((rows, ends[1])),
+    }
+    for words, order in orders.items():
+        step = np.diff(numbers[order])
+        inside = words.startswith("inside")
+        if inside:
+            end = ends[0 if "origin" in words else 1][order]
+            step = np.where(np.diff(end) == 0, step, np.nan)
+        for which, at in (("before", order[1:]), ("after", order[:-1])):
+            values = np.full(len(numbers), np.nan)
+            values[at] = step
+            if inside and which == "before":  # the first row of an area starts from nothing
+                first = np.r_[True, np.diff(end) != 0]
+                values[order[first]] = numbers[order[first]]
+            yield make(f"its difference to the row {which} {words}", values)
+
+
+def _digits(text: pd.Series) -> Iterator[tuple[str, Numbers]]:
+    """First and last run of digits in a text."""
+    for place, pattern in (("first", r"(\d+)"), ("last", r"(\d+)(?!.*\d)")):
+        found = text.str.extract(re.compile(pattern, re.DOTALL), expand=False)
+        values = pd.to_numeric(found, errors="coerce").to_numpy(np.float64)
+        if np.isfinite(values).any():
+            yield place, np.where(np.isfinite(values), values, np.nan)
+
+
+def pair_features(columns: Sequence[Column], kept: Sequence[str]) -> Iterator[Feature]:
+    """Yield the ways to read two columns together, one of them at least a kept one."""
+    codes = {column.name: numbered(column.text) for column in columns}
+    wanted = [column for column in columns if column.name in kept]
+    for one, other in combinations(wanted, 2):
+        levels = [int(codes[column.name].max(initial=0)) + 1 for column in (one, other)]
+        if min(levels) > 1 and max(levels) <= FEW_VALUES:
+            joint = codes[one.name] * levels[1] + codes[other.name]
+            yield Feature((one.name, other.name), "their values together", joint)
+    if len(wanted) > 2:
+        names = tuple(column.name for column in wanted)
+        whole = np.stack([codes[name] for name in names], axis=1)
+        together = np.unique(whole, axis=0, return_inverse=True)[1].ravel()
+        yield Feature(names, "their values together", together)
+    numeric = [column for column in columns if np.isfinite(column.numbers).any()]
+    for one, other in combinations(numeric, 2):
+        if one.name not in kept and other.name not in kept:
+            continue
+        a, b = one.numbers, other.numbers
+        pair = (one.name, other.name)
+        yield Feature(pair, "their difference", a - b)
+        if len(numeric) > WIDEST:
+            continue
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            for how, values in (("their sum", a + b), ("their product", a * b),
+                                ("their ratio", a / b)):  # fmt: skip
+                yield Feature(pair, how, np.where(np.isfinite(values), values, np.nan))
+
+
+def categories(values: Codes | Numbers) -> Iterator[Codes]:
+    """Turn a feature of the small rows into numbered categories, coarse and fine."""
+    if values.dtype.kind == "i":
+        yield np.unique(values, return_inverse=True)[1]
+        return
+    distinct, codes = np.unique(values, return_inverse=True, equal_nan=True)
+    if len(distinct) <= FEW_VALUES:
+        yield codes
+        return
+    ranks = pd.Series(values).rank(method="average", pct=True).to_numpy()
+    for bins in BINS:
+        if len(values) >= 4 * bins:
+            binned = np.where(np.isnan(ranks), bins, np.minimum(ranks * bins, bins - 1))
+            yield np.unique(binned.astype(np.intp), return_inverse=True)[1]

@@ -1,0 +1,135 @@
+"""Is the count a sum, a difference or a product of other columns, exactly or nearly.
+
+The columns are weighed so that they give the count, on one half of the rows or on the safe rows,
+whose counts everybody reads; what they then say of other small rows is compared with the truth.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[np.float64]
+
+MOST_ROWS = 5_000  # that are fitted, and judged
+
+
+class Identity(NamedTuple):
+    """How well weighed columns give small counts they were not fitted to."""
+
+    places: tuple[int, ...]  # of the columns that are needed
+    hits: float  # share of the small counts that is right after rounding
+    explained: float  # share of the variance; below 0 where the mean says more
+    rows: int
+    product: bool  # of powers, instead of a sum
+
+
+def identity(
+    columns: Numbers, count: Numbers, small: npt.NDArray[np.bool_], rng: np.random.Generator
+) -> Identity | None:
+    """Return the best fit of the counts by columns, or None where nothing can be fitted.
+
+    Parameters
+    ----------
+    columns : ndarray
+        Numbers: (row, column), nan where there is none.
+    count : ndarray
+        Counts of all rows.
+    small : ndarray of bool
+        Rows whose counts are to be hidden.
+    rng : Generator
+        Halves the rows.
+
+    Returns
+    -------
+    Identity or None
+        With the columns without which it is worse.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> parts = rng.integers(0, 4, (200, 3)).astype(float)
+    >>> count = parts[:, 0] + parts[:, 2]
+    >>> found = identity(parts, count, count < 9, rng)
+    >>> found.places, found.hits
+    ((0, 2), 1.0)
+    """
+    filled = np.where(np.isnan(columns), 0.0, columns)
+    if not filled.shape[1] or small.sum() < 3:
+        return None
+    halves = _splits(small, rng)
+    best: Identity | None = None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(np.abs(filled))
+    positive = np.isfinite(logs).all(axis=1) & (count > 0)
+    logs = np.where(np.isfinite(logs), logs, 0.0)
+    for product in (False, True):
+        x, y = (logs, np.log(np.maximum(count, 1e-9))) if product else (filled, count)
+        usable = positive if product else np.ones(len(count), bool)
+        for fitted, judged in halves:
+            found = _fit(x, y, count, fitted & usable, judged & usable, product)
+            if found is not None and (best is None or found.explained > best.explained):
+                best = _needed(x, y, count, fitted & usable, judged & usable, found)
+    return best
+
+
+def _splits(
+    small: npt.NDArray[np.bool_], rng: np.random.Generator
+) -> Sequence[tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]]:
+    """Rows to fit and rows to judge."""
+    rows = rng.permutation(np.flatnonzero(small))[:MOST_ROWS]
+    half = np.zeros(len(small), bool)
+    half[rows[: len(rows) // 2]] = True
+    rest = np.zeros(len(small), bool)
+    rest[rows[len(rows) // 2 :]] = True
+    safe = np.zeros(len(small), bool)
+    safe[rng.permutation(np.flatnonzero(~small))[:MOST_ROWS]] = True
+    return [(half, rest), (rest, half), (safe, half | rest)]
+
+
+def _fit(
+    x: Numbers,
+    y: Numbers,
+    count: Numbers,
+    fitted: npt.NDArray[np.bool_],
+    judged: npt.NDArray[np.bool_],
+    product: bool,
+    places: tuple[int, ...] | None = None,
+) -> Identity | None:
+    places = tuple(range(x.shape[1])) if places is None else places
+    if fitted.sum() <= len(places) + 2 or judged.sum() < 3 or not places:
+        return None
+    used = x[:, places]
+    centre, scale = used[fitted].mean(axis=0), used[fitted].std(axis=0)
+    scale = np.where(scale > 0, scale, np.inf)
+    design = np.column_stack([np.ones(len(x)), (used - centre) / scale])
+    weights = np.linalg.lstsq(design[fitted], y[fitted], rcond=1e-10)[0]
+    said = design[judged] @ weights
+    said = np.exp(np.clip(said, -700, 700)) if product else said
+    truth = count[judged]
+    variance = float(((truth - truth.mean()) ** 2).sum())
+    error = float(((said - truth) ** 2).sum())
+    if variance == 0.0:
+        return None
+    hits = float((np.abs(said - truth) < 0.5).mean())
+    return Identity(places, hits, 1.0 - error / variance, int(judged.sum()), product)
+
+
+def _needed(
+    x: Numbers,
+    y: Numbers,
+    count: Numbers,
+    fitted: npt.NDArray[np.bool_],
+    judged: npt.NDArray[np.bool_],
+    found: Identity,
+) -> Identity:
+    """Leave out one column after the other without which the fit is as good."""
+    if found.explained <= 0.0:
+        return found
+    for place in reversed(found.places):
+        rest = tuple(other for other in found.places if other != place)
+        less = _fit(x, y, count, fitted, judged, found.product, rest)
+        if less is not None and 1.0 - less.explained <= 1.2 * (1.0 - found.explained) + 1e-9:
+            found = less
+    return found

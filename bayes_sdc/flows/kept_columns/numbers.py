@@ -1,0 +1,39 @@
+"""Numbers that a column holds, however they are written."""
+
+import re
+import warnings
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+DATES = ("ISO8601", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y")
+MOSTLY = 0.25  # share of values that must be numbers
+PLAIN = re.compile(r"[\s'%$€£]")
+
+
+def numbers_in(column: pd.Series) -> npt.NDArray[np.float64]:
+    """Return numbers, dates as days, and truth values; missing where there is none.
+
+    Examples
+    --------
+    >>> numbers_in(pd.Series(["7 %", "1e3", "x", None])).tolist()
+    [7.0, 1000.0, nan, nan]
+    >>> numbers_in(pd.Series(["2020-01-01", "2020-01-08"])).tolist()
+    [18262.0, 18269.0]
+    """
+    text = column.astype(object).map(lambda value: "" if value is None else str(value))
+    plain = text.str.replace(PLAIN, "", regex=True).replace({"True": "1", "False": "0"})
+    for written in (plain, plain.str.replace(",", "."), plain.str.replace(",", "")):
+        values = pd.to_numeric(written, errors="coerce").to_numpy(np.float64)
+        values = np.where(np.isfinite(values), values, np.nan)
+        if np.isfinite(values).mean() >= MOSTLY:
+            return values
+    for form in DATES:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            days = pd.to_datetime(text, format=form, errors="coerce", utc=True)
+        if days.notna().mean() >= MOSTLY:
+            zero = pd.Timestamp("1970-01-01", tz="UTC")
+            return np.asarray((days - zero) / pd.Timedelta(days=1), np.float64)
+    return np.full(len(column), np.nan)

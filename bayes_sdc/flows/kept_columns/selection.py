@@ -1,0 +1,167 @@
+"""Which columns are released: the table's own, and those that only describe an area.
+
+A column that is a function of the origin or of the destination alone (a name, a state, a
+coordinate) says nothing of the count of a pair. Whether it is one is tested: the same area has the
+same value in every row, and there are rows enough that this is no accident. A column with totals of
+an area is a function of the area too, and publishes the total; it is recognised by arithmetic.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.flows.kept_columns.totals import total_in
+from bayes_sdc.flows.table.read import FlowTable
+from bayes_sdc.io.text import find_columns
+
+ACCIDENT = 1e-6  # chance with which a column without meaning may pass for one of an area
+END_NAMES = ("origin", "destination")
+
+
+class LeftOut(NamedTuple):
+    """A column of the input that is not released, and why."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The columns of a release.
+
+    Parameters
+    ----------
+    released : tuple of str
+        Every released column, in the order of the input.
+    areas : tuple of str
+        Those that are functions of one area, or the same in every row.
+    kept : tuple of str
+        Those that are released because they were named.
+    left_out : tuple of LeftOut
+        The others.
+    """
+
+    released: tuple[str, ...]
+    areas: tuple[str, ...]
+    kept: tuple[str, ...]
+    left_out: tuple[LeftOut, ...]
+
+    def of(self, release: pd.DataFrame) -> pd.DataFrame:
+        """Return the released columns of a frame; a column that numbers data sets stays."""
+        gone = [one.name for one in self.left_out]
+        return release.drop(columns=gone) if gone else release
+
+    def notes(self) -> Iterator[str]:
+        """Say what was left out, in a line for each reason."""
+        for why in dict.fromkeys(one.why for one in self.left_out):
+            names = [one.name for one in self.left_out if one.why == why]
+            shown = ", ".join(map(repr, names[:5]))
+            more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
+            what = "column" if len(names) == 1 else f"{len(names):,} columns"
+            yield f"left out of the release: {what} {shown}{more}: {why}"
+
+
+def select_columns(table: FlowTable, keep: Collection[str] = ()) -> Selection:
+    """Choose the columns of the release.
+
+    Parameters
+    ----------
+    table : FlowTable
+        The table that is to be released.
+    keep : collection of str
+        Columns to release besides.
+
+    Returns
+    -------
+    Selection
+        Origin, destination, count and groups; columns that depend on one area alone and hold no
+        totals of it; the columns named.
+
+    Raises
+    ------
+    InputError
+        If a column that is to be kept does not exist.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayes_sdc import read_flows
+    >>> pairs = [(o, d) for o in "abcdef" for d in "uvwxyz"]
+    >>> frame = pd.DataFrame(pairs, columns=["o", "d"]).assign(n=range(1, 37))
+    >>> frame["name"] = "Area " + frame["o"].str.upper()
+    >>> frame["band"] = frame["n"].gt(4).map({True: "M", False: "S"})
+    >>> selection = select_columns(read_flows(frame, origin="o", destination="d", count="n"))
+    >>> selection.released, [one.name for one in selection.left_out]
+    (('o', 'd', 'n', 'name'), ['band'])
+    """
+    if isinstance(keep, str):
+        raise InputError(f"keep must be a list of columns, as in keep=[{keep!r}]")
+    names = [str(name) for name in table.frame.columns]
+    find_columns(table.source, names, list(keep))
+    own = {table.origin, table.destination, table.count, *table.groups}
+    ends = [pd.factorize(table.frame[name])[0] for name in (table.origin, table.destination)]
+    released, areas, kept, left_out = [], [], [], []
+    for place, name in enumerate(names):
+        if name in own:
+            released.append(name)
+            continue
+        column = table.frame.iloc[:, place]
+        why = _why_not(table, column, ends)
+        if name in keep and why:
+            kept.append(name)
+        elif why:
+            left_out.append(LeftOut(name, why))
+            continue
+        else:
+            areas.append(name)
+        released.append(name)
+    return Selection(tuple(released), tuple(areas), tuple(kept), tuple(left_out))
+
+
+def _why_not(table: FlowTable, column: pd.Series, ends: list[npt.NDArray[np.intp]]) -> str:
+    """Why a column is not released unless named; nothing where it describes an area."""
+    values = codes_of(column)
+    if len(values) and values.max() == 0:
+        return ""
+    is_function = [depends_on(values, end) for end in ends]
+    if True not in is_function:
+        if None in is_function:
+            return "each area has too few rows to tell whether it only describes areas"
+        return "it is not a function of the origin or of the destination alone"
+    for side, found in zip(END_NAMES, is_function, strict=True):
+        total = total_in(table, column, side) if found else None
+        if total is not None:
+            return f"it holds {total.words}, so it publishes totals"
+    return ""
+
+
+def codes_of(column: pd.Series) -> npt.NDArray[np.intp]:
+    """Number the values of a column, a missing one like any other."""
+    return pd.factorize(column.astype(object).map(str), use_na_sentinel=False)[0]
+
+
+def depends_on(values: npt.NDArray[np.intp], end: npt.NDArray[np.intp]) -> bool | None:
+    """Whether the value is the same in all rows of an area; None when that may be an accident.
+
+    Examples
+    --------
+    >>> area = np.repeat([0, 1, 2, 3, 4, 5], 5)
+    >>> depends_on(area % 2, area), depends_on(np.arange(30) % 2, area)
+    (True, False)
+    >>> depends_on(np.array([0, 1, 2]), np.array([0, 1, 2])) is None
+    True
+    """
+    pairs = pd.DataFrame({"end": end, "value": values}).drop_duplicates()
+    if pairs["end"].duplicated().any():
+        return False
+    share = np.bincount(values) / len(values)
+    # the chance that rows that are shuffled agree inside every area, one area like the other
+    sizes, areas = np.unique(np.bincount(end), return_counts=True)
+    sizes, areas = sizes[sizes > 1], areas[sizes > 1]
+    log_chance = sum(n * np.log(np.sum(share**size)) for size, n in zip(sizes, areas, strict=True))
+    return True if log_chance < np.log(ACCIDENT) else None

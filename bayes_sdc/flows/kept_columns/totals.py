@@ -1,0 +1,112 @@
+"""Columns that hold totals: functions of one area, and yet sums of its counts."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from bayes_sdc.flows.kept_columns.numbers import numbers_in
+from bayes_sdc.flows.table.read import FlowTable
+
+NEARLY_ALL = 0.8  # of the areas have the sum
+FEWEST = 3  # different sums, so that equality is no accident
+DIGITS = 1e-3  # relative distance that rounding may leave
+
+
+class Total(NamedTuple):
+    """A sum of counts found in a column, and how wide rounding left it."""
+
+    words: str
+    by: str  # origin or destination: whose rows are added up
+    rows: npt.NDArray[np.bool_]  # that are added up
+    error: float
+
+
+def total_in(table: FlowTable, column: pd.Series, side: str) -> Total | None:
+    """Return which sum of counts a column holds that is a function of one side, or None.
+
+    Parameters
+    ----------
+    table : FlowTable
+        Counts as they are.
+    column : Series
+        In the order of the rows.
+    side : {"origin", "destination"}
+        The side that fixes the column.
+
+    Returns
+    -------
+    Total or None
+        Sums over all rows, without own areas, of small counts alone, means, and their multiples
+        (shares, thousands), of the area as origin or as destination.
+    """
+    values = numbers_in(column)
+    if np.isnan(values).mean() > 0.5:
+        return None
+    codes = {by: table.frame[getattr(table, by)].astype(str) for by in ("origin", "destination")}
+    by_area = pd.Series(values).groupby(codes[side].to_numpy()).first().dropna()
+    count = table.frame[table.count].to_numpy(np.float64)
+    own = (codes["origin"] == codes["destination"]).to_numpy()
+    every = np.ones(len(count), dtype=bool)
+    small = (count >= table.low) & (count <= table.high)
+    for by in (side, "destination" if side == "origin" else "origin"):
+        for words, rows in (
+            ("counts", every), ("counts without own areas", ~own), ("small counts", small & ~own),
+        ):  # fmt: skip
+            held = pd.Series(np.where(rows, count, 0.0)).groupby(codes[by].to_numpy())
+            sums = held.sum().reindex(by_area.index)
+            numbers = pd.Series(rows).groupby(codes[by].to_numpy()).sum().reindex(by_area.index)
+            for kind, sought in (("sums", sums), ("means", sums / numbers.where(numbers > 0))):
+                error = _equal(by_area.to_numpy(), sought.to_numpy())
+                if error is not None:
+                    return Total(f"{kind} of the {words} of each {by}", by, rows, error)
+    return None
+
+
+def _equal(values: npt.NDArray[np.float64], sums: npt.NDArray[np.float64]) -> float | None:
+    """Width that rounding left when values are the sums or a multiple of them, else None."""
+    known = np.isfinite(sums) & (sums > 0)
+    if len(np.unique(sums[known])) < FEWEST:
+        return None
+    values, sums = values[known], sums[known]
+    whole = bool((values % 1 == 0).all())
+    base = float(np.gcd.reduce(np.abs(values).astype(np.int64))) if whole else 0.0
+    if base and base < np.median(sums) / 4 and (np.abs(values - sums) <= base).mean() > NEARLY_ALL:
+        return base if (values != sums).any() else 0.0
+    factor = float(np.median(values / sums))
+    if factor == 0.0:
+        return None
+    error = np.abs(values / factor - sums)
+    near = error <= np.maximum(DIGITS * sums, 1e-9)
+    return float(error[near].max()) if near.mean() > NEARLY_ALL else None
+
+
+def pinned_by(table: FlowTable, total: Total) -> tuple[int, int]:
+    """Small counts that a published total fixes, and others for which it leaves fewer values.
+
+    Each total is looked at alone, with the safe counts known and small ones within their bounds.
+
+    Parameters
+    ----------
+    table : FlowTable
+        Counts as they are.
+    total : Total
+        From :func:`total_in`.
+
+    Returns
+    -------
+    int, int
+        Fixed, and narrowed but not fixed.
+    """
+    count = table.frame[table.count].to_numpy(np.float64)
+    end = pd.factorize(table.frame[getattr(table, total.by)])[0]
+    small = total.rows & (count >= table.low) & (count <= table.high)
+    cells = np.bincount(end[small], minlength=end.max() + 1)
+    sums = np.bincount(end[small], count[small], minlength=len(cells))
+    sums, cells = sums[cells > 0], cells[cells > 0]
+    lower = np.maximum(table.low, np.ceil(sums - total.error - (cells - 1) * table.high))
+    upper = np.minimum(table.high, np.floor(sums + total.error - (cells - 1) * table.low))
+    fixed = lower >= upper
+    closer = ~fixed & ((lower > table.low) | (upper < table.high))
+    return int(cells[fixed].sum()), int(cells[closer].sum())

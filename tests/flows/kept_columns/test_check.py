@@ -1,0 +1,187 @@
+"""A column made from the count is caught whatever it was made into; one that was not passes."""
+
+import hashlib
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayes_sdc import read_flows
+from bayes_sdc.checks import Check
+from bayes_sdc.flows.kept_columns.check import check_columns
+from bayes_sdc.flows.kept_columns.selection import select_columns
+from bayes_sdc.flows.table.simulate import simulate_flows
+
+FLOWS = simulate_flows(areas=30, states=2, seed=4)
+COUNT = FLOWS["count"].to_numpy()
+
+
+def check(frame: pd.DataFrame, keep: list[str], groups: list[str] | None = None) -> Check:
+    table = read_flows(
+        frame, origin="origin", destination="destination", count="count", groups=groups
+    )
+    return check_columns(table, select_columns(table, keep))
+
+
+def kept(**columns: object) -> Check:
+    return check(FLOWS.assign(**columns), list(columns))
+
+
+def parts(k: int, seed: int = 5) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    split = np.array([rng.multinomial(n, np.ones(k) / k) for n in COUNT])
+    return {f"part {i}": split[:, i] for i in range(k)}
+
+
+def named(found: Check) -> set[str]:
+    """Columns that the reason blames, before its first colon."""
+    return set(found.reason.partition(":")[0].split("'")[1::2])
+
+
+@pytest.mark.parametrize("k", [3, 40])
+def test_columns_that_add_up_to_the_count_are_named_all(k):
+    columns = parts(k)
+    found = kept(**columns)
+    assert found.verdict == "fail"
+    assert named(found) == set(columns), "the remedy must name the whole set"
+
+
+def test_a_sum_without_one_of_its_columns_still_tells():
+    columns = parts(4)
+    del columns["part 2"]
+    assert kept(**columns).verdict == "fail"
+
+
+MADE: dict[str, Callable[[], dict[str, object]]] = {
+    "flag": lambda: {"x": np.where(COUNT < 4, "S", "")},
+    "unique": lambda: {"x": np.where(COUNT == 1, "unique", "")},
+    "size bands": lambda: {"x": pd.cut(COUNT, [0, 2, 4, 9, 10**9]).astype(str)},
+    "text": lambda: {"x": pd.Series(COUNT).map(lambda n: f"class {n * 7 % 11}")},
+    "hash": lambda: {
+        "x": [hashlib.sha256(f"salt {n}".encode()).hexdigest() for n in COUNT]
+    },
+    "running total": lambda: {"x": COUNT.cumsum()},
+    "gaps in numbers of rows": lambda: {"x": 1000 + COUNT.cumsum() - COUNT},
+    "running total of an origin": lambda: {"x": FLOWS.groupby("origin")["count"].cumsum()},
+    "date": lambda: {
+        "x": [str((pd.Timestamp("2020-01-01") + pd.Timedelta(days=int(n))).date()) for n in COUNT]
+    },
+    "number in a text": lambda: {
+        "x": [f"case-{i * 7919 % 10_007}-{n}" for i, n in enumerate(COUNT)]
+    },
+    "number as text": lambda: {"x": [f"{n},0 %" for n in COUNT]},
+    "length of a text": lambda: {"x": [f"{i:05}" + "x" * min(n, 30) for i, n in enumerate(COUNT)]},
+    "missing where small": lambda: {"x": np.where(COUNT < 3, None, "a")},
+    "noise of one": lambda: {"x": COUNT + np.random.default_rng(1).integers(-1, 2, len(COUNT))},
+    "normal noise": lambda: {"x": COUNT + np.random.default_rng(1).normal(0, 1, len(COUNT))},
+    "share of the origin": lambda: {
+        "x": (COUNT / FLOWS.groupby("origin")["count"].transform("sum")).round(5)
+    },
+    "last digit": lambda: {
+        "x": 10 * np.random.default_rng(1).integers(0, 10**6, len(COUNT)) + COUNT % 10
+    },
+    "how often a value occurs": lambda: {
+        "x": pd.Series(np.where(COUNT < 5, "many", np.arange(len(COUNT)).astype(str)))
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_column_made_from_the_count_must_not_leave(name):
+    found = kept(**MADE[name]())
+    assert found.verdict == "fail", found.reason
+    assert "x" in named(found)
+
+
+def two() -> dict[str, dict[str, object]]:
+    rng = np.random.default_rng(2)
+    base, factor = rng.integers(0, 10**4, len(COUNT)), rng.uniform(1, 5, len(COUNT))
+    nine = rng.integers(0, 9, len(COUNT))
+    return {
+        "difference": {"a": base, "b": base + COUNT},
+        "product": {"a": factor, "b": COUNT / factor},
+        "ratio": {"a": factor, "b": factor * COUNT},
+        "remainder": {"a": nine, "b": (nine + COUNT) % 9},
+    }
+
+
+@pytest.mark.parametrize("name", ["difference", "product", "ratio", "remainder"])
+def test_two_columns_may_tell_together_what_neither_tells_alone(name):
+    columns = two()[name]
+    for alone in columns:
+        if name in ("difference", "remainder"):
+            assert kept(**{alone: columns[alone]}).verdict != "fail", alone
+    found = kept(**columns)
+    assert found.verdict == "fail"
+    assert named(found) == {"a", "b"}
+
+
+def test_share_times_the_total_of_the_origin():
+    total = FLOWS.groupby("origin")["count"].transform("sum")
+    found = kept(share=(COUNT / total).round(5), total=total)
+    assert found.verdict == "fail"
+
+
+def test_a_total_of_areas_is_named_as_published():
+    found = kept(outflow=FLOWS.groupby("origin")["count"].transform("sum"))
+    assert "sums of the counts of each origin" in found.reason
+    assert found.verdict in ("look", "fail")
+
+
+@settings(max_examples=12)
+@given(st.lists(st.integers(0, 4), min_size=9, max_size=9), st.integers(0, 4))
+def test_every_function_of_the_count_is_caught(values, of_safe):
+    """Any map of 1..9 to a few values, many counts to one value or not."""
+    if len(set(values)) == 1:
+        return
+    column = np.where(COUNT < 10, np.array([*values, 0])[np.minimum(COUNT, 10) - 1], of_safe)
+    found = kept(x=pd.Series(column).map(lambda v: f"kind {v}"))
+    assert found.verdict == "fail", found.reason
+
+
+def tiny(n: int) -> pd.DataFrame:
+    rows = [(o, d) for o in "abcdef" for d in "uvwxyz"]
+    count = np.where(np.arange(36) < n, 1 + np.arange(36) % 9, 100 + np.arange(36) ** 2)
+    return pd.DataFrame(rows, columns=["origin", "destination"]).assign(count=count)
+
+
+@pytest.mark.parametrize("n", range(1, 9))
+def test_a_copy_beside_a_handful_of_small_counts_must_not_leave(n):
+    for column in (tiny(n)["count"], "c" + tiny(n)["count"].astype(str)):
+        assert check(tiny(n).assign(x=column), ["x"]).verdict == "fail"
+
+
+def test_beside_few_small_counts_nothing_passes():
+    noise = np.random.default_rng(1).normal(size=36)
+    assert check(tiny(4).assign(x=noise), ["x"]).verdict == "fail"
+    assert check(tiny(20).assign(x=noise), ["x"]).verdict == "look"
+
+
+def test_a_group_made_from_the_count_must_not_leave():
+    frame = FLOWS.assign(g=FLOWS["count"].clip(upper=10).astype(str))
+    assert check(frame, [], ["g"]).verdict == "fail"
+    assert check(frame, [], ["origin_state", "destination_state"]).verdict == "pass"
+
+
+def test_the_verdict_does_not_depend_on_the_order_of_the_rows():
+    columns = {"a": np.random.default_rng(1).normal(size=len(COUNT)), "b": COUNT % 2}
+    frame = FLOWS.assign(**columns)
+    mixed = frame.sample(frac=1, random_state=3)
+    assert check(frame, ["b"]) == check(mixed, ["b"])
+
+
+@settings(max_examples=8)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["normal", "count", "flag", "id", "text"]))
+def test_a_random_column_passes(seed, kind):
+    rng, n = np.random.default_rng(seed), len(COUNT)
+    column = {
+        "normal": lambda: rng.normal(size=n),
+        "count": lambda: rng.poisson(3, n),
+        "flag": lambda: rng.random(n) < 0.1,
+        "id": lambda: rng.permutation(n),
+        "text": lambda: rng.choice([f"k{i}" for i in range(20)], n),
+    }[kind]()
+    assert kept(x=column).verdict != "fail"
