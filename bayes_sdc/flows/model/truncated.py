@@ -198,6 +198,25 @@ def probabilities(log_rate: np.ndarray, group: np.ndarray, rungs: Ladder) -> np.
     return table
 
 
+@numba.njit(cache=True, nogil=True)
+def log_table(log_rate: np.ndarray, group: np.ndarray, rungs: Ladder) -> np.ndarray:
+    """Log-probability of every count of each cell; see :func:`probabilities`.
+
+    Examples
+    --------
+    >>> np.exp(log_table(np.array([0.0]), np.zeros(1, dtype=np.int64), ladder(np.zeros(1), 2)))
+    array([[0.4, 0.4, 0.2]])
+    """
+    table = np.empty((len(log_rate), rungs.log_product.shape[1]))
+    for cell in range(len(log_rate)):
+        g = group[cell]
+        step = log_step(log_rate[cell], rungs.log_kappa[g])
+        log_z = log_normalizer(step, rungs.factor[g], rungs.inverse[g], rungs.log_product[g])
+        for y in range(table.shape[1]):
+            table[cell, y] = y * step + rungs.log_product[g, y] - log_z
+    return table
+
+
 def draw(log_rate: np.ndarray, group: np.ndarray, rungs: Ladder, uniform: np.ndarray) -> np.ndarray:
     """Draw a count for each cell by inverting its table; ``uniform`` in [0, 1).
 

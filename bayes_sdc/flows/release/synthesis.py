@@ -1,5 +1,6 @@
 """Releasable tables: each data set from one joint posterior draw of all rates."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,9 @@ import xarray as xr
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.model import truncated as counts
 from bayes_sdc.flows.model.truncated import Ladder
+from bayes_sdc.flows.release.margins import check_margins, margins_of
 from bayes_sdc.flows.release.own_areas import OwnArea, without_own_areas
+from bayes_sdc.flows.release.totals import Mixing, mixing, with_totals
 from bayes_sdc.flows.table.cells import SmallCells, small_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.seeds import generator
@@ -20,8 +23,10 @@ def synthesize(
     posterior: xr.DataTree,
     *,
     datasets: int = 1,
+    totals: str | Sequence[str] = (),
     own_area: OwnArea = "protect",
     seed: int,
+    cores: int | None = None,
 ) -> pd.DataFrame:
     """Replace the small counts by draws from the posterior predictive distribution.
 
@@ -37,12 +42,19 @@ def synthesize(
         From :func:`bayes_sdc.fit_flows`. Not needed for a table without small cells.
     datasets : int
         Number m of synthetic data sets.
+    totals : sequence of str, or str with commas
+        Margins that every data set has exactly as the table: ``"origin"``, ``"destination"``,
+        ``"group"``, ``"origin-by-group"``, ``"destination-by-group"``; none by default. Counts are
+        drawn given them. A cell that they pin to one value keeps its true count:
+        :func:`bayes_sdc.audit_totals` tells which.
     own_area : {"protect", "withhold", "publish"}
         What becomes of small counts of people who stayed in their area: drawn from a model of their
         own, left blank, or released as they are.
     seed : int
         Confidential: who knows it can undo the draw. Use one that cannot be found by trial, such as
         ``secrets.randbits(128)``.
+    cores : int, optional
+        Threads, where totals are kept; by default all. The counts do not depend on it.
 
     Returns
     -------
@@ -54,10 +66,15 @@ def synthesize(
     Raises
     ------
     InputError
-        If the posterior belongs to another table, or has fewer draws than data sets.
+        If the posterior belongs to another table, or has fewer draws than data sets, or a margin
+        is unknown, or the margins are more than a two-way table.
 
     Notes
     -----
+    With totals, each data set starts at its unconditional draw, changed until the totals are met,
+    and is mixed along alternating cycles (:mod:`bayes_sdc.flows.release.alternating_cycles`). It
+    depends on the true counts through the totals and the posterior alone.
+
     Zeros are not protected when ``table.low`` is 1 or more: an empty pair stays empty.
 
     All columns of the input are returned, also those that may tell the count.
@@ -80,14 +97,18 @@ def synthesize(
     """
     if datasets < 1:
         raise InputError(f"datasets must be at least 1; it is {datasets}")
+    names = check_margins(totals)
     if table.n_small == 0:
         empty = np.empty((datasets, 0), np.int64)
         return release_of(table, empty, own_area=own_area, seed=seed)
     check_posterior(table, posterior)
-    rng = generator(seed, "synthesis")
     cells = small_cells(table)
     rates = rates_by_draw(posterior)
-    drawn = draw_datasets(cells, rates, datasets, rng)
+    if names:
+        kept = mixing(margins_of(table, names))
+        drawn = draw_datasets_given_totals(cells, kept, rates, datasets, seed=seed, cores=cores)
+    else:
+        drawn = draw_datasets(cells, rates, datasets, generator(seed, "synthesis"))
     return release_of(table, drawn, own_area=own_area, seed=seed)
 
 
@@ -174,6 +195,32 @@ def draw_datasets(
     """Counts of one release, from 0, each data set from a draw of its own: (dataset, cell)."""
     draws = spread_draws(rng, rates.n_draws, datasets)
     return np.stack([draw_counts(cells, rates, int(draw), rng) for draw in draws])
+
+
+def draw_datasets_given_totals(
+    cells: SmallCells,
+    kept: Mixing,
+    rates: Rates,
+    datasets: int,
+    *,
+    seed: int,
+    cores: int | None = None,
+) -> np.ndarray:
+    """Counts of one release with totals kept, from 0; the counts of ``cells`` are not looked at.
+
+    Returns
+    -------
+    array of int, shape (dataset, cell)
+    """
+    rng = generator(seed, "synthesis")
+    draws = spread_draws(rng, rates.n_draws, datasets)
+    result = []
+    for number, at in enumerate(draws):
+        log_rate, rungs = rates.at(cells, int(at))
+        free = counts.draw(log_rate, cells.group, rungs, rng.random(len(log_rate)))
+        log_weight = counts.log_table(log_rate, cells.group, rungs)
+        result.append(with_totals(kept, free, log_weight, seed=seed, dataset=number, cores=cores))
+    return np.stack(result)
 
 
 def spread_draws(rng: np.random.Generator, available: int, wanted: int) -> np.ndarray:
