@@ -45,6 +45,8 @@ from .microdata.lancaster.additive import Lancaster as Lancaster
 from .microdata.lancaster.additive import lancaster as lancaster
 from .microdata.lancaster.forecast import lancaster_forecast as lancaster_forecast
 from .microdata.lancaster.structural_zeros import allowed_cells as allowed_cells
+from .microdata.latent_classes.risk import LatentClassRisk as LatentClassRisk
+from .microdata.latent_classes.risk import latent_class_risk as latent_class_risk
 from .microdata.measure import Measurement as Measurement
 from .microdata.measure import measure_microdata as measure_microdata
 from .microdata.size_models.ewens_pitman import ewens as ewens
@@ -107,6 +109,7 @@ __all__ = [
     "IntruderRisk",
     "IrsFlows",
     "Lancaster",
+    "LatentClassRisk",
     "LearnedUniques",
     "Measured",
     "Measurement",
@@ -141,6 +144,7 @@ __all__ = [
     "lancaster",
     "lancaster_forecast",
     "largest_sample",
+    "latent_class_risk",
     "learn_uniques",
     "measure_microdata",
     "mixture_of_priors",

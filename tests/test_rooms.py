@@ -38,7 +38,7 @@ STAGES = {
     ],
     "bayes_sdc.microdata": [
         "sampling file",
-        "individual size_models special_uniques lancaster",
+        "individual size_models special_uniques lancaster latent_classes",
         "uniques",
         "comparison limits",
         "measure",

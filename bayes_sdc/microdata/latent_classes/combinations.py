@@ -1,0 +1,78 @@
+"""The combinations of a file as the sampler reads them: sorted, counted, without the records."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bayes_sdc.microdata.file.keys import Microdata
+
+Integers = npt.NDArray[np.int64]
+
+
+class Cells(NamedTuple):
+    """Distinct combinations of a file.
+
+    Parameters
+    ----------
+    rows : array of int, shape (combination, key)
+        For each key the row of its level in tables with a row a level; -1 where it is missing.
+        Keys with few levels come first, and combinations are sorted, so that neighbours share the
+        beginning of their products.
+    shared : array of int, shape (combination,)
+        How many keys, from the first, a combination has in common with the one before it.
+    records : array of int, shape (combination,)
+        Records with exactly this combination.
+    start : array of int, shape (key + 1,)
+        First row of each key's levels, and the number of all rows.
+    place : array of int, shape (combination,)
+        Row of ``Microdata.combinations``.
+    """
+
+    rows: npt.NDArray[np.int32]
+    shared: Integers
+    records: Integers
+    start: Integers
+    place: Integers
+
+
+def cells_of(data: Microdata) -> Cells:
+    """Sort the combinations of a file for the sampler.
+
+    Parameters
+    ----------
+    data : Microdata
+        By the rule "own" a missing value is a level of its own; by the others it stays missing.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> people = pd.DataFrame({"age": list("2345"), "sex": list("mfmf")})
+    >>> cells = cells_of(read_microdata(people, keys=["age", "sex"]))
+    >>> cells.rows.tolist(), cells.start.tolist()
+    ([[0, 3], [0, 5], [1, 2], [1, 4]], [0, 2, 6])
+    """
+    codes = np.stack(
+        [np.asarray(part) for part in data.combinations.index.codes],  # type: ignore[attr-defined]
+        axis=1,
+    )
+    columns, sizes = [], []
+    for column in codes.T:
+        missing = column < 0
+        levels, found = np.unique(column if data.missing == "own" else column[~missing],
+                                  return_inverse=True)  # fmt: skip
+        coded = np.full(len(column), -1, dtype=np.int64)
+        coded[slice(None) if data.missing == "own" else ~missing] = found
+        columns.append(coded)
+        sizes.append(len(levels))
+    order = np.argsort(sizes, kind="stable")
+    table = np.stack([columns[j] for j in order], axis=1)
+    place = np.lexsort(table.T[::-1])
+    table = table[place]
+    start = np.concatenate([[0], np.cumsum([sizes[j] for j in order])]).astype(np.int64)
+    rows = np.where(table < 0, -1, table + start[:-1]).astype(np.int32)
+    same = np.zeros(len(rows), dtype=np.int64)
+    same[1:] = np.cumprod(rows[1:] == rows[:-1], axis=1).sum(axis=1)
+    records = data.combinations["records"].to_numpy(dtype=np.int64)[place]
+    return Cells(np.ascontiguousarray(rows), same, records, start, place.astype(np.int64))

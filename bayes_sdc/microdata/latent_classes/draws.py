@@ -1,0 +1,66 @@
+"""Random draws that the sampler of latent classes needs, exact and compiled."""
+
+import math
+
+import numba
+import numpy as np
+
+compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
+
+
+@compiled
+def log_gamma_draw(rng: np.random.Generator, shape: float) -> float:
+    """Draw the log of a Gamma(shape, 1) variable, which itself may be too small for a float."""
+    if shape >= 1.0:
+        return math.log(rng.standard_gamma(shape))
+    # Gamma(a) is Gamma(a + 1) times U^(1/a)
+    boost = math.log(1.0 - rng.random()) / shape
+    return math.log(rng.standard_gamma(shape + 1.0)) + boost
+
+
+@compiled
+def normalise(logs: np.ndarray) -> None:
+    """Turn logs into shares, in place: a Dirichlet draw where they are of Gamma variables."""
+    highest = logs.max()
+    total = 0.0
+    for k in range(len(logs)):
+        logs[k] = math.exp(logs[k] - highest)
+        total += logs[k]
+    for k in range(len(logs)):
+        logs[k] /= total
+
+
+@compiled
+def draw_tables(rng: np.random.Generator, customers: int, strength: float) -> int:
+    """Draw how many tables a Chinese restaurant has: CRT(customers, strength), exactly.
+
+    Customer i (from 0) opens a table with probability strength / (strength + i), which falls with
+    i. So the next candidate is found by a geometric step at the present probability, and kept with
+    the ratio of its own probability to that: time goes with the tables, not with the customers.
+    """
+    if customers <= 0:
+        return 0
+    tables, i = 1, 1
+    while i < customers:
+        step = math.log(1.0 - rng.random()) / math.log1p(-strength / (strength + i))
+        if step >= customers - i:
+            break
+        candidate = i + int(step)
+        if rng.random() * (strength + candidate) < strength + i:
+            tables += 1
+        i = candidate + 1
+    return tables
+
+
+@compiled
+def pick(rng: np.random.Generator, weights: np.ndarray, total: float) -> int:
+    """Draw a place with probability in proportion to weights that add up to ``total``."""
+    left = rng.random() * total
+    last = 0
+    for k in range(len(weights)):
+        if weights[k] > 0.0:
+            last = k
+            left -= weights[k]
+            if left < 0.0:
+                break
+    return last

@@ -1,0 +1,118 @@
+"""When the data cannot tell: what is said of an estimate by latent classes, and by which limit."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bayes_sdc.checks import Check
+from bayes_sdc.convergence import ESS_FAIL, RHAT_FAIL
+
+#: Posterior standard deviation of kappa above which it is the prior's, which has 1 / sqrt(12).
+KAPPA_SD = 0.27
+#: Relative standard deviation of tau1 above which errors of a third are usual.
+RELATIVE_SD = 0.3
+#: Gain of the log likelihood above which combinations scatter about the classes for certain.
+GAIN = 10.0
+
+
+class Facts(NamedTuple):
+    """What the verdicts rest on.
+
+    Parameters
+    ----------
+    n : int
+        Records.
+    fraction : float
+        n / N.
+    tau1 : float
+        Estimated sample uniques that are population uniques.
+    tau1_sd : float
+        Its posterior standard deviation.
+    kappa_sd : float
+        Posterior standard deviation of kappa.
+    gain : float
+        Of the log likelihood by the scatter.
+    rhat, ess : array, shape (quantity,)
+        Of what does not depend on the labels of the classes.
+    names : tuple of str
+        Of these quantities.
+    """
+
+    n: int
+    fraction: float
+    tau1: float
+    tau1_sd: float
+    kappa_sd: float
+    gain: float
+    rhat: npt.NDArray[np.float64]
+    ess: npt.NDArray[np.float64]
+    names: tuple[str, ...]
+
+
+def judge(facts: Facts) -> list[Check]:
+    """Judge an estimate by every limit.
+
+    Examples
+    --------
+    >>> fine = Facts(5000, 0.2, 100.0, 5.0, 0.1, 3.0, np.ones(1), np.full(1, 900.0), ("tau1",))
+    >>> [check.verdict for check in judge(fine)]
+    ['pass', 'pass', 'pass', 'pass', 'pass']
+    >>> [check.verdict for check in judge(fine._replace(tau1_sd=40.0, fraction=0.01))]
+    ['pass', 'fail', 'look', 'pass', 'pass']
+    """
+    return [_convergence(facts), _width(facts), _fraction(facts), _kappa(facts), _gain(facts)]
+
+
+def _convergence(facts: Facts) -> Check:
+    bad = [
+        f"{name} (R-hat {rhat:.3f}, effective size {ess:,.0f})"
+        for name, rhat, ess in zip(facts.names, facts.rhat, facts.ess, strict=True)
+        if not (rhat <= RHAT_FAIL and ess >= ESS_FAIL)
+    ]
+    limits = f"R-hat above {RHAT_FAIL:g} or effective size below {ESS_FAIL:g}"
+    if not bad:
+        return Check("latent classes: chains", "pass", f"the chains agree: none has {limits}")
+    # the estimate itself must agree between chains; the rest says how well they mix
+    apart = any(text.startswith("tau") for text in bad)
+    reason = f"{limits}: {', '.join(bad)}"
+    return Check("latent classes: chains", "fail" if apart else "look", reason)
+
+
+def _width(facts: Facts) -> Check:
+    share = facts.tau1_sd / facts.tau1 if facts.tau1 > 0.0 else 0.0
+    text = f"the standard deviation of tau1 is {share:.0%} of it; the limit is {RELATIVE_SD:.0%}"
+    if share > RELATIVE_SD:
+        text += ": the typical error is a third, so the estimate is not trusted"
+    return Check("latent classes: width", "fail" if share > RELATIVE_SD else "pass", text)
+
+
+def _fraction(facts: Facts) -> Check:
+    limit = 1.0 / math.log(facts.n) if facts.n > math.e else 1.0
+    low = facts.fraction < limit
+    text = f"the sampling fraction is {facts.fraction:.2%}; 1 / log n is {limit:.2%}"
+    if low:
+        text += (
+            ". Below it no estimate is right for every population: this one rests on the way the "
+            "key variables hang together in the file"
+        )
+    return Check("latent classes: fraction", "look" if low else "pass", text)
+
+
+def _kappa(facts: Facts) -> Check:
+    open_ = facts.kappa_sd > KAPPA_SD
+    text = f"the standard deviation of kappa is {facts.kappa_sd:.2f}; the limit is {KAPPA_SD:g}"
+    if open_:
+        text += ": the file does not tell how scatter goes with size, the interval is the prior's"
+    return Check("latent classes: shape of the scatter", "look" if open_ else "pass", text)
+
+
+def _gain(facts: Facts) -> Check:
+    text = f"scatter about the classes gains {facts.gain:,.1f} in log likelihood"
+    if facts.gain > GAIN:
+        text += (
+            f", above {GAIN:g}: methods without it (log-linear models, latent classes alone) "
+            "would find too many population uniques, by 1.4 to 1.8 times in such populations"
+        )
+    return Check("latent classes: scatter", "look" if facts.gain > GAIN else "pass", text)

@@ -1,0 +1,253 @@
+"""Each conditional against the joint distribution, and broken copies that must be found out."""
+
+import math
+from collections.abc import Callable
+
+import numba
+import numpy as np
+import pytest
+
+from bayes_sdc.convergence import effective_size
+from bayes_sdc.microdata.latent_classes import conditionals as c
+from bayes_sdc.microdata.latent_classes.conditionals import State
+from bayes_sdc.microdata.latent_classes.draws import draw_tables, log_gamma_draw, normalise, pick
+
+START = np.array([0, 2, 5])
+ROWS = np.array([[a, b] for a in (0, 1) for b in (2, 3, 4)], dtype=np.int32)
+SHARED = np.array([0, 1, 1, 0, 1, 1])
+H, N = 3, 7
+STEPS = dict(
+    alpha=c.draw_alpha,
+    eta=c.draw_eta,
+    strength=lambda rng, state: c.draw_strength(rng, START, state),
+    base=lambda rng, state: c.draw_base(rng, START, state),
+    phi=lambda rng, state: c.draw_phi(rng, START, state),
+)
+Step = Callable[[np.random.Generator, State], None]
+
+
+def prior_state(rng: np.random.Generator) -> State:
+    """Draw everything from the prior; the counts are those of a first sample."""
+    state = State(
+        alpha=np.array([max(rng.gamma(c.ALPHA_SHAPE) / c.ALPHA_RATE, 1e-300)]),
+        eta=np.empty(H),
+        strength=np.exp(rng.normal(c.STRENGTH_MEAN, c.STRENGTH_SD, 2)),
+        base=np.concatenate([rng.dirichlet(np.full(k, c.BASE)) for k in (2, 3)]),
+        phi=np.empty((5, H)),
+        size=np.zeros(H, dtype=np.int64),
+        counts=np.zeros((5, H), dtype=np.int64),
+        g=np.empty(len(ROWS)),
+    )
+    c.draw_eta(rng, state)
+    c.draw_phi(rng, START, state)
+    state.size[:] = rng.multinomial(N, state.eta)
+    return state
+
+
+def draw_data(rng: np.random.Generator, state: State) -> np.ndarray:
+    """Draw the levels of the records given their classes; return the records by combination."""
+    records = np.zeros((2, 3), dtype=np.int64)
+    state.counts[:] = 0
+    for h, size in enumerate(state.size):
+        a = rng.choice(2, size, p=state.phi[:2, h])
+        b = rng.choice(3, size, p=state.phi[2:, h])
+        np.add.at(records, (a, b), 1)
+        np.add.at(state.counts[:, h], a, 1)
+        np.add.at(state.counts[:, h], 2 + b, 1)
+    return records.ravel()
+
+
+def look(state: State) -> list[float]:
+    """Quantities that do not depend on the labels of the classes, with thin tails."""
+    alpha, b = state.alpha[0], np.log(state.strength)
+    return [
+        1.0 / (1.0 + alpha),
+        1.0 / (1.0 + 100.0 * alpha),
+        *b,
+        *b**2,
+        *state.base[[0, 2, 3]],
+        *state.base[[0, 2]] ** 2,
+        (state.eta**2).sum(),
+        (state.size**2).sum() / N**2,
+        (state.size > 0).sum(),
+        (state.eta[None] * state.phi**2).sum(),
+        state.eta @ state.phi[0],
+        (state.counts**2).sum() / N**2,
+        b[1] * state.base[2],
+        b[0] * (state.phi[:2] ** 2).mean(),
+    ]
+
+
+def from_prior(draws: int) -> np.ndarray:
+    rng = np.random.default_rng(1)
+    found = []
+    for _ in range(draws):
+        state = prior_state(rng)
+        draw_data(rng, state)
+        found.append(look(state))
+    return np.array(found)
+
+
+def from_chain(draws: int, steps: dict[str, Step], classes: Step | None = None) -> np.ndarray:
+    """Draw the data anew, then everything given them, and so on."""
+    rng = np.random.default_rng(2)
+    state = prior_state(rng)
+    found = []
+    for _ in range(draws):
+        records = draw_data(rng, state)
+        for step in steps.values():
+            step(rng, state)
+        # g and the labels are those of the present parameters
+        if classes is None:
+            c.draw_classes(rng, ROWS, SHARED, records, state)
+        else:
+            broken = State(*[x if x is not state.eta else np.full(H, 1.0 / H) for x in state])
+            c.draw_classes(rng, ROWS, SHARED, records, broken)
+        found.append(look(state))
+    return np.array(found)
+
+
+def z_scores(prior: np.ndarray, chain: np.ndarray) -> np.ndarray:
+    """Differences of the means in their standard errors."""
+    half = len(chain) // 2
+    size = [effective_size(np.ascontiguousarray(x.reshape(2, half))) for x in chain.T]
+    error = prior.var(axis=0) / len(prior) + chain.var(axis=0) / np.minimum(size, len(chain))
+    return (prior.mean(axis=0) - chain.mean(axis=0)) / np.sqrt(error)
+
+
+@pytest.fixture(scope="module")
+def prior() -> np.ndarray:
+    return from_prior(6000)
+
+
+def test_the_sweep_leaves_the_joint_distribution_as_it_is(prior: np.ndarray) -> None:
+    """A wrong conditional would move parameters away from their prior (Geweke 2004)."""
+    z = z_scores(prior, from_chain(30_000, STEPS))
+    assert np.abs(z).max() < 4.5, z.round(1)
+
+
+def flat_alpha(rng: np.random.Generator, state: State) -> None:
+    """Forget the Jacobian of the log."""
+    now = math.log(state.alpha[0])
+    proposed = now + c.ALPHA_STEP * rng.standard_normal()
+    ratio = c.log_alpha_density(proposed, state.size) - c.log_alpha_density(now, state.size)
+    if math.log(1.0 - rng.random()) < ratio - (proposed - now):
+        state.alpha[0] = math.exp(max(proposed, -200.0))
+
+
+def whole_alpha(rng: np.random.Generator, state: State) -> None:
+    """Give every class alpha instead of alpha / H."""
+    for h in range(H):
+        state.eta[h] = log_gamma_draw(rng, state.alpha[0] + state.size[h])
+    normalise(state.eta)
+
+
+def strength_without_prior(rng: np.random.Generator, state: State) -> None:
+    for j in range(2):
+        part = slice(START[j], START[j + 1])
+        args = state.base[part], state.counts[part]
+        now = math.log(state.strength[j])
+        proposed = now + c.STRENGTH_STEP * rng.standard_normal()
+        ratio = c.log_strength_density(proposed, *args) - c.log_strength_density(now, *args)
+        ratio += 0.5 * ((proposed - c.STRENGTH_MEAN) / c.STRENGTH_SD) ** 2
+        ratio -= 0.5 * ((now - c.STRENGTH_MEAN) / c.STRENGTH_SD) ** 2
+        if math.log(1.0 - rng.random()) < ratio and abs(proposed) < 8.0:
+            state.strength[j] = math.exp(proposed)
+
+
+def base_by_records(rng: np.random.Generator, state: State) -> None:
+    """Count records where tables belong."""
+    for j in range(2):
+        part = slice(START[j], START[j + 1])
+        state.base[part] = rng.dirichlet(c.BASE + state.counts[part].sum(axis=1))
+
+
+def phi_without_base(rng: np.random.Generator, state: State) -> None:
+    for j in range(2):
+        part = slice(START[j], START[j + 1])
+        for h in range(H):
+            state.phi[part, h] = rng.dirichlet(1.0 + state.counts[part, h])
+
+
+def eta_by_sorted_sizes(rng: np.random.Generator, state: State) -> None:
+    """Break sticks by classes that were sorted by size, as if the order were not known from it."""
+    order = np.argsort(-state.size, kind="stable")
+    state.size[:] = state.size[order]
+    state.counts[:] = state.counts[:, order]
+    tail = np.concatenate([np.cumsum(state.size[::-1])[::-1][1:], [0]])
+    v = rng.beta(1.0 + state.size, state.alpha[0] + tail)
+    v[-1] = 1.0
+    state.eta[:] = v * np.concatenate([[1.0], np.cumprod(1.0 - v[:-1])])
+
+
+@pytest.mark.parametrize(
+    ("name", "broken"),
+    [
+        ("alpha", flat_alpha),
+        ("eta", whole_alpha),
+        ("eta", eta_by_sorted_sizes),
+        ("strength", strength_without_prior),
+        ("base", base_by_records),
+        ("phi", phi_without_base),
+    ],
+)
+def test_a_broken_conditional_is_found_out(prior: np.ndarray, name: str, broken: Step) -> None:
+    z = z_scores(prior, from_chain(10_000, {**STEPS, name: broken}))
+    assert np.abs(z).max() > 8.0, z.round(1)
+
+
+def test_broken_classes_are_found_out(prior: np.ndarray) -> None:
+    """Classes drawn without their weights."""
+    z = z_scores(prior, from_chain(10_000, STEPS, classes=c.draw_eta))
+    assert np.abs(z).max() > 8.0, z.round(1)
+
+
+def test_products_are_those_of_every_row_alone() -> None:
+    """Sharing the beginning of the products must not change a probability, nor a missing value."""
+    rng = np.random.default_rng(3)
+    eta, phi = rng.dirichlet(np.ones(H)), rng.random((5, H))
+    rows = np.array([[0, -1], [0, 2], [0, 4], [1, -1], [1, 3]], dtype=np.int32)
+    products = np.empty((3, H))
+    products[0] = eta
+    for row, shared in zip(rows, [0, 1, 1, 0, 1], strict=True):
+        found = c.extend_products(row, shared, phi, products)
+        factors = np.prod([phi[k] for k in row if k >= 0], axis=0)
+        assert found == pytest.approx(eta @ factors, rel=1e-14)
+
+
+@numba.njit
+def many_tables(rng: np.random.Generator, customers: int, strength: float, draws: int) -> list[int]:
+    return [draw_tables(rng, customers, strength) for _ in range(draws)]
+
+
+@pytest.mark.parametrize(("customers", "strength"), [(1, 0.3), (5, 0.05), (40, 2.0), (900, 30.0)])
+def test_tables_have_their_exact_distribution(customers: int, strength: float) -> None:
+    """Sums of independent trials, convolved; a normal approximation would fail for few tables."""
+    chances = strength / (strength + np.arange(customers))
+    exact = np.array([1.0])
+    for p in chances:
+        exact = np.convolve(exact, [1.0 - p, p])
+    draws = 40_000
+    found = np.bincount(
+        many_tables(np.random.default_rng(4), customers, strength, draws), minlength=len(exact)
+    )
+    error = np.sqrt(draws * exact * (1.0 - exact)) + 1.0
+    assert np.abs((found - draws * exact) / error).max() < 4.5
+
+
+def test_logs_of_small_gamma_variables() -> None:
+    """Below 1e-308 a variable would be 0, and its share undefined."""
+    rng = np.random.default_rng(5)
+    shape = 1e-3
+    draws = np.array([log_gamma_draw(rng, shape) for _ in range(4000)])
+    # -log X is nearly exponential with mean 1 / shape
+    assert np.isfinite(draws).all()
+    assert -draws.mean() * shape == pytest.approx(1.0, abs=0.08)
+
+
+def test_what_has_no_weight_is_not_picked() -> None:
+    rng = np.random.default_rng(6)
+    weights = np.array([0.0, 1.0, 0.0, 3.0, 0.0])
+    picked = np.bincount([pick(rng, weights, 4.0) for _ in range(4000)], minlength=5)
+    assert picked[[0, 2, 4]].sum() == 0
+    assert picked[1] == pytest.approx(1000, abs=120)
