@@ -16,13 +16,13 @@ START = np.array([0, 2, 5])
 ROWS = np.array([[a, b] for a in (0, 1) for b in (2, 3, 4)], dtype=np.int32)
 SHARED = np.array([0, 1, 1, 0, 1, 1])
 H, N = 3, 7
-STEPS = dict(
-    alpha=c.draw_alpha,
-    eta=c.draw_eta,
-    strength=lambda rng, state: c.draw_strength(rng, START, state),
-    base=lambda rng, state: c.draw_base(rng, START, state),
-    phi=lambda rng, state: c.draw_phi(rng, START, state),
-)
+STEPS = {
+    "alpha": c.draw_alpha,
+    "eta": c.draw_eta,
+    "strength": lambda rng, state: c.draw_strength(rng, START, state),
+    "base": lambda rng, state: c.draw_base(rng, START, state),
+    "phi": lambda rng, state: c.draw_phi(rng, START, state),
+}
 Step = Callable[[np.random.Generator, State], None]
 
 
@@ -169,23 +169,11 @@ def phi_without_base(rng: np.random.Generator, state: State) -> None:
             state.phi[part, h] = rng.dirichlet(1.0 + state.counts[part, h])
 
 
-def eta_by_sorted_sizes(rng: np.random.Generator, state: State) -> None:
-    """Break sticks by classes that were sorted by size, as if the order were not known from it."""
-    order = np.argsort(-state.size, kind="stable")
-    state.size[:] = state.size[order]
-    state.counts[:] = state.counts[:, order]
-    tail = np.concatenate([np.cumsum(state.size[::-1])[::-1][1:], [0]])
-    v = rng.beta(1.0 + state.size, state.alpha[0] + tail)
-    v[-1] = 1.0
-    state.eta[:] = v * np.concatenate([[1.0], np.cumprod(1.0 - v[:-1])])
-
-
 @pytest.mark.parametrize(
     ("name", "broken"),
     [
         ("alpha", flat_alpha),
         ("eta", whole_alpha),
-        ("eta", eta_by_sorted_sizes),
         ("strength", strength_without_prior),
         ("base", base_by_records),
         ("phi", phi_without_base),

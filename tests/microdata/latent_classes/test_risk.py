@@ -1,0 +1,102 @@
+"""The risk of a file by latent classes: what must hold for every file."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayes_sdc import InputError, latent_class_risk, read_microdata
+from bayes_sdc.microdata.file.keys import Microdata
+
+KEYS = ["region", "age", "job", "sex"]
+
+
+def population(N: int = 4000, seed: int = 1) -> pd.DataFrame:
+    """People in three kinds of places, whose keys hang together."""
+    rng = np.random.default_rng(seed)
+    kind = rng.integers(0, 3, N)
+    frame = {
+        "region": (kind + rng.integers(0, 3, N)) % 5,
+        "age": np.minimum(rng.gamma(2.0 + kind, 4.0), 60.0).astype(int),
+        "job": (rng.geometric(0.25, N) + 3 * kind) % 14,
+        "sex": rng.integers(0, 2, N),
+    }
+    return pd.DataFrame({name: values.astype(str) for name, values in frame.items()})
+
+
+def read(frame: pd.DataFrame, **options: object) -> Microdata:
+    return read_microdata(frame, keys=KEYS, **options)  # type: ignore[arg-type]
+
+
+PEOPLE = population()
+SAMPLE = PEOPLE.sample(200, random_state=1)
+
+
+def test_rows_and_cores_do_not_matter() -> None:
+    """Same seed, same numbers, whoever computes them and in whatever order the file is."""
+    one = latent_class_risk(read(SAMPLE), population_size=4000, seed=1, cores=1)
+    turned = SAMPLE.iloc[::-1]
+    two = latent_class_risk(read(turned), population_size=4000, seed=1, cores=4)
+    assert one.tau1 == two.tau1
+    assert one.tau2 == two.tau2
+    assert one.population_uniques == two.population_uniques
+    there = len(SAMPLE) - 1 - two.records.index
+    pd.testing.assert_frame_equal(
+        one.records, two.records.set_axis(pd.Index(there, name="record")).sort_index()
+    )
+
+
+def test_risks_are_probabilities_and_add_up() -> None:
+    data = read(SAMPLE)
+    risk = latent_class_risk(data, sampling_fraction=0.05, seed=2)
+    frame = risk.records
+    assert frame.index.tolist() == np.flatnonzero(data.f == 1).tolist()
+    assert ((frame >= 0.0) & (frame <= 1.0)).all(axis=None)
+    assert frame["P_unique"].sum() == pytest.approx(risk.tau1.value)
+    assert frame["inverse_F"].sum() == pytest.approx(risk.tau2.value)
+    assert (frame["P_unique"] <= frame["inverse_F"]).all()
+    assert risk.tau1.value < risk.population_uniques.value
+    low, high = risk.tau1.interval
+    assert 0.0 <= low < risk.tau1.value < high <= risk.uniques
+    assert "tau1" in risk.summary()
+    assert "<table>" in risk._repr_html_()
+
+
+def test_a_census_is_certain() -> None:
+    """With N = n every sample unique is a population unique, without any doubt."""
+    risk = latent_class_risk(read(SAMPLE), population_size=len(SAMPLE), seed=1)
+    assert (risk.records == 1.0).all(axis=None)
+    assert risk.tau1.value == risk.uniques
+    assert risk.tau1.interval == (risk.uniques, risk.uniques)
+    assert risk.population_uniques.value == risk.uniques
+
+
+def test_no_sample_uniques_no_risk_of_them() -> None:
+    twice = pd.concat([SAMPLE, SAMPLE])
+    risk = latent_class_risk(read(twice), population_size=4000, seed=1)
+    assert risk.uniques == 0
+    assert len(risk.records) == 0
+    assert risk.tau1.value == risk.tau2.value == 0.0
+
+
+@pytest.mark.parametrize("missing", ["wildcard", "own", "conservative"])
+def test_missing_values_by_every_rule(missing: str) -> None:
+    holes = SAMPLE.copy()
+    holes.iloc[::7, 1] = None
+    risk = latent_class_risk(read(holes, missing=missing), population_size=4000, seed=1)
+    assert ((risk.records >= 0.0) & (risk.records <= 1.0)).all(axis=None)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "depends on the size of the population"),
+        ({"population_size": 10}, "must be a whole number"),
+        ({"population_size": 4000, "sampling_fraction": 0.1}, "give one of them"),
+        ({"sampling_fraction": 0.0}, "above 0"),
+        ({"sampling_fraction": 1e-300}, "beyond"),
+        ({"population_size": 4000, "seed": -1}, "seed"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(options: dict[str, float], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        latent_class_risk(read(SAMPLE), **options)  # type: ignore[arg-type]
