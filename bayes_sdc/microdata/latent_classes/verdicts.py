@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bayes_sdc.checks import Check
+from bayes_sdc.checks import Check, Verdict
 from bayes_sdc.convergence import ESS_FAIL, RHAT_FAIL
 
 #: Posterior standard deviation of kappa above which it is the prior's, which has 1 / sqrt(12).
@@ -73,11 +73,16 @@ def _convergence(facts: Facts) -> Check:
     ]
     limits = f"R-hat above {RHAT_FAIL:g} or effective size below {ESS_FAIL:g}"
     if not bad:
-        return Check("latent classes: chains", "pass", f"the chains agree: none has {limits}")
+        return Check(
+            "latent classes: chains", "pass", f"the chains agree: none has {limits}",
+            key="classes_chains",
+        )  # fmt: skip
     # the estimate itself must agree between chains; the rest says how well they mix
     apart = any(text.startswith("tau") for text in bad)
     reason = f"{limits}: {', '.join(bad)}"
-    return Check("latent classes: chains", "fail" if apart else "look", reason)
+    return Check(
+        "latent classes: chains", "fail" if apart else "look", reason, key="classes_chains"
+    )
 
 
 def _width(facts: Facts) -> Check:
@@ -85,7 +90,8 @@ def _width(facts: Facts) -> Check:
     text = f"the standard deviation of tau1 is {share:.0%} of it; the limit is {RELATIVE_SD:.0%}"
     if share > RELATIVE_SD:
         text += ": the typical error is a third, so the estimate is not trusted"
-    return Check("latent classes: width", "fail" if share > RELATIVE_SD else "pass", text)
+    verdict: Verdict = "fail" if share > RELATIVE_SD else "pass"
+    return Check("latent classes: width", verdict, text, key="classes_width")
 
 
 def _fraction(facts: Facts) -> Check:
@@ -97,7 +103,9 @@ def _fraction(facts: Facts) -> Check:
             ". Below it no estimate is right for every population: this one rests on the way the "
             "key variables hang together in the file"
         )
-    return Check("latent classes: fraction", "look" if low else "pass", text)
+    return Check(
+        "latent classes: fraction", "look" if low else "pass", text, key="classes_fraction"
+    )
 
 
 def _kappa(facts: Facts) -> Check:
@@ -105,7 +113,8 @@ def _kappa(facts: Facts) -> Check:
     text = f"the standard deviation of kappa is {facts.kappa_sd:.2f}; the limit is {KAPPA_SD:g}"
     if open_:
         text += ": the file does not tell how scatter goes with size, the interval is the prior's"
-    return Check("latent classes: shape of the scatter", "look" if open_ else "pass", text)
+    verdict: Verdict = "look" if open_ else "pass"
+    return Check("latent classes: shape of the scatter", verdict, text, key="classes_kappa")
 
 
 def _gain(facts: Facts) -> Check:
@@ -115,4 +124,5 @@ def _gain(facts: Facts) -> Check:
             f", above {GAIN:g}: methods without it (log-linear models, latent classes alone) "
             "would find too many population uniques, by 1.4 to 1.8 times in such populations"
         )
-    return Check("latent classes: scatter", "look" if facts.gain > GAIN else "pass", text)
+    verdict: Verdict = "look" if facts.gain > GAIN else "pass"
+    return Check("latent classes: scatter", verdict, text, key="classes_scatter")
