@@ -23,6 +23,7 @@ from bayes_sdc.microdata.file.formats import load_columns
 from bayes_sdc.microdata.file.keys import VIOLATIONS, Microdata, read_microdata
 from bayes_sdc.microdata.individual.record_risk import compare_key_sets
 from bayes_sdc.microdata.lancaster.forecast import lancaster_forecast
+from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk, recommended_line
 from bayes_sdc.microdata.measure import Measurement, measure_microdata
 from bayes_sdc.microdata.sampling import Estimate
 from bayes_sdc.policy import Policy
@@ -169,6 +170,8 @@ def write_microdata(
         internal = render_microdata(result, audience="internal", call=call, key_sets=key_sets)
         external = render_microdata(result, audience="external", call=call)
     tables = {"risk_by_record": _records(result), "risk_by_combination": _combinations(result)}
+    if result.latent_classes is not None:
+        tables["risk_of_uniques"] = _uniques(result.latent_classes)
     if result.households is not None:
         tables["risk_by_household"] = result.households
     if key_sets is not None:
@@ -183,6 +186,12 @@ def write_microdata(
         record=_record(result, call, key_sets),
         checks=result.checks,
     )
+
+
+def _uniques(found: LatentClassRisk) -> pd.DataFrame:
+    """Risk of every sample unique by latent classes, records counted from 1."""
+    frame = found.records.reset_index()
+    return frame.assign(record=frame["record"] + 1)
 
 
 def _comparison(found: RiskComparison) -> dict[str, pd.DataFrame]:
@@ -273,6 +282,18 @@ def _record(
             "expected_households": risk.expected_households,
         },
         "households": None if result.households is None else len(result.households),
+        "latent_classes": None
+        if result.latent_classes is None
+        else {
+            **{
+                name: getattr(result.latent_classes, name)._asdict()
+                for name in ("tau1", "tau2", "population_uniques", "kappa", "log_R")
+            },
+            "trusted": result.latent_classes.trusted,
+            "gain": result.latent_classes.gain,
+            "diagnostics": result.latent_classes.diagnostics.to_dict("index"),
+            "notes": list(result.latent_classes.notes),
+        },
         "models": {
             name: {
                 **{q: numbers(getattr(model, q)) for q in ("expected", "tau1", "tau2")},
@@ -339,9 +360,15 @@ def summary(result: Measurement) -> list[str]:
     if notes:
         more = f"; {len(notes) - 1} more in the report" if len(notes) > 1 else ""
         lines.append(f"note: {notes[0]}{more}")
-    return summary_lines(
+    worst_line = (
         f"at worst, by the model {name!r}, {value:,.1f} ({low:,.1f} to {high:,.1f}) of {n:,} "
-        f"records are re-identified, {value / n:.2%}; tau1 {worst.tau1.value:,.1f}",
+        f"records are re-identified, {value / n:.2%}; tau1 {worst.tau1.value:,.1f}"
+    )
+    if result.latent_classes is not None:
+        lines.insert(0, worst_line)
+        worst_line = recommended_line(result.latent_classes)
+    return summary_lines(
+        worst_line,
         result.checks,
         lines,
         result.seconds,

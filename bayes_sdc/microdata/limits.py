@@ -6,11 +6,15 @@ import numpy as np
 
 from bayes_sdc.microdata.individual.record_risk import RecordRisk
 from bayes_sdc.microdata.individual.superpopulation import SuperpopulationRisk
+from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk
 from bayes_sdc.policy import LimitCheck, Policy
 
 
 def check_limits(
-    policy: Policy | None, risk: RecordRisk, models: Mapping[str, SuperpopulationRisk]
+    policy: Policy | None,
+    risk: RecordRisk,
+    models: Mapping[str, SuperpopulationRisk],
+    latent_classes: LatentClassRisk | None = None,
 ) -> list[LimitCheck]:
     """Judge the risk of a file by the limits of a policy.
 
@@ -22,6 +26,8 @@ def check_limits(
         The individual risk.
     models : mapping from name to SuperpopulationRisk
         Totals of the file by model, at least one.
+    latent_classes : LatentClassRisk, optional
+        The recommended estimate. Its file risk is that of the sample uniques, a lower bound.
 
     Returns
     -------
@@ -68,6 +74,11 @@ def check_limits(
         # the closed form is known to be too low for rare combinations
         of_records = {"the closed form": risk.combinations["risk"].to_numpy()}
         of_records |= {f"the model {name!r}": model.risk for name, model in models.items()}
+        if latent_classes is not None:
+            by_classes = np.zeros(len(risk.combinations))
+            unique = latent_classes.records
+            by_classes[risk.data.combination[unique.index]] = unique["inverse_F"]
+            of_records["latent classes"] = by_classes
         name, highest = max(of_records.items(), key=lambda item: float(np.max(item[1])))
         above = highest > limits.record_risk
         records = int(risk.combinations["records"].to_numpy()[above].sum())
@@ -82,15 +93,18 @@ def check_limits(
             )
         )
     if limits.file_risk is not None:
-        name, worst = max(models.items(), key=lambda item: item[1].expected.value)
+        expected = {f"the model {name!r}": m.expected.value for name, m in models.items()}
+        if latent_classes is not None:
+            expected["latent classes (sample uniques alone)"] = latent_classes.tau2.value
+        name, highest_share = max(expected.items(), key=lambda item: item[1])
         checks.append(
             policy.judge(
                 "file_risk",
                 limits.file_risk,
-                worst.expected.value / data.n,
+                highest_share / data.n,
                 units=data.n,
-                definition=f"expected share of re-identified records, by the model {name!r}, where "
-                "it is highest",
+                definition=f"expected share of re-identified records, by {name}, where it is "
+                "highest",
             )
         )
     return checks

@@ -28,6 +28,7 @@ from bayes_sdc.microdata.individual.superpopulation import (
     SuperpopulationRisk,
     superpopulation_risk,
 )
+from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk, latent_class_risk
 from bayes_sdc.microdata.limits import check_limits
 from bayes_sdc.microdata.special_uniques.dis import check_fraction
 from bayes_sdc.microdata.uniques.learned import LearnedUniques, learn_uniques
@@ -68,6 +69,9 @@ class Measurement:
         The input.
     risk : RecordRisk
         The individual risk, by the exact closed form.
+    latent_classes : LatentClassRisk or None
+        The recommended estimate: the risk of the sample uniques, which are nearly all of the risk;
+        None where the file has none, or counts as the whole population.
     models : dict of SuperpopulationRisk
         Totals with intervals, by the name of the model.
     households : DataFrame or None
@@ -92,6 +96,7 @@ class Measurement:
 
     data: Microdata
     risk: RecordRisk
+    latent_classes: LatentClassRisk | None
     models: dict[str, SuperpopulationRisk] = field(repr=False)
     households: pd.DataFrame | None = field(repr=False)
     unstructured: Unstructured | None
@@ -189,6 +194,11 @@ def measure_microdata(
     truth = None if population_counts is None else _truth(data, population_counts)
 
     notes: list[str] = []
+    classes = None
+    if data.n < N and data.sample_uniques:
+        clock = monotonic()
+        classes = latent_class_risk(data, population_size=N, seed=seed)
+        seconds["latent classes"] = monotonic() - clock
     differing = size_indices_differ(data)
     models: dict[str, SuperpopulationRisk] = {}
     for model in MODELS:
@@ -223,7 +233,7 @@ def measure_microdata(
     if len(data.keys) > 1 and data.sample_uniques:
         clock = monotonic()
         try:
-            comparison = compare_risks(data, N, cells=cells, seed=seed)
+            comparison = compare_risks(data, N, cells=cells, latent_classes=classes, seed=seed)
         except InputError as error:
             # the risks stand without it: more keys or sets than SUDA can search, say
             notes.append(f"all measures were not set side by side: {error}")
@@ -231,6 +241,7 @@ def measure_microdata(
     return Measurement(
         data=data,
         risk=risk,
+        latent_classes=classes,
         models=models,
         households=households,
         unstructured=unstructured,
@@ -239,7 +250,8 @@ def measure_microdata(
         truth=truth,
         checks=[
             *_checks(data, risk, models, unstructured, N, population_size),
-            *check_limits(policy, risk, models),
+            *([] if classes is None else classes.checks),
+            *check_limits(policy, risk, models, classes),
         ],
         notes=tuple(notes),
         seconds=seconds,
@@ -332,7 +344,7 @@ def _checks(
     given: int | None,
 ) -> list[Check]:
     checks = []
-    learned = [(name, model.trusted) for name, model in models.items()]
+    learned = [(name, model.converged) for name, model in models.items()]
     if unstructured is not None:
         learned.append(("learned concentration", unstructured.learned.trusted))
     bad = [name for name, trusted in learned if not trusted]
@@ -348,16 +360,19 @@ def _checks(
             key="convergence",
         )
     )
+    thin = [name for name, model in models.items() if model.converged and not model.trusted]
     shares = [model.expected.value / data.n for model in models.values()]
     alone = [model.tau1.value for model in models.values()]
     apart = any(max(totals) > 1.5 * min(totals) for totals in (shares, alone))
     checks.append(
         Check(
             "models",
-            "look" if apart else "pass",
+            "look" if apart or thin else "pass",
             f"expected share of re-identified records from {min(shares):.2%} to {max(shares):.2%}, "
             f"population uniques among the sample's from {min(alone):,.1f} to {max(alone):,.1f}, "
-            "by model" + ("; the closed form is known to be too low for rare cells" * apart),
+            "by model"
+            + ("; the closed form is known to be too low for rare cells" * apart)
+            + (f"; not trusted at this sampling fraction: {', '.join(thin)}" if thin else ""),
             key="models",
         )
     )

@@ -17,6 +17,7 @@ from bayes_sdc.microdata.comparison import RiskComparison
 from bayes_sdc.microdata.file.keys import VIOLATIONS
 from bayes_sdc.microdata.individual.record_risk import BULK
 from bayes_sdc.microdata.individual.superpopulation import MODELS, SuperpopulationRisk
+from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk, recommended_line
 from bayes_sdc.microdata.measure import Measurement
 from bayes_sdc.microdata.sampling import Estimate
 from bayes_sdc.report import plots
@@ -33,6 +34,10 @@ SECTIONS = {  # id: title, keys of its checks
     "keys": ("Frequencies of combinations", ()),
     "risk": ("Individual risk", ()),
     "models": ("Totals of the file, with their uncertainty", ("models", "convergence")),
+    "classes": (
+        "Recommended estimate: latent classes",
+        ("classes_chains", "classes_width", "classes_fraction", "classes_kappa", "classes_scatter"),
+    ),
     "comparison": ("All measures side by side", ()),
     "households": ("Households", ()),
     "other": ("Other checks", ()),
@@ -94,6 +99,7 @@ def render_microdata(
         raise InputError(f"audience {audience!r} is unknown; choose internal or external")
     measured = {
         "households": result.risk.household is not None,
+        "classes": result.latent_classes is not None,
         "comparison": result.comparison is not None and audience == "internal",
     }
     context |= {
@@ -158,6 +164,10 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
         ),
     ]
     return {
+        "recommended": ""
+        if result.latent_classes is None
+        else recommended_line(result.latent_classes),
+        "classes": [] if result.latent_classes is None else _classes(result.latent_classes),
         "input": columns,
         "notes": data.notes,
         "left_out": result.notes,
@@ -201,6 +211,27 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
         "call": call,
         "stages": [[stage, f"{s:,.1f}"] for stage, s in result.seconds.items()],
     }
+
+
+def _classes(found: LatentClassRisk) -> list[list[str]]:
+    """Estimates by latent classes with 90 % intervals, and how the chains did."""
+    totals = [
+        ("tau1, sample uniques that are population uniques", found.tau1),
+        ("tau2, expected correct matches of sample uniques", found.tau2),
+        ("population uniques, in the file or not", found.population_uniques),
+        ("kappa, how scatter goes with size (0: not at all, 1: in proportion)", found.kappa),
+        ("log R, 0 for strong scatter, 5 for none", found.log_R),
+    ]
+    rows = [
+        [what, f"{total.value:,.2f}", f"{total.interval[0]:,.2f} to {total.interval[1]:,.2f}"]
+        for what, total in totals
+    ]
+    for level in LEVELS:
+        above = int((found.records["P_unique"] > level).sum())
+        rows.append([f"sample uniques with P(F = 1) > {level:g}", f"{above:,}", ""])
+    for name, row in found.diagnostics.iterrows():
+        rows.append([f"{name}: R-hat, effective size", f"{row['rhat']:.3f}, {row['ess']:,.0f}", ""])
+    return rows
 
 
 def _key_sets(table: pd.DataFrame | None) -> list[list[str]]:

@@ -23,6 +23,16 @@ PUBLIC_REASONS = {
     ("convergence", "look"): "The chains of some models disagree.",
     ("models", "pass"): "The models agree.",
     ("models", "look"): "The models differ: the risk depends on the assumption.",
+    ("classes_chains", "pass"): "The chains agree.",
+    ("classes_chains", "look"): "The chains mix slowly.",
+    ("classes_width", "pass"): "The estimate is not too uncertain to be of use.",
+    ("classes_width", "look"): "The estimate is uncertain by about a third.",
+    ("classes_fraction", "pass"): "The sampling fraction is large enough for estimates of uniques.",
+    ("classes_fraction", "look"): "The estimate rests on the way the key variables hang together.",
+    ("classes_kappa", "pass"): "The file tells how much combinations scatter.",
+    ("classes_kappa", "look"): "The file does not tell how much combinations scatter.",
+    ("classes_scatter", "pass"): "Combinations hardly scatter about the classes.",
+    ("classes_scatter", "look"): "Combinations scatter about the classes.",
     ("population", "pass"): "Weights and population agree.",
     ("population", "look"): "Weights and population do not agree, or one is missing.",
     ("missing_values", "pass"): "Missing values hardly change how many records share key values.",
@@ -57,6 +67,16 @@ def public_context(result: Measurement) -> dict[str, Any]:
                 for share in [risk.above(level).records / data.n]
             ),
         ],
+        "classes": {}
+        if result.latent_classes is None
+        else {
+            "share of records alone in file and population": _public(
+                result.latent_classes.tau1.value / data.n, enough
+            ),
+            "expected share of sample uniques that are matched correctly, of all records": _public(
+                result.latent_classes.tau2.value / data.n, enough
+            ),
+        },
         "model_columns": ["model", "expected share of re-identified records"],
         "models": [
             [name, _public(model.expected.value / data.n, enough)]

@@ -33,10 +33,14 @@ from bayes_sdc.seeds import generator, seed_sequence
 
 Model = Literal["known", "uncertain", "gamma", "extended"]
 MODELS: dict[Model, str] = {
-    "known": "prior 1/rate for each combination, inclusion probability known",
-    "uncertain": "prior 1/rate, inclusion probability from the weights with its uncertainty",
-    "gamma": "the rates of all combinations share a Gamma distribution",
-    "extended": "rates share a distribution whose shape may be negative: more rare combinations",
+    "known": "prior 1/rate for each combination, inclusion probability known; too low for rare "
+    "combinations, since it expects the same of every unique",
+    "uncertain": "prior 1/rate, inclusion probability from the weights with its uncertainty; wrong "
+    "where the model 'known' is",
+    "gamma": "the rates of all combinations share a Gamma distribution; too low in small samples, "
+    "and blind to which unique is rare",
+    "extended": "rates share a distribution whose shape may be negative: more rare combinations; "
+    "too high where few combinations can occur",
 }
 SIMULATED = 20_000_000  # population frequencies drawn in all; fewer draws of a large table
 INTEGRATED_DRAWS = 200  # of alpha and beta, for the risk of single combinations
@@ -74,8 +78,12 @@ class SuperpopulationRisk:
         Correct matches among sample uniques.
     posterior : DataTree or None
         Of alpha and beta, for "gamma" and "extended".
+    converged : bool
+        Whether the chains agree; true without chains.
     trusted : bool
-        False when the chains did not converge.
+        False when the chains do not agree, and for "gamma" and "extended" where the sampling
+        fraction is below 1 / log n: they know the frequencies alone, and from so few no method
+        without structure tells the rare combinations of the population from the rest.
     draws : int
         Number of draws behind the totals.
     notes : tuple of str
@@ -90,6 +98,7 @@ class SuperpopulationRisk:
     tau1: Estimate
     tau2: Estimate
     posterior: xr.DataTree | None = field(repr=False)
+    converged: bool
     trusted: bool
     draws: int
     notes: tuple[str, ...]
@@ -203,6 +212,10 @@ def superpopulation_risk(
     else:
         risk_interval = np.column_stack([risk, risk])
         inverse_interval = known_interval(frequency, inclusion)
+    converged = trusted
+    if model in ("gamma", "extended"):
+        trusted, said = _enough(frequency, inclusion, multiplicity, converged)
+        notes += said
     totals = _totals(frequency, inclusion, multiplicity, shape, rate, deviation, rng)
     alone = frequency == 1
     return SuperpopulationRisk(
@@ -214,9 +227,26 @@ def superpopulation_risk(
         tau1=estimate(totals[1], float(inclusion[alone].sum()) if posterior is None else None),
         tau2=estimate(totals[2], float(risk[alone].sum()), errors[1]),
         posterior=posterior,
+        converged=converged,
         trusted=trusted,
         draws=used,
         notes=notes,
+    )
+
+
+def _enough(
+    f: Integers, p: Floats, records: Integers, converged: bool
+) -> tuple[bool, tuple[str, ...]]:
+    """Tell whether frequencies alone can say anything of this population, and why not."""
+    n = float(records.sum())
+    fraction = n / float((records / p).sum())
+    limit = 1.0 / np.log(max(n, 3.0))
+    if fraction >= limit:
+        return converged, ()
+    return False, (
+        f"shared rates are not trusted: the sampling fraction, {fraction:.2%}, is below 1 / log n, "
+        f"{limit:.2%}, and they know nothing of the key variables but how often combinations "
+        "occur; they can be too low by half or more",
     )
 
 

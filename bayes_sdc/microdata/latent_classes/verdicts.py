@@ -50,6 +50,22 @@ class Facts(NamedTuple):
     ess: npt.NDArray[np.float64]
     names: tuple[str, ...]
 
+    @property
+    def relative_sd(self) -> float:
+        """Standard deviation of tau1 as a share of it; 0 where nobody is at risk."""
+        return self.tau1_sd / self.tau1 if self.tau1 > 0.0 else 0.0
+
+    @property
+    def agree(self) -> bool:
+        """Whether the chains agree about tau1 and tau2, however slowly their classes mix."""
+        of_totals = [name.startswith("tau") for name in self.names]
+        return bool((self.rhat[of_totals] <= RHAT_FAIL).all())
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the chains agree about the estimate, and it is not too uncertain to be of use."""
+        return self.agree and self.relative_sd <= RELATIVE_SD
+
 
 def judge(facts: Facts) -> list[Check]:
     """Judge an estimate by every limit.
@@ -60,7 +76,7 @@ def judge(facts: Facts) -> list[Check]:
     >>> [check.verdict for check in judge(fine)]
     ['pass', 'pass', 'pass', 'pass', 'pass']
     >>> [check.verdict for check in judge(fine._replace(tau1_sd=40.0, fraction=0.01))]
-    ['pass', 'fail', 'look', 'pass', 'pass']
+    ['pass', 'look', 'look', 'pass', 'pass']
     """
     return [_convergence(facts), _width(facts), _fraction(facts), _kappa(facts), _gain(facts)]
 
@@ -77,20 +93,18 @@ def _convergence(facts: Facts) -> Check:
             "latent classes: chains", "pass", f"the chains agree: none has {limits}",
             key="classes_chains",
         )  # fmt: skip
-    # the estimate itself must agree between chains; the rest says how well they mix
-    apart = any(text.startswith("tau") for text in bad)
     reason = f"{limits}: {', '.join(bad)}"
-    return Check(
-        "latent classes: chains", "fail" if apart else "look", reason, key="classes_chains"
-    )
+    if not facts.agree:
+        reason += ". The chains disagree about the estimate itself, so it is not trusted"
+    return Check("latent classes: chains", "look", reason, key="classes_chains")
 
 
 def _width(facts: Facts) -> Check:
-    share = facts.tau1_sd / facts.tau1 if facts.tau1 > 0.0 else 0.0
+    share = facts.relative_sd
     text = f"the standard deviation of tau1 is {share:.0%} of it; the limit is {RELATIVE_SD:.0%}"
     if share > RELATIVE_SD:
         text += ": the typical error is a third, so the estimate is not trusted"
-    verdict: Verdict = "fail" if share > RELATIVE_SD else "pass"
+    verdict: Verdict = "look" if share > RELATIVE_SD else "pass"
     return Check("latent classes: width", verdict, text, key="classes_width")
 
 
