@@ -104,9 +104,9 @@ def build_dispersion(f: npt.ArrayLike, expected: npt.ArrayLike) -> pm.Model:
     """
     mean = np.asarray(expected, dtype=np.float64)
     observed = np.asarray(f, dtype=np.int64)
-    with pm.Model(coords={"combination": np.arange(len(mean))}):
+    with pm.Model(coords={"combination": np.arange(len(mean))}) as model:
         log_r = pm.Uniform("log_R", **PRIORS["log_R"])
         kappa = pm.Uniform("kappa", **PRIORS["kappa"])
         shape = pt.exp(log_r + kappa * np.log(mean))
         pm.NegativeBinomial("f", mu=mean, alpha=shape, observed=observed, dims="combination")
-        return pm.modelcontext(None)
+    return model

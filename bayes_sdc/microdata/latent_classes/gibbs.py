@@ -144,7 +144,9 @@ class Sample(NamedTuple):
         Its combinations.
     unique : array of int, shape (sample unique,)
         Their rows in ``cells``.
-    times : float
+    times : array, shape (sample unique,)
+        Members of the population for each record with its key values; N / n without weights.
+    population : float
         N / n.
     pull : float
         See :func:`bayes_sdc.microdata.latent_classes.dispersion.log_prior`.
@@ -152,7 +154,8 @@ class Sample(NamedTuple):
 
     cells: Cells
     unique: npt.NDArray[np.int64]
-    times: float
+    times: Floats
+    population: float
     pull: float
 
 
@@ -169,7 +172,7 @@ def run_chain(
     table = index_rows(occupied)
     f = cells.records[complete]
     n = float(f.sum())
-    rest = (sample.times - 1.0) * float(cells.records.sum())
+    rest = (sample.population - 1.0) * float(cells.records.sum())
     monitors = np.empty((plan.warm_up + plan.draws * plan.every, len(MONITORS)))
     uniques = len(sample.unique)
     of_draw = np.empty((2, plan.draws, uniques), dtype=np.float32)
@@ -181,7 +184,6 @@ def run_chain(
         inverse_sum=np.zeros(uniques),
         totals=np.empty((HYPER_DRAWS, 6)),
     )
-    times = np.full(uniques, sample.times)
 
     def advance(first: int, after: int) -> bool:
         for begin in range(first, after, 10):
@@ -205,7 +207,8 @@ def run_chain(
         )
         predict(
             second, f, np.log(n * state.g[complete]), np.log(n * unseen), n / number_drawn,
-            np.log(n * state.g[sample.unique]), times, sample.times, sample.pull, result,
+            np.log(n * state.g[sample.unique]), sample.times, sample.population,
+            sample.pull, result,
         )  # fmt: skip
         of_draw[0, draw], of_draw[1, draw], totals[draw] = (
             result.unique, result.inverse, result.totals,

@@ -30,6 +30,7 @@ from bayes_sdc.microdata.latent_classes.gibbs import (
     run_chains,
 )
 from bayes_sdc.microdata.latent_classes.verdicts import Facts, judge
+from bayes_sdc.microdata.latent_classes.weights import mean_weights
 from bayes_sdc.seeds import generator, seed_sequence
 
 LEVEL = 0.9
@@ -228,7 +229,11 @@ def latent_class_risk(
     unique = row[microdata.combination[record]]
     # sorted by combination: the order of the records must not decide which draw is whose
     order = np.argsort(unique, kind="stable")
-    sample = Sample(cells, unique[order], size / microdata.n, PULL)
+    times = np.full(len(cells.rows), size / microdata.n)
+    if microdata.weights is not None:
+        frame = microdata.combinations.iloc[cells.place]
+        times = mean_weights(cells, frame["weight_sum"] / frame["f"], size)
+    sample = Sample(cells, unique[order], times[unique[order]], size / microdata.n, PULL)
     plan = plan_for(microdata.n, len(cells.rows))
     chains = run_chains(sample, plan, seed=seed, threads=threads(cores))
     return _result(microdata, chains, record[order], size, seed)
@@ -340,7 +345,8 @@ def _notes(data: Microdata) -> tuple[str, ...]:
     notes = []
     if data.weights is not None and np.ptp(data.weights) > 0.0:
         notes.append(
-            "weights differ between records; the model takes every record for one of N / n people"
+            "weights differ: the people that a record stands for follow from its key values, by a "
+            "regression on all weights; population uniques outside the sample count with N / n"
         )
     if data.missing != "own" and bool((data.codes < 0).any()):
         notes.append(
