@@ -8,11 +8,15 @@ from .flows.fit.fit import fit_flows as fit_flows
 from .flows.fit.interrupted import posterior_so_far as posterior_so_far
 from .flows.intruder.choosing import Choice as Choice
 from .flows.intruder.choosing import choose_release as choose_release
+from .flows.intruder.gain import Gain as Gain
+from .flows.intruder.log_ratios import LogRatios as LogRatios
+from .flows.intruder.log_ratios import log_ratios as log_ratios
 from .flows.intruder.measure import intruder_risk as intruder_risk
 from .flows.intruder.repeats import repeat_risk as repeat_risk
 from .flows.intruder.repeats import risk_by as risk_by
 from .flows.intruder.repeats import risk_by_datasets as risk_by_datasets
 from .flows.intruder.result import IntruderRisk as IntruderRisk
+from .flows.intruder.result import intruder_gain as intruder_gain
 from .flows.intruder.tradeoff import risk_utility as risk_utility
 from .flows.protect import protect_flows as protect_flows
 from .flows.protection import Measured as Measured
@@ -76,6 +80,7 @@ from .plots import plot_chains as plot_chains
 from .plots import plot_convergence as plot_convergence
 from .plots import plot_effects as plot_effects
 from .plots import plot_flows as plot_flows
+from .plots import plot_gain as plot_gain
 from .plots import plot_intruder_risk as plot_intruder_risk
 from .plots import plot_map as plot_map
 from .plots import plot_margins as plot_margins
@@ -105,12 +110,14 @@ __all__ = [
     "DisSuda",
     "FlowLimits",
     "FlowTable",
+    "Gain",
     "InputError",
     "IntruderRisk",
     "IrsFlows",
     "Lancaster",
     "LatentClassRisk",
     "LearnedUniques",
+    "LogRatios",
     "Measured",
     "Measurement",
     "Microdata",
@@ -140,12 +147,14 @@ __all__ = [
     "gravity_covariates",
     "household_risk",
     "individual_risk",
+    "intruder_gain",
     "intruder_risk",
     "lancaster",
     "lancaster_forecast",
     "largest_sample",
     "latent_class_risk",
     "learn_uniques",
+    "log_ratios",
     "measure_microdata",
     "mixture_of_priors",
     "pitman",
@@ -153,6 +162,7 @@ __all__ = [
     "plot_convergence",
     "plot_effects",
     "plot_flows",
+    "plot_gain",
     "plot_intruder_risk",
     "plot_map",
     "plot_margins",

@@ -167,9 +167,9 @@ def flows(
     intruder_prior: Annotated[
         str,
         option(
-            "What the intruder expects of a small count: uniform or model.",
+            "What the intruder of R_all expects: uniform, shape or model.",
             RISK,
-            choices=["uniform", "model"],
+            choices=["uniform", "shape", "model"],
         ),
     ] = "uniform",
     knowledge: Annotated[
@@ -182,6 +182,9 @@ def flows(
     ] = "all-others",
     share: Annotated[
         float | None, option("With --knowledge share: the share of them, 0 to 1.", RISK)
+    ] = None,
+    already_released: Annotated[
+        str | None, option("Earlier releases of the same table: files, comma between.", RISK)
     ] = None,
     refits: Annotated[
         int, option("Refit this many of the cells whose risk is not reliable.", RISK)
@@ -235,6 +238,7 @@ def flows(
             "intruder_prior": intruder_prior,
             "knowledge": knowledge,
             "share": share,
+            "already_released": columns(already_released or ""),
             "refits": refits,
             "candidates": choose,
             "keep": columns(keep or ""),

@@ -14,6 +14,7 @@ a record has f < k. A value is compared as it is, not rounded, and not by its in
 """
 
 import datetime
+import math
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
@@ -28,19 +29,28 @@ from bayes_sdc.io.text import read_bytes
 
 @dataclass(frozen=True)
 class FlowLimits:
-    """Section ``[flows]`` of a policy: shares from 0 to below 1; None where no limit is set.
+    """Section ``[flows]`` of a policy; None where no limit is set.
 
     Made by hand, or by :func:`read_policy` as part of a :class:`Policy`.
 
     Parameters
     ----------
     r_all : float or None
-        Exceeded when R_all > r_all: share of small cells whose best guess is right.
+        From 0 to below 1. Exceeded when R_all > r_all: share of small cells whose best guess is
+        right.
     r_unq : float or None
-        Exceeded when R_unq > r_unq: the same among the riskiest kind of cell. Where there is no
-        such cell the verdict is "look".
+        From 0 to below 1. Exceeded when R_unq > r_unq: the same among the riskiest kind of cell.
+        Where there is no such cell the verdict is "look".
     true_count_probability : float or None
-        Exceeded when the probability of its true count, given the release, is above it in any cell.
+        From 0 to below 1. Exceeded when the probability of its true count, given the release, is
+        above it in any cell.
+    gain_bits : float or None
+        0 or more. Exceeded when the release adds more than so many bits to the mean log2
+        probability of the true count, for the strongest intruder:
+        :func:`bayes_sdc.intruder_gain`.
+    pushed_over_80 : int or None
+        0 or more. Exceeded when the release pushes more than so many cells past a probability of
+        80 % of the true count, for the strongest intruder.
 
     Raises
     ------
@@ -51,10 +61,17 @@ class FlowLimits:
     r_all: float | None = None
     r_unq: float | None = None
     true_count_probability: float | None = None
+    gain_bits: float | None = None
+    pushed_over_80: int | None = None
 
     def __post_init__(self) -> None:
         for key, value in _given("flows", self).items():
-            _check_share("flows", key, value)
+            if key == "gain_bits":
+                _check_bits("flows", key, value)
+            elif key == "pushed_over_80":
+                _check_whole("flows", key, value, least=0)
+            else:
+                _check_share("flows", key, value)
 
 
 @dataclass(frozen=True)
@@ -88,8 +105,8 @@ class MicrodataLimits:
         for key, value in _given("microdata", self).items():
             if key != "k":
                 _check_share("microdata", key, value)
-            elif isinstance(value, bool) or not isinstance(value, int) or value < 2:
-                raise InputError(f"[microdata] k must be a whole number from 2; it is {value!r}")
+            else:
+                _check_whole("microdata", key, value, least=2)
 
 
 SECTIONS: dict[str, type[FlowLimits | MicrodataLimits]] = {
@@ -344,3 +361,16 @@ def _check_share(section: str, key: str, value: Any) -> None:
         raise InputError(
             f"[{section}] {key} must be a share from 0 to below 1, as 0.3 for 30 %; it is {value!r}"
         )
+
+
+def _check_bits(section: str, key: str, value: Any) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 <= value < math.inf:
+        raise InputError(
+            f"[{section}] {key} must be a number of bits, 0 or more, as 0.05; it is {value!r}"
+        )
+
+
+def _check_whole(section: str, key: str, value: Any, *, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InputError(f"[{section}] {key} must be a whole number from {least}; it is {value!r}")

@@ -280,3 +280,32 @@ def write_json(path: Path, content: dict[str, Any], *, private: bool = False) ->
     """Write JSON, whole or not at all; NaN and infinities are refused."""
     text = json.dumps(content, indent=2, sort_keys=True, allow_nan=False)
     write_text(path, text + "\n", private=private)
+
+
+def finished_runs_beside(out: Path, sha256: str) -> list[tuple[Path, str]]:
+    """Find finished runs of the same input in folders beside this one.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of a run.
+    sha256 : str
+        Of its input.
+
+    Returns
+    -------
+    list of (Path, str)
+        Folder, and SHA-256 of the table it released; by name. Records that cannot be read are
+        passed over: they belong to somebody else.
+    """
+    here = out.resolve()
+    found = []
+    for folder in sorted(here.parent.iterdir()) if here.parent.is_dir() else []:
+        if folder == here:
+            continue
+        with suppress(OSError, InputError, KeyError, TypeError):
+            run = _folders(folder)
+            record = read_record(run)
+            if "checks" in record and record["input"]["sha256"] == sha256:
+                found.append((folder, str(record["release_sha256"])))
+    return found

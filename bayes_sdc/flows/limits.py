@@ -3,8 +3,14 @@
 from dataclasses import replace
 
 from bayes_sdc.flows.intruder.choosing import Choice
+from bayes_sdc.flows.intruder.gain import PRIORS
 from bayes_sdc.flows.intruder.result import UNIQUE, IntruderRisk, Share
 from bayes_sdc.policy import LimitCheck, Policy
+
+GAINS = {
+    "gain_bits": "bits that the release adds to the mean log2 probability of the true count",
+    "pushed_over_80": "cells that the release pushes past a probability of 80 % of the true count",
+}
 
 
 def check_limits(
@@ -58,6 +64,9 @@ def check_limits(
         checks.append(_share(policy, "r_unq", limits.r_unq, UNIQUE[unique], share, choice))
     if limits.true_count_probability is not None:
         checks.append(_single_cells(policy, limits.true_count_probability, risk, choice))
+    for key, limit in (("gain_bits", limits.gain_bits), ("pushed_over_80", limits.pushed_over_80)):
+        if limit is not None:
+            checks.append(_gain(policy, key, limit, risk, choice))
     return checks
 
 
@@ -107,6 +116,26 @@ def _single_cells(
         ),
     )
     return replace(check, verdict="look") if check.verdict == "pass" and unreliable else check
+
+
+def _gain(
+    policy: Policy, key: str, limit: float, risk: IntruderRisk | None, choice: Choice | None
+) -> LimitCheck:
+    """Judge what the release adds, for the intruder who says most of the true counts."""
+    definition = GAINS[key]
+    if risk is None:
+        return policy.judge(key, limit, None, units=0, definition=definition)
+    gain = risk.strongest
+    value: float | None = gain.bits.gain if key == "gain_bits" else gain.pushed[0.8]
+    detail = f"of the intruder who {PRIORS[gain.prior]}"
+    if value is not None and choice is not None:
+        procedure = float(choice.procedure[key].mean())
+        value = max(value, procedure)
+        detail += f"; over repetitions of drawing and choosing {procedure:.6g}"
+    check = policy.judge(key, limit, value, units=gain.cells, definition=definition, detail=detail)
+    if check.verdict == "pass" and not gain.trusted:
+        return replace(check, verdict="look")
+    return check
 
 
 def worse_checks(one: list[LimitCheck], other: list[LimitCheck]) -> list[LimitCheck]:

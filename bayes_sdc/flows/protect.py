@@ -1,11 +1,11 @@
 """The main job in one call: fit, release, measure, check."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 import xarray as xr
@@ -57,6 +57,7 @@ def protect_flows(
     intruder_prior: Prior = "uniform",
     knowledge: str = "all-others",
     share: float | None = None,
+    already_released: Sequence[Any] = (),
     refits: int = 0,
     candidates: int = 1,
     policy: Policy | None = None,
@@ -82,7 +83,7 @@ def protect_flows(
         Independent releases over which the spread of the risk is measured.
     unique : {"single-mover", "isolated"}
         As for :func:`bayes_sdc.intruder_risk`.
-    estimator, intruder_prior, knowledge, share, refits
+    estimator, intruder_prior, knowledge, share, already_released, refits
         As for :func:`bayes_sdc.intruder_risk`. The worst case, an intruder who knows
         all other cells, is measured in any case.
     candidates : int
@@ -132,7 +133,8 @@ def protect_flows(
         ),
         asked=RiskSettings(
             estimator=estimator, prior=intruder_prior, knowledge=knowledge, share=share,
-            unique=unique, refits=refits, seed=seed, cores=cores, resume=resume,
+            unique=unique, already_released=already_released, refits=refits, seed=seed,
+            cores=cores, resume=resume,
         ),
         datasets=datasets, releases=releases, candidates=candidates, policy=policy,
         keep=keep, own_area=own_area,
@@ -316,7 +318,8 @@ def _over_releases(
     seed, resume = job.sampling.seed, job.asked.resume
     mark = "" if resume is None else fingerprint(
         drawn, worst.release_probability.to_numpy(), worst.prior_probability.to_numpy(),
-        table.sha256, worst.unique, job.releases, job.datasets, seed,
+        worst.already_released.to_numpy(), table.sha256, worst.unique, job.releases, job.datasets,
+        seed,
     )  # fmt: skip
     keep = partial(kept_frame, resume)
     most, few = min(MOST_DATASETS, job.kept), min(job.releases, FEW)

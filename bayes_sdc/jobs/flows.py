@@ -4,6 +4,7 @@ import hashlib
 import inspect
 import secrets
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ import pandas as pd
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.fit.checkpoint import kept_call
 from bayes_sdc.flows.fit.posterior import write_posterior
+from bayes_sdc.flows.intruder.gain import as_frames
+from bayes_sdc.flows.intruder.log_ratios import log_ratios
+from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.kept_columns.selection import select_columns
 from bayes_sdc.flows.protect import protect_flows
 from bayes_sdc.flows.protection import Measured, Protection
@@ -27,6 +31,7 @@ from bayes_sdc.flows.table.covariates import (
 from bayes_sdc.flows.table.read import FlowTable, read_flows
 from bayes_sdc.io.columns import read_codes
 from bayes_sdc.io.tables import encode
+from bayes_sdc.jobs.repeated import check_repeated
 from bayes_sdc.jobs.summary import notes_to_act_on, summary_lines
 from bayes_sdc.jobs.writing import (
     Writer,
@@ -39,6 +44,7 @@ from bayes_sdc.jobs.writing import (
 from bayes_sdc.policy import read_policy
 from bayes_sdc.progress import Progress
 from bayes_sdc.report.flows import render_flows
+from bayes_sdc.report.gain import gain_lines
 from bayes_sdc.report.intruder import knowledge_in_words, scenarios
 from bayes_sdc.report.page import all_or_nothing
 from bayes_sdc.report.utility import combined_line, utility_line
@@ -121,9 +127,13 @@ def run_flows(
         if resume:
             announce("nothing to resume" if earlier is None else "resuming: what is done is kept")
 
+    repeated = check_repeated(out, table.sha256, arguments.get("already_released", ()))
+    for check in repeated:
+        announce(f"{check.name}: {check.reason}")
     result = protect_flows(
         table, **arguments, policy=limits, seed=seed, resume=run.resume, ready=ready
     )
+    result = replace(result, checks=[*result.checks, *repeated])
     defaults = {
         name: parameter.default
         for name, parameter in inspect.signature(protect_flows).parameters.items()
@@ -272,6 +282,8 @@ def _tables(result: Protection, measured: Measured) -> dict[str, pd.DataFrame]:
         "risk_by_datasets": measured.by_datasets,
         "other_protections": measured.tradeoff.set_index("method"),
     }
+    tables["gain_by_prior"], tables["gain_by_cell"] = as_frames(measured.worst.gains)
+    tables["log_ratios"] = log_ratios(measured.worst).by_cell
     if measured.combined is not None:
         tables["combined_totals"] = measured.combined.totals.set_index("side")
     return tables
@@ -303,6 +315,20 @@ def _record(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     return record if result.measured is None else record | _main_numbers(result.measured)
 
 
+def _gain_in_numbers(worst: IntruderRisk) -> dict[str, Any]:
+    """What the release adds for the strongest intruder, for the record."""
+    gain = worst.strongest
+    return {
+        "prior": gain.prior,
+        "cells": gain.cells,
+        **{name: getattr(gain, name)._asdict() for name in ("guessed", "unique", "bits")},
+        "pushed": {f"{limit:.0%}": count for limit, count in gain.pushed.items()},
+        "largest_ratio": gain.largest_ratio,
+        "already_released": worst.already_released.sizes["dataset"],
+        "trusted": gain.trusted,
+    }
+
+
 def _main_numbers(measured: Measured) -> dict[str, Any]:
     """Risk, utility and choice, for the record."""
     risk, worst, utility = measured.risk, measured.worst, measured.utility
@@ -319,6 +345,7 @@ def _main_numbers(measured: Measured) -> dict[str, Any]:
             "knowledge": risk.knowledge,
         },
         "worst_case": {"r_all": vars(worst.r_all), "r_unq": vars(worst.r_unq)},
+        "gain": _gain_in_numbers(worst),
         "utility": {
             "totals_error": utility.totals_error,
             "net_migration_error": utility.net_migration_error,
@@ -378,6 +405,7 @@ def summary(result: Protection) -> list[str]:
         f"synthetic; {table.n_read - table.n_small:,} rows are as they were",
         result.checks,
         [
+            *gain_lines(worst),
             *shares,
             utility_line(measured.utility),
             *([] if measured.combined is None else [combined_line(measured.combined)]),

@@ -7,6 +7,7 @@ without it they make a pyplot figure. ``ci_prob`` and the like have the meaning 
 """
 
 from bayes_sdc.plots.convergence import plot_chains, plot_convergence
+from bayes_sdc.plots.gain import plot_gain
 from bayes_sdc.plots.intruder import (
     plot_distances,
     plot_intruder_risk,
@@ -30,6 +31,7 @@ __all__ = [
     "plot_distances",
     "plot_effects",
     "plot_flows",
+    "plot_gain",
     "plot_intruder_risk",
     "plot_map",
     "plot_margins",

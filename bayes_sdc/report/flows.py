@@ -20,6 +20,7 @@ from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report import plots
 from bayes_sdc.report.contents import Entry, checks_by_section, contents_of
+from bayes_sdc.report.gain import internal_gain
 from bayes_sdc.report.intruder import PUBLIC_CELLS, external_intruder, internal_intruder
 from bayes_sdc.report.page import render_page
 from bayes_sdc.report.policy_limits import PUBLIC_REASON, Told, limit_section, tell_limit
@@ -43,14 +44,16 @@ PUBLIC_OPTIONS = (
     "releases",
     "unique",
 )
+OF_GAIN = ("limit_gain_bits", "limit_pushed_over_80")
 SECTIONS = {  # id: title, keys of its checks
+    "gain": ("What the release adds", OF_GAIN),
     "input": (
         "Input and rules",
-        ("release_differs", "row_order", "other_columns", "small_counts_left"),
+        ("release_differs", "row_order", "other_columns", "small_counts_left", "released_before"),
     ),
     "policy": (
         "Limits of the policy",
-        ("limit_r_all", "limit_r_unq", "limit_true_count_probability"),
+        ("limit_r_all", "limit_r_unq", "limit_true_count_probability", *OF_GAIN),
     ),
     "convergence": ("Convergence", ("convergence", "divergences", "small_groups")),
     "parameters": ("What the model learned", ()),
@@ -98,6 +101,9 @@ PUBLIC_REASONS = {
     ("small_counts_left", "pass"): "Every small count is protected.",
     ("small_counts_left", "look"): "Small counts of people who stayed are released as they are.",
     ("small_counts_left", "fail"): "Counts below the smallest one protected are released.",
+    ("released_before", "pass"): "An earlier release of this table counts in the risk.",
+    ("released_before", "look"): "This table was protected before; the risk is that of the present "
+    "release alone.",
     ("importance_weights", "look"): "Some weights behind these probabilities are not reliable.",
 }
 
@@ -181,6 +187,8 @@ def _internal(result: Protection, call: Mapping[str, Any], shapes: Shapes | None
         **internal_posterior(measured.posterior, measured.groups, measured.predictive_by_size),
         **_margins(measured.margins),
         **internal_release(result, measured, shapes),
+        **internal_gain(table, measured.worst),
+        "intruder_section": list(SECTIONS).index("intruder"),
         **internal_intruder(table, measured),
         **internal_utility(measured.utility, measured.tradeoff, measured.combined),
     }
@@ -197,7 +205,7 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     if measured is not None:  # what "default" stood for
         arguments |= {name: measured.posterior.attrs[name] for name in ("family", "prior", "tune")}
     context = {
-        "contents": _contents(result, checks, without=("parameters",)),
+        "contents": _contents(result, checks, without=("parameters", "gain")),
         "of_section": checks_by_section(SECTIONS, checks),
         "limits": limit_section(result.checks, checks, audience="external"),
         "protected": measured is not None,
@@ -236,7 +244,7 @@ def _told(check: Check) -> Told:
 def _contents(
     result: Protection, told: Sequence[Check | Told], *, without: Sequence[str] = ()
 ) -> list[Entry]:
-    measured = ("convergence", "parameters", "fit", "margins", "intruder", "utility")
+    measured = ("gain", "convergence", "parameters", "fit", "margins", "intruder", "utility")
     empty = (*without, *(measured if result.measured is None else ()))
     entries = contents_of(SECTIONS, told, without=empty)
     if any(isinstance(check, LimitCheck) for check in result.checks):

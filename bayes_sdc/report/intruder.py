@@ -17,9 +17,9 @@ from bayes_sdc.flows.intruder.result import IntruderRisk, Share
 from bayes_sdc.flows.protection import Measured
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.report import plots
+from bayes_sdc.report.gain import riskiest
 
 PUBLIC_CELLS = 500  # a share of fewer cells, rounded to a per cent, would still tell single cells
-HIGHEST = 20  # rows shown
 NOT_SHOWN = "not shown"
 MEASURES = {
     "r_all": ("R_all", "{:.1%}"),
@@ -40,6 +40,7 @@ ESTIMATORS = {
 }
 PRIORS = {
     "uniform": "every small count is equally probable before the release",
+    "shape": "the shares of the counts over the table, known about from other years and countries",
     "model": "what the model predicts of the cell from all other counts",
     "given": "probabilities that the agency gave",
 }
@@ -130,7 +131,8 @@ def internal_intruder(table: FlowTable, measured: Measured) -> dict[str, Any]:
             for name, share in (("R_all", one.r_all), ("R_unq", one.r_unq))
         ],
         "intruders": _side_by_side([_numbers(one) for one in risks]),
-        "highest": _highest(table, risk),
+        "highest": riskiest(table, risk.strongest),
+        "strongest": risk.strongest.prior,
         "distances": [[f"{d}", f"{d * d:,}", f"{s:.1%}"] for d, s in enumerate(distances)],
         "distances_plot": plots.intruder_risk(risk),
         "by_count": _classes(by_count),
@@ -173,6 +175,7 @@ def external_intruder(table: FlowTable, measured: Measured) -> dict[str, Any]:
             ),
             "released data sets": risk.datasets,
         },
+        "adds": _public_gain(measured.worst),
         "shares": rows,
         "withheld": any(NOT_SHOWN in row[1:] for row in rows),
         "growth": [
@@ -183,6 +186,21 @@ def external_intruder(table: FlowTable, measured: Measured) -> dict[str, Any]:
         "growth_plot": plots.risk_by_datasets(growth) if growth.size else "",
         "chosen": _public_choice(measured.choice, risk.r_all.cells),
     }
+
+
+def _public_gain(risk: IntruderRisk) -> str:
+    """How much the release adds for the strongest intruder, as a bound; nothing for few cells."""
+    gain = risk.strongest.guessed.gain
+    if gain is None or risk.strongest.cells < PUBLIC_CELLS or not risk.strongest.trusted:
+        return ""
+    # no word for exactly none: it would tell of every cell
+    bound = next((b for b in (0.01, 0.1, 0.5) if gain < b), None)
+    words = "half or more" if bound is None else in_words(bound / 2)
+    return (
+        "Part of what an intruder finds is known without any release, for some small counts are "
+        "more common than others. Beside what the intruder who knows most finds before any "
+        f"release, it lets this intruder find {words} of the small counts."
+    )
 
 
 def _side_by_side(columns: list[dict[str, str]]) -> list[list[str]]:
@@ -266,17 +284,6 @@ def _error(risk: IntruderRisk) -> str:
 
 def _percent(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.1%}"
-
-
-def _highest(table: FlowTable, risk: IntruderRisk) -> list[list[str]]:
-    """Cells whose true count is most probable to the intruder."""
-    highest = risk.highest(0.0).iloc[:HIGHEST]
-    cells = table.cells.loc[highest.index]
-    names = [cells[name].astype(str) for name in ("origin", "destination", "group")]
-    return [
-        [*of_cell, f"{y + table.low}", f"{probability:.1%}"]
-        for *of_cell, y, probability in zip(*names, cells["y"], highest, strict=True)
-    ]
 
 
 def _classes(classes: pd.DataFrame) -> list[list[str]]:

@@ -150,6 +150,16 @@ def intruder_risk(risk: IntruderRisk) -> Markup:
     )
 
 
+def gain(risk: IntruderRisk) -> Markup:
+    """Share of small counts found before and after the release, by prior."""
+    return _svg(
+        "gain",
+        "Share of the small counts found before and after the release, by prior",
+        lambda figure: plots.plot_gain(risk, ax=figure.add_subplot()),
+        (SIZE[0], 0.9 + 0.5 * len(risk.gains)),
+    )
+
+
 def weights(by_distance: pd.DataFrame) -> Markup:
     """Share of unreliable importance weights by distance of the candidate."""
     return _svg(

@@ -11,11 +11,12 @@ from bayes_sdc.checks import Check
 from bayes_sdc.policy import LimitCheck
 
 WITHHELD = "not shown"
+OF_SINGLE_CELLS = ("limit_pushed_over_80",)  # one cell decides, however many there are
 PUBLIC_WORDS = {
     "pass": "The limit is kept.",
     "look": "Undefined, for there is nothing of the kind; that is not a risk of 0.",
     "fail": "The limit is exceeded.",
-    WITHHELD: "Not shown, because a verdict on few cells could tell of single cells.",
+    WITHHELD: "Not shown, because the verdict could tell of single cells.",
 }
 PUBLIC_REASON = {  # of a check without public words of its own
     "pass": "Nothing to report.",
@@ -35,7 +36,8 @@ class Told(NamedTuple):
 
 def tell_limit(limit: LimitCheck, *, at_least: int) -> Told:
     """Return what the public may read of a limit; ``at_least`` units or the verdict is withheld."""
-    verdict = limit.verdict if limit.units >= at_least else WITHHELD
+    told = limit.units >= at_least and limit.key not in OF_SINGLE_CELLS
+    verdict = limit.verdict if told else WITHHELD
     return Told(limit.name, verdict, PUBLIC_WORDS[verdict], limit.key)
 
 

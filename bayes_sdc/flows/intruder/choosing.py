@@ -21,7 +21,9 @@ from bayes_sdc.flows.intruder.bayes import (
     measures,
     posterior_of_counts,
 )
+from bayes_sdc.flows.intruder.gain import mean_bits, probability_of_truth, pushed_over
 from bayes_sdc.flows.intruder.measure import unique_cells
+from bayes_sdc.flows.intruder.prior import prior_of_cells
 from bayes_sdc.flows.intruder.repeats import check_repeatable
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.release.own_areas import OwnArea
@@ -35,6 +37,8 @@ from bayes_sdc.flows.table.cells import SmallCells, small_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.policy import FlowLimits
 from bayes_sdc.seeds import generator
+
+GAINS = ("gain_bits", "pushed_over_80")  # limits on what a release adds
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +54,8 @@ class Choice:
     candidates : DataFrame
         One row a candidate: its risk (r_all, r_unq, mean_distance, mean and largest probability of
         the true count, and believes_release: share of cells released as they are), totals_error
-        (as in :class:`bayes_sdc.Utility`), within_limits and chosen.
+        (as in :class:`bayes_sdc.Utility`), what it adds for the strongest intruder (gain_bits and
+        pushed_over_80, as in :class:`bayes_sdc.policy.FlowLimits`), within_limits and chosen.
     procedure : DataFrame
         The risk of the winner in independent repetitions of the whole procedure: the same measures.
     """
@@ -150,7 +155,8 @@ def choose_release(
     for number in range(1, repetitions + 1):
         _, other = _round(table, cells, rates, risk, limits, candidates, datasets, seed, number)
         winners.append(other[other["chosen"]].iloc[0])
-    procedure = pd.DataFrame(winners)[[*MEASURES, "largest_probability", "believes_release"]]
+    measured = [*MEASURES, "largest_probability", "believes_release", *GAINS]
+    procedure = pd.DataFrame(winners)[measured]
     procedure = procedure.astype(float)
     return Choice(
         release=release_of(
@@ -176,11 +182,17 @@ def _round(
     rng = generator(seed, "candidate releases", str(number))
     unique = unique_cells(table, risk.unique)
     m, prior = risk.release_probability.to_numpy(), risk.prior_probability.to_numpy()
+    earlier = risk.earlier_likelihood
+    told = risk.strongest.prior  # by name: what he expects does not depend on the release
+    expected = prior if told == "given" else prior_of_cells(told, table, risk.prediction.to_numpy())
     areas = [pd.factorize(table.cells[side])[0] for side in ("origin", "destination")]
     released, rows = [], []
     for _ in range(candidates):
         counts = draw_datasets(cells, rates, datasets, rng)
-        rho = posterior_of_counts(likelihood_of_release(m, counts), prior)
+        likelihood = likelihood_of_release(m, counts) + earlier
+        rho = posterior_of_counts(likelihood, prior)
+        at_truth = probability_of_truth(posterior_of_counts(likelihood, expected), cells.y)
+        known = probability_of_truth(expected, cells.y)
         released.append(counts)
         rows.append(
             {
@@ -190,6 +202,8 @@ def _round(
                 "totals_error": _totals_error(
                     areas, cells.y + table.low, counts.mean(axis=0) + table.low
                 ),
+                "gain_bits": mean_bits(known, at_truth),
+                "pushed_over_80": pushed_over(known, at_truth, 0.8),
             }
         )
     frame = pd.DataFrame(rows, index=pd.RangeIndex(1, candidates + 1, name="candidate"))
@@ -199,6 +213,8 @@ def _round(
             "r_all": limits.r_all,
             "r_unq": limits.r_unq,
             "largest_probability": limits.true_count_probability,
+            "gain_bits": limits.gain_bits,
+            "pushed_over_80": limits.pushed_over_80,
         }.items():
             if limit is not None:
                 beyond |= (frame[column] > limit).to_numpy()

@@ -8,7 +8,7 @@ the lower bound, 0 to K.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,10 +24,12 @@ from bayes_sdc.flows.intruder.bayes import (
     posterior_of_counts,
 )
 from bayes_sdc.flows.intruder.estimators import estimate
+from bayes_sdc.flows.intruder.gain import gains_by_prior
 from bayes_sdc.flows.intruder.knowledge import backgrounds
-from bayes_sdc.flows.intruder.prior import prior_of_cells
+from bayes_sdc.flows.intruder.prior import NAMED, prior_of_cells
 from bayes_sdc.flows.intruder.result import UNIQUE, IntruderRisk, Share
 from bayes_sdc.flows.intruder.settings import NO_SEED, Prior, RiskSettings
+from bayes_sdc.flows.release.earlier import earlier_counts
 from bayes_sdc.flows.release.released import released_counts
 from bayes_sdc.flows.release.synthesis import check_posterior
 from bayes_sdc.flows.table.cells import small_cells
@@ -47,6 +49,7 @@ def intruder_risk(
     share: float | None = None,
     unique: str = "single-mover",
     cells: int | Sequence[str] | None = None,
+    already_released: Sequence[Any] = (),
     refits: int = 0,
     seed: int | None = None,
     cores: int | None = None,
@@ -66,10 +69,12 @@ def intruder_risk(
         How M is computed: with both effects of the target integrated out of each posterior draw;
         by importance sampling from the fitted posterior, eq. (7) and (8), with smoothed weights;
         exactly, by refitting with every candidate count (seconds a cell).
-    prior : "uniform", "model", sequence of float or DataFrame
-        Intruder's prior over the counts ``low`` to ``high``, up to a factor: equal; what the model
-        predicts of the cell from the others; one row of weights for all cells; or one row a cell
-        (labelled as in ``table.cells``), one column a count.
+    prior : "uniform", "shape", "model", sequence of float or DataFrame
+        Intruder's prior over the counts ``low`` to ``high``, up to a factor: equal; the shares of
+        the counts over the table, which anyone knows about from other years and countries; what the
+        model predicts of the cell from the others; one row of weights for all cells; or one row a
+        cell (labelled as in ``table.cells``), one column a count. What the release adds is measured
+        for all that have a name, whichever is asked for.
     knowledge : {"all-others", "none", "share"}
         Which other small counts the intruder knows: all, the paper's worst case; none: each
         released data set stands in for them in turn, is fitted like the true table, and the
@@ -81,6 +86,9 @@ def intruder_risk(
         Which cells R_unq counts: true count 1, or origin and destination in no other small cell.
     cells : int or sequence of str, optional
         Measure only so many random cells, or those with these labels; by default all.
+    already_released : sequence of path or DataFrame
+        Earlier releases of the same table, or of a revision that has the same small cells: further
+        data sets that the intruder has, taken to come from this posterior.
     refits : int
         Budget: so many of the cells that cannot be relied on (k-hat above the threshold, or Monte
         Carlo error of M above 0.01) are refitted, worst first, for each fit of the intruder.
@@ -121,7 +129,7 @@ def intruder_risk(
     """
     settings = RiskSettings(
         estimator=estimator, prior=prior, knowledge=knowledge, share=share, unique=unique,
-        refits=refits, seed=seed, cores=cores, resume=resume,
+        already_released=already_released, refits=refits, seed=seed, cores=cores, resume=resume,
     )  # fmt: skip
     return measured_risk(table, posterior, release, settings, cells=cells)
 
@@ -140,9 +148,11 @@ def measured_risk(
         raise InputError(f"{table.source}: no small cells, so there is no risk to measure")
     check_posterior(table, posterior)
     released = released_counts(table, release)
+    earlier = earlier_counts(table, settings.already_released)
     targets = _targets(table.cells.index.tolist(), cells, settings.seed)
-    fits = _fits_of_intruder(table, posterior, released, targets, settings)
-    return _summarized(table, released, targets, settings, fits)
+    seen = np.concatenate([released, earlier])
+    fits = _fits_of_intruder(table, posterior, seen, targets, settings)
+    return _summarized(table, seen, len(released), targets, settings, fits)
 
 
 class FitOfIntruder(NamedTuple):
@@ -180,11 +190,15 @@ def _fits_of_intruder(
 def _summarized(
     table: FlowTable,
     released: np.ndarray,
+    datasets: int,
     targets: np.ndarray,
     settings: RiskSettings,
     fits: list[FitOfIntruder],
 ) -> IntruderRisk:
-    """Average over the fits, compare with the true counts, and label."""
+    """Average over the fits, compare with the true counts, and label.
+
+    The first ``datasets`` of what is released are the release, the others were out before.
+    """
     y = table.cells["y"].to_numpy()[targets]
     founds = [fit.found for fit in fits]
     rho = np.mean([fit.rho for fit in fits], axis=0)
@@ -224,8 +238,20 @@ def _summarized(
         prior=settings.prior if isinstance(settings.prior, str) else "given",
         knowledge=settings.knowledge if settings.share is None else f"share of {settings.share:g}",
         estimator=settings.estimator,
-        datasets=len(released),
+        datasets=datasets,
         unique=settings.unique,
+        already_released=label.by_dataset(
+            released[datasets:, targets] + table.low, "already_released"
+        ),
+        gains=gains_by_prior(
+            priors_by_name(settings.prior, table, fits, targets),
+            [likelihood_of_release(found.m, released[:, targets]) for found in founds],
+            [found.by_chain for found in founds],
+            y,
+            unique=unique,
+            labels=label.cells,
+            unreliable=guesses.unreliable,
+        ),
     )
 
 
@@ -248,10 +274,26 @@ class Labels(NamedTuple):
         labels = {"cell": self.cells, "true": self.counts, "released": self.counts}
         return xr.DataArray(values, labels, ("cell", "true", "released"), name)
 
+    def by_dataset(self, values: np.ndarray, name: str) -> xr.DataArray:
+        """Label an array of shape (dataset, cell); data sets are counted from 1."""
+        labels = {"dataset": np.arange(1, len(values) + 1), "cell": self.cells}
+        return xr.DataArray(values, labels, ("dataset", "cell"), name)
+
     def by_fit(self, values: np.ndarray, name: str) -> xr.DataArray:
         """Label an array of shape (cell, fit); fits are counted from 1."""
         labels = {"cell": self.cells, "fit": np.arange(1, values.shape[1] + 1)}
         return xr.DataArray(values, labels, ("cell", "fit"), name)
+
+
+def priors_by_name(
+    asked: Prior, table: FlowTable, fits: list[FitOfIntruder], targets: np.ndarray
+) -> dict[str, list[np.ndarray]]:
+    """Every prior that has a name, and the weights given if any: an array for each fit."""
+    named = {
+        name: [prior_of_cells(name, table, fit.found.prediction, targets) for fit in fits]
+        for name in NAMED
+    }
+    return named if isinstance(asked, str) else {**named, "given": [fit.prior for fit in fits]}
 
 
 class Guesses(NamedTuple):

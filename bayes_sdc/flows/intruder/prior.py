@@ -8,7 +8,7 @@ import pandas as pd
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.table.read import FlowTable
 
-PRIORS = ("uniform", "model")
+NAMED = ("uniform", "shape", "model")
 
 
 def prior_of_cells(
@@ -21,7 +21,7 @@ def prior_of_cells(
 
     Parameters
     ----------
-    prior : "uniform", "model", sequence of float or DataFrame
+    prior : "uniform", "shape", "model", sequence of float or DataFrame
         As for :func:`bayes_sdc.intruder_risk`.
     table : FlowTable
         Its counts and cells.
@@ -45,8 +45,10 @@ def prior_of_cells(
     if isinstance(prior, str):
         if prior == "model" and prediction is not None:
             return prediction
+        if prior == "shape":
+            return np.tile(shares_of_counts(table), (len(labels), 1))
         if prior != "uniform":
-            raise InputError(f"prior {prior!r} is unknown; choose from {list(PRIORS)} or give it")
+            raise InputError(f"prior {prior!r} is unknown; choose from {list(NAMED)} or give it")
         return np.full(shape, 1.0 / len(counts))
     if isinstance(prior, pd.DataFrame):
         if sorted(map(str, prior.columns)) != sorted(map(str, counts)):
@@ -90,6 +92,16 @@ def prior_of_cells(
         )
     weights = weights / weights.max(axis=1, keepdims=True)  # before the sum, which may overflow
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def shares_of_counts(table: FlowTable) -> np.ndarray:
+    """Shares of the counts over all small cells: (count,); they add up to one.
+
+    An intruder knows about them from other years and countries. Taken from the true counts they are
+    the best that he could know, so what he says with them is not understated.
+    """
+    number = np.bincount(table.cells["y"], minlength=table.k + 1)
+    return np.asarray(number / number.sum())
 
 
 def _numbers(values: object) -> np.ndarray:

@@ -50,7 +50,8 @@ def repeat_risk(
     releases : int
         Number of independent releases, each of ``datasets`` data sets.
     datasets : int
-        Number m of data sets in each release.
+        Number m of data sets in each release. What was released before (``already_released`` of the
+        risk) the intruder has beside each.
     seed : int
         Seed of the releases.
 
@@ -157,12 +158,13 @@ def _measure(
         name: np.nan if share.baseline is None else share.baseline
         for name, share in (("no_release", risk.r_all), ("no_release_unq", risk.r_unq))
     }
+    earlier = risk.earlier_likelihood
     rng = generator(seed, "repeated releases")
     rows = []
     label = f"risk of {releases} releases, of up to {most} data sets"
     with Progress(releases * most, label) as progress:
         for _ in range(releases):
-            likelihood = np.zeros(weights.shape)
+            likelihood = earlier.copy()
             for number, draw in enumerate(spread_draws(rng, rates.n_draws, most), start=1):
                 released = draw_counts(cells, rates, int(draw), rng)
                 likelihood += likelihood_of_release(m, released[None])

@@ -1,5 +1,6 @@
 """What is said about the risk: shares with what is needed to judge them, and the whole result."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -7,7 +8,8 @@ import pandas as pd
 import xarray as xr
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.intruder.bayes import LARGEST_ERROR, missed
+from bayes_sdc.flows.intruder.bayes import LARGEST_ERROR, likelihood_of_release, missed
+from bayes_sdc.flows.intruder.gain import Gain, percents, strongest
 from bayes_sdc.html import facts_table
 
 UNIQUE = {
@@ -127,6 +129,12 @@ class IntruderRisk:
         Number of released data sets.
     unique : str
         Which cells R_unq is about.
+    already_released : DataArray (dataset, cell)
+        Counts of earlier releases of the same table, which the intruder has too; no data set where
+        there was none.
+    gains : mapping of str to Gain
+        What the intruder knew before any release and knows after it, by name of the prior:
+        "uniform", "shape", "model", and "given" where weights were given.
     """
 
     rho: xr.DataArray = field(repr=False)
@@ -149,6 +157,20 @@ class IntruderRisk:
     estimator: str
     datasets: int
     unique: str
+    already_released: xr.DataArray = field(repr=False)
+    gains: Mapping[str, Gain] = field(repr=False)
+
+    @property
+    def strongest(self) -> Gain:
+        """The gain of the intruder who says most of the true counts after the release."""
+        return strongest(self.gains)
+
+    @property
+    def earlier_likelihood(self) -> np.ndarray:
+        """Log-likelihood of the earlier releases by cell and candidate count; 0 without any."""
+        m = self.release_probability.transpose("cell", "true", "released")
+        counts = self.already_released - int(m["released"].min())
+        return likelihood_of_release(m.to_numpy(), counts.to_numpy()) + np.zeros(m.shape[:2])
 
     @property
     def expected_correct(self) -> float:
@@ -199,6 +221,11 @@ class IntruderRisk:
             [
                 ("R_all", self.r_all, self.r_all.definition),
                 ("R_unq", self.r_unq, self.r_unq.definition),
+                (
+                    "what the release adds",
+                    percents(self.strongest.guessed),
+                    f"cells found by the strongest intruder, prior {self.strongest.prior}",
+                ),
                 (
                     "probability of the true count",
                     f"{float(self.true_count_probability.mean()):.1%}",
@@ -259,3 +286,50 @@ class IntruderRisk:
             index=pd.Index(distances**2 if squared else distances, name="distance"),
             name="share",
         )
+
+
+def intruder_gain(risk: IntruderRisk, *, prior: str | None = None) -> Gain:
+    """Return what the release adds to what the intruder knew: before, after and the gain.
+
+    Parameters
+    ----------
+    risk : IntruderRisk
+        From :func:`bayes_sdc.intruder_risk`.
+    prior : {"uniform", "shape", "model", "given"}, optional
+        What the intruder expects before the release: all counts alike; the shares of the counts
+        over the table, which anyone knows about from other years and countries; what the model
+        predicts of the cell from all other counts; or the weights that were given. By default the
+        strongest of them: the highest mean log probability of the true counts after the release.
+
+    Returns
+    -------
+    Gain
+
+    Raises
+    ------
+    InputError
+        If the prior was not measured.
+
+    Notes
+    -----
+    "shape" is taken from the true counts of the table itself, the best that the intruder could know
+    of it. In a table of fewer than 100 cells these shares tell much of each cell, so there "shape"
+    is never taken for the strongest.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayes_sdc import fit_flows, intruder_gain, intruder_risk, read_flows, synthesize
+    >>> frame = pd.DataFrame({"o": ["a", "a", "b"], "d": ["x", "y", "x"], "n": [1, 4, 2]})
+    >>> table = read_flows(frame, origin="o", destination="d", count="n")
+    >>> posterior = fit_flows(table, sampler="gibbs", draws=50, tune=50, chains=2, seed=1)
+    >>> risk = intruder_risk(table, posterior, synthesize(table, posterior, seed=2))
+    >>> gain = intruder_gain(risk, prior="uniform")
+    >>> round(gain.guessed.before, 3), round(gain.probability.before, 3)
+    (0.111, 0.111)
+    """
+    if prior is None:
+        return risk.strongest
+    if prior not in risk.gains:
+        raise InputError(f"prior {prior!r} was not measured; choose from {', '.join(risk.gains)}")
+    return risk.gains[prior]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from bayes_sdc.cores import threads
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.intruder.prior import prior_of_cells
 from bayes_sdc.flows.intruder.result import UNIQUE
+from bayes_sdc.flows.release.earlier import earlier_counts
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.seeds import seed_sequence
 
@@ -29,6 +31,7 @@ class RiskSettings:
     knowledge: str = "all-others"
     share: float | None = None
     unique: str = "single-mover"
+    already_released: Sequence[Any] = ()
     refits: int = 0
     seed: int | None = None
     cores: int | None = None
@@ -66,6 +69,7 @@ class RiskSettings:
             raise InputError(NO_SEED)
         if table.n_small and not (isinstance(self.prior, str) and self.prior == "model"):
             prior_of_cells(self.prior, table, None)
+        earlier_counts(table, self.already_released)
 
 
 NO_SEED = (

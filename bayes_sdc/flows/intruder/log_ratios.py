@@ -1,0 +1,215 @@
+"""A bridge to differential privacy: how much one true count can change what is released.
+
+M[y, r] is the probability of releasing r when the true count of a cell is y and all other counts
+are what they are. How far log M[y, r] moves when y does is what a guarantee of differential
+privacy bounds for every table. Here it is computed for this table and this model, where it is a
+property and no guarantee: for other tables, other counts of the same table or a changed model
+nothing follows.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from bayes_sdc.flows.intruder.bayes import TINY
+from bayes_sdc.flows.intruder.result import IntruderRisk
+from bayes_sdc.html import facts_table
+
+NO_GUARANTEE = (
+    "a property of this table and this model, one count changed and all others held fixed; "
+    "no guarantee of differential privacy"
+)
+QUANTILES = {"median": 0.5, "95 % of cells below": 0.95, "largest": 1.0}
+
+
+@dataclass(frozen=True, eq=False)
+class LogRatios:
+    """By cell, how much its true count can change the log probability of what is released.
+
+    Made by :func:`log_ratios`. Natural logarithms. Confidential.
+
+    Parameters
+    ----------
+    by_cell : DataFrame
+        By cell: ``neighbours``, the largest log M[y, r] - log M[y', r] over released r and true
+        counts y' = y +- 1; ``any_pair``, the same over any two true counts; ``neighbours_at_least``
+        and ``any_pair_at_least``, what the Monte Carlo error leaves of them: the largest lower end
+        (two standard errors of either probability) over all entries, 0 or more. Of all released
+        data sets together.
+    datasets : int
+        Number of released data sets, those that were out already among them.
+    width : int
+        Number of counts from the lowest to the highest.
+    """
+
+    by_cell: pd.DataFrame = field(repr=False)
+    datasets: int
+    width: int
+
+    @property
+    def distribution(self) -> pd.DataFrame:
+        """Quantiles over cells, and epsilon of the clamped geometric mechanism that has the same.
+
+        Its log ratio is epsilon between neighbours and (width - 1) epsilon between the lowest and
+        the highest count: :func:`clamped_geometric`.
+        """
+        columns = ["neighbours", "neighbours_at_least", "any_pair", "any_pair_at_least"]
+        rows = self.by_cell[columns].quantile(list(QUANTILES.values()))
+        rows.index = pd.Index(list(QUANTILES), name="over cells")
+        rows["epsilon_neighbours"] = rows["neighbours"]
+        rows["epsilon_any_pair"] = rows["any_pair"] / max(self.width - 1, 1)
+        return rows
+
+    def summary(self) -> str:
+        """Return the distribution in a few lines of text."""
+        return "\n".join([*(f"{name}: {value}" for name, value, _ in self._facts()), NO_GUARANTEE])
+
+    def _facts(self) -> list[tuple[str, str, str]]:
+        return [
+            (
+                f"log ratio, {name}",
+                f"{row['neighbours']:.3f} (at least {row['neighbours_at_least']:.3f}) between "
+                f"neighbours, {row['any_pair']:.3f} (at least {row['any_pair_at_least']:.3f}) "
+                "between any two counts",
+                f"geometric mechanism with epsilon {row['epsilon_neighbours']:.3f}, and "
+                f"{row['epsilon_any_pair']:.3f}",
+            )
+            for name, row in self.distribution.iterrows()
+        ]
+
+    def _repr_html_(self) -> str:
+        """Show the distribution in a notebook."""
+        caption = f"Log ratios of {len(self.by_cell):,} cells: confidential"
+        return facts_table(caption, self._facts(), [NO_GUARANTEE])
+
+
+def log_ratios(risk: IntruderRisk) -> LogRatios:
+    """Measure how much each true count can change the log probability of the release.
+
+    Parameters
+    ----------
+    risk : IntruderRisk
+        Its release probabilities and their Monte Carlo errors.
+
+    Returns
+    -------
+    LogRatios
+        By cell, their distribution, and the geometric mechanism that has the same.
+
+    Notes
+    -----
+    A probability near 0 is estimated with a large relative error, so a large ratio may be noise,
+    and its estimate is then too large rather than too small. Judge by both ends: the estimate, and
+    what the Monte Carlo error leaves of it at least.
+
+    References
+    ----------
+    C. Dwork, A. Roth 2014, doi:10.1561/0400000042; A. Ghosh, T. Roughgarden, M. Sundararajan
+    2012, doi:10.1137/09076828X, on the geometric mechanism.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayes_sdc import fit_flows, intruder_risk, log_ratios, read_flows, synthesize
+    >>> frame = pd.DataFrame({"o": ["a", "a", "b"], "d": ["x", "y", "x"], "n": [1, 4, 2]})
+    >>> table = read_flows(frame, origin="o", destination="d", count="n")
+    >>> posterior = fit_flows(table, sampler="gibbs", draws=50, tune=50, chains=2, seed=1)
+    >>> risk = intruder_risk(table, posterior, synthesize(table, posterior, seed=2))
+    >>> found = log_ratios(risk).by_cell
+    >>> bool((found["neighbours"] <= found["any_pair"]).all())
+    True
+    """
+    m = risk.release_probability.transpose("cell", "true", "released").to_numpy()
+    error = risk.release_probability_error.transpose("cell", "true").to_numpy()
+    datasets = risk.datasets + risk.already_released.sizes["dataset"]
+    return from_matrices(m, error, risk.rho["cell"].to_numpy().tolist(), datasets=datasets)
+
+
+def from_matrices(
+    m: np.ndarray, error: np.ndarray, labels: Sequence[str], *, datasets: int = 1
+) -> LogRatios:
+    """Log ratios from the release probabilities themselves.
+
+    Parameters
+    ----------
+    m : array of float, shape (cell, true, released)
+        Rows over released counts sum to one.
+    error : array of float, shape (cell, true)
+        Largest standard error of each row; infinite where it is not known.
+    labels : sequence of str
+        Of the cells.
+    datasets : int
+        Independent data sets released together: their log ratios add up.
+
+    Examples
+    --------
+    >>> m = np.array([clamped_geometric(0.3, 9)])
+    >>> found = from_matrices(m, np.zeros((1, 9)), ["a>x"]).by_cell.loc["a>x"]
+    >>> round(found["neighbours"], 9), round(found["any_pair"], 9)
+    (0.3, 2.4)
+    """
+    log_m = np.log(np.maximum(m, TINY))
+    # of each end of the error of a row; what may be 0 bounds no ratio from below
+    spread = np.minimum(2.0 * error, 1.0)[..., None]
+    lowest = np.log(np.maximum(m - spread, TINY))
+    highest = np.log(np.minimum(m + spread, 1.0))
+    by_cell = pd.DataFrame(
+        {
+            "neighbours": _neighbours(log_m, log_m),
+            "neighbours_at_least": _neighbours(lowest, highest),
+            "any_pair": _any_pair(log_m, log_m),
+            "any_pair_at_least": _any_pair(lowest, highest),
+        },
+        index=pd.Index(list(labels), name="cell"),
+    )
+    return LogRatios(datasets * by_cell, datasets, m.shape[-1])
+
+
+def _neighbours(upper: np.ndarray, lower: np.ndarray) -> np.ndarray:
+    """Largest difference of neighbouring rows, either way, over released counts; 0 or more."""
+    if upper.shape[1] == 1:
+        return np.zeros(len(upper))
+    up = (upper[:, 1:] - lower[:, :-1]).max(axis=(1, 2))
+    down = (upper[:, :-1] - lower[:, 1:]).max(axis=(1, 2))
+    return np.asarray(np.maximum(np.maximum(up, down), 0.0))
+
+
+def _any_pair(upper: np.ndarray, lower: np.ndarray) -> np.ndarray:
+    """Largest difference of any two rows over released counts; 0 or more."""
+    return np.asarray(np.maximum((upper.max(axis=1) - lower.min(axis=1)).max(axis=1), 0.0))
+
+
+def clamped_geometric(epsilon: float, width: int) -> np.ndarray:
+    """Release probabilities of geometric noise (discrete Laplace), clamped to the ends.
+
+    Noise z has probability proportional to exp(-epsilon |z|); a sum beyond an end is released as
+    the end.
+
+    Parameters
+    ----------
+    epsilon : float
+        Above 0.
+    width : int
+        Number of counts, 1 or more.
+
+    Returns
+    -------
+    array of float, shape (true, released)
+        Rows sum to one; the log ratio of neighbouring rows is at most epsilon.
+
+    Examples
+    --------
+    >>> clamped_geometric(math.log(2.0), 2).round(3).tolist()
+    [[0.667, 0.333], [0.333, 0.667]]
+    """
+    a = math.exp(-epsilon)
+    counts = np.arange(width)
+    m = a ** np.abs(counts[:, None] - counts) * (1.0 - a) / (1.0 + a)
+    if width == 1:
+        return np.ones((1, 1))
+    m[:, 0] = a**counts / (1.0 + a)
+    m[:, -1] = a ** counts[::-1] / (1.0 + a)
+    return np.asarray(m)

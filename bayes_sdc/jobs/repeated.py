@@ -1,0 +1,59 @@
+"""Whether the same table was protected before: then an intruder may have two looks at it."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bayes_sdc.checks import Check
+from bayes_sdc.io.text import read_bytes
+from bayes_sdc.runs import finished_runs_beside
+
+NAME, KEY = "released before", "released_before"
+
+
+def check_repeated(out: Path, sha256: str, already_released: Sequence[Any]) -> list[Check]:
+    """Judge whether every finished run of the same input beside this one counts in the risk.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the present run; those beside it are looked through.
+    sha256 : str
+        Of the input.
+    already_released : sequence of path
+        Earlier releases that count in the risk.
+
+    Returns
+    -------
+    list of Check
+        None where nothing was found and nothing was named.
+    """
+    counted = {
+        hashlib.sha256(read_bytes(Path(release))).hexdigest()
+        for release in already_released
+        if not isinstance(release, pd.DataFrame)
+    }
+    missing = [
+        folder for folder, released in finished_runs_beside(out, sha256) if released not in counted
+    ]
+    if missing:
+        named = ", ".join(str(folder.name) for folder in missing[:5])
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        return [
+            Check(
+                NAME,
+                "look",
+                f"the same table was protected by finished runs beside this one: {named}{more}; "
+                "whoever has two releases knows more than the risk here says. Release one only, or "
+                "name what is out with --already-released",
+                key=KEY,
+            )
+        ]
+    if len(already_released):
+        number = len(already_released)
+        files = "1 earlier release counts" if number == 1 else f"{number} earlier releases count"
+        return [Check(NAME, "pass", f"{files} in the risk", key=KEY)]
+    return []

@@ -1,0 +1,196 @@
+"""What the release adds to what an intruder knew, in words and numbers for a board.
+
+The internal report shows them first. The public reads one rounded sentence.
+"""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayes_sdc.flows.intruder.gain import (
+    LIMITS,
+    MOVED,
+    PRIORS,
+    Change,
+    Gain,
+    points,
+)
+from bayes_sdc.flows.intruder.log_ratios import NO_GUARANTEE, LogRatios, log_ratios
+from bayes_sdc.flows.intruder.prior import shares_of_counts
+from bayes_sdc.flows.intruder.result import IntruderRisk
+from bayes_sdc.flows.table.read import FlowTable
+from bayes_sdc.report import plots
+
+HIGHEST = 20  # rows shown
+BY_RELEASE, ANYWAY = "the release", "known anyway"
+
+
+def headline(risk: IntruderRisk) -> str:
+    """Return one sentence: what the strongest intruder finds before and after the release."""
+    gain = risk.strongest
+    found = gain.guessed
+    if found.before is None or found.after is None:
+        return "What the release adds is undefined: there is no cell."
+    before, after = round(1000 * found.before), round(1000 * found.after)
+    adds = f"{after - before:+d}" if after != before else "none"
+    return (
+        f"Of every 1,000 small counts the strongest intruder finds {before} before any release and "
+        f"{after} after it: the release adds {adds}"
+    )
+
+
+def gain_lines(risk: IntruderRisk) -> list[str]:
+    """Return the lines of the console on what the release adds."""
+    gain = risk.strongest
+    trust = "" if gain.trusted else f"; NOT TRUSTED: {gain.unreliable:,} cells are unreliable"
+    by_prior = "; ".join(
+        f"{one.prior} {_pair(one.guessed)} ({_bits(one.bits)})" for one in risk.gains.values()
+    )
+    return [
+        f"{headline(risk)} (prior {gain.prior}, {_bits(gain.bits)}; pushed by the release: "
+        f"{_pushed(gain)}; largest ratio {gain.largest_ratio:.2f}){trust}",
+        f"found before and after, by what the intruder expects: {by_prior}",
+    ]
+
+
+def internal_gain(table: FlowTable, risk: IntruderRisk) -> dict[str, Any]:
+    """What the internal report tells first: the headline, every prior, cells, and log ratios.
+
+    Parameters
+    ----------
+    table : FlowTable
+        The input.
+    risk : IntruderRisk
+        Of the intruder who knows most.
+    """
+    gain = risk.strongest
+    ratios = log_ratios(risk)
+    earlier = risk.already_released.sizes["dataset"]
+    return {
+        "gain": gain,
+        "gain_headline": headline(risk),
+        "gain_tiles": _tiles(gain),
+        "gain_expects": PRIORS[gain.prior],
+        "gain_priors": {name: PRIORS[name] for name in risk.gains},
+        "gain_anyway": int((gain.by_cell["before"] > LIMITS[0]).sum()),
+        "gain_columns": COLUMNS,
+        "gain_rows": [_row(one, one is gain) for one in risk.gains.values()],
+        "gain_plot": plots.gain(risk),
+        "gain_largest": _most_moved(table, gain),
+        "common_count": int(np.argmax(shares_of_counts(table))) + table.low,
+        "common_share": f"{shares_of_counts(table).max():.1%}",
+        "earlier_releases": earlier,
+        "paper": f"{risk.r_all.value:.1%}" if risk.r_all.value is not None else "",
+        "paper_prior": risk.prior,
+        "paper_baseline": "" if risk.r_all.baseline is None else f"{risk.r_all.baseline:.1%}",
+        "log_ratios": _ratio_rows(ratios),
+        "no_guarantee": NO_GUARANTEE,
+        "moved_factor": f"{MOVED:g}",
+    }
+
+
+def riskiest(table: FlowTable, gain: Gain) -> list[list[str]]:
+    """Cells whose true count is most probable, and whether the release made it so."""
+    first = gain.by_cell.sort_values("after", ascending=False, kind="stable").iloc[:HIGHEST]
+    why = [BY_RELEASE if moved else ANYWAY for moved in first["moved"]]
+    return [[*row, reason] for row, reason in zip(_cells(table, first), why, strict=True)]
+
+
+def _most_moved(table: FlowTable, gain: Gain) -> list[list[str]]:
+    """Cells whose probability of the true count the release raises by the largest factor."""
+    first = gain.by_cell.sort_values("bits", ascending=False, kind="stable").iloc[:HIGHEST]
+    factors = [f"{2.0**bits:.2f}" for bits in first["bits"]]
+    return [[*row, factor] for row, factor in zip(_cells(table, first), factors, strict=True)]
+
+
+def _cells(table: FlowTable, shown: pd.DataFrame) -> list[list[str]]:
+    cells = table.cells.loc[shown.index]
+    names = [cells[name].astype(str) for name in ("origin", "destination", "group")]
+    rows = zip(*names, cells["y"], shown["before"], shown["after"], strict=True)
+    return [[*names, f"{y + table.low}", f"{p:.1%}", f"{q:.1%}"] for *names, y, p, q in rows]
+
+
+def _tiles(gain: Gain) -> list[tuple[str, str]]:
+    """The three numbers of the headline, and what they are."""
+    found, bits = gain.guessed, gain.bits
+    return [
+        (_pair(found), "of the small counts found, before any release and after it"),
+        (
+            "undefined" if bits.gain is None else f"{_bits(bits)}",
+            "more known of a true count on average (1 bit: its probability doubles)",
+        ),
+        (
+            f"{gain.pushed[0.8]:,} of {gain.cells:,}",
+            "cells pushed past a probability of 80 % of their true count",
+        ),
+    ]
+
+
+def _row(gain: Gain, strongest: bool) -> list[str]:
+    found = gain.guessed
+    error = found.monte_carlo_error
+    return [
+        f"{gain.prior}{' (strongest)' if strongest else ''}",
+        _percent(found.before),
+        _percent(found.after),
+        "undefined" if found.gain is None else points(found.gain),
+        "unknown (one chain)" if error is None else f"{100 * error:.2f} points",
+        "none: there is no such cell" if gain.unique.before is None else _pair(gain.unique),
+        _pair(gain.probability),
+        _bits(gain.bits),
+        "undefined"
+        if gain.bits.interval is None
+        else "{:+.3f} to {:+.3f}".format(*gain.bits.interval),
+        " / ".join(f"{gain.pushed[limit]:,}" for limit in LIMITS),
+        f"{gain.largest_ratio:.2f}",
+    ]
+
+
+#: Heads of the columns of the rows by prior.
+COLUMNS = [
+    "prior",
+    "found before",
+    "found after",
+    "gain",
+    "Monte Carlo error",
+    "R_unq, before → after",
+    "mean probability of the true count",
+    "information",
+    "95 % interval",
+    "pushed past 50 / 80 / 95 %",
+    "largest ratio",
+]
+
+
+def _ratio_rows(ratios: LogRatios) -> list[list[str]]:
+    return [
+        [
+            str(name),
+            f"{row['neighbours']:.3f}",
+            f"{row['neighbours_at_least']:.3f}",
+            f"{row['epsilon_neighbours']:.3f}",
+            f"{row['any_pair']:.3f}",
+            f"{row['any_pair_at_least']:.3f}",
+            f"{row['epsilon_any_pair']:.3f}",
+        ]
+        for name, row in ratios.distribution.iterrows()
+    ]
+
+
+def _pair(change: Change) -> str:
+    return f"{_percent(change.before)} → {_percent(change.after)}"
+
+
+def _percent(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.1%}"
+
+
+def _bits(change: Change) -> str:
+    if change.gain is None:
+        return "bits undefined"
+    return f"{round(change.gain, 3) + 0.0:+.3f} bits"
+
+
+def _pushed(gain: Gain) -> str:
+    return ", ".join(f"{count:,} past {limit:.0%}" for limit, count in gain.pushed.items())
