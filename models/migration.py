@@ -49,7 +49,9 @@ Priors (:data:`PRIORS`):
     are normal about national means, with national standard deviations, all with weak priors of
     their own. A group with many cells keeps its own values; a tiny one borrows those of the nation.
     The prior of the log of each national standard deviation is normal, which keeps it off zero:
-    groups that are exactly alike are not believed in.
+    groups that are exactly alike are not believed in. Known standardised properties of the groups
+    may enter the mean of their levels: :math:`\alpha_k \sim N(m + z_k' \zeta, s^2)`, with the prior
+    of a national mean of :math:`\omega` for :math:`\zeta`.
 
 Printed formulas that are wrong, and corrected here and in the reference sampler: in eq. (1)
 :math:`F_8^{-1}` belongs in the numerator; in steps 1-2 the exponent is :math:`y_{ij}`; step 4 draws
@@ -71,7 +73,7 @@ import pytensor.tensor as pt
 from bayes_sdc.models.truncated import TruncatedNegativeBinomial, TruncatedPoisson
 
 NAME = "migration"
-VERSION = "2"
+VERSION = "3"
 
 FAMILIES = ("poisson", "negative-binomial")
 
@@ -129,7 +131,11 @@ def _partly_centred(name: str, dim: str, sd: Any, weight: Any) -> Any:
 
 
 def _group_parameters(
-    prior: Mapping[str, float], family: str, covariates: Sequence[str], cells_of_group: np.ndarray
+    prior: Mapping[str, float],
+    family: str,
+    covariates: Sequence[str],
+    cells_of_group: np.ndarray,
+    level_shift: Any,
 ) -> dict[str, Any]:
     """Level, log sds, log cv and coefficients of every group, under any of the priors."""
     if "national_log_sd_sd" not in prior:
@@ -158,10 +164,26 @@ def _group_parameters(
     spread = np.log(settings("spread"))
     sd = pm.LogNormal("national_sd", spread, prior["national_log_sd_sd"], dims="parameter")
     weight = centering(cells_of_group)
-    return {
+    parameters = {
         name: mean[k] + _partly_centred(name, "group", sd[k], weight)
         for k, name in enumerate(kinds)
     }
+    return parameters | {"alpha": parameters["alpha"] + level_shift}
+
+
+def _level_shift(prior: Mapping[str, float], group_covariates: np.ndarray | None) -> Any:
+    """What the properties of the groups add to the prior means of their levels."""
+    if group_covariates is None or not group_covariates.shape[1]:
+        return 0.0
+    if "national_log_sd_sd" not in prior:
+        raise ValueError("properties of groups need a pooled prior")
+    slope = pm.Normal(
+        "national_slope",
+        prior["coefficient_mean"],
+        prior["coefficient_mean_sd"],
+        dims="group_covariate",
+    )
+    return pt.dot(group_covariates, slope)
 
 
 def centering(cells_per_area: np.ndarray) -> np.ndarray:
@@ -195,6 +217,8 @@ def build(
     prior: str | Mapping[str, float] = "default",
     covariates: np.ndarray | None = None,
     covariate_names: Sequence[str] = (),
+    group_covariates: np.ndarray | None = None,
+    group_covariate_names: Sequence[str] = (),
     offset: np.ndarray | None = None,
 ) -> pm.Model:
     """Build the model of the small cells of one group, or of several.
@@ -222,6 +246,10 @@ def build(
         Standardised.
     covariate_names : sequence of str
         One for each column of ``covariates``.
+    group_covariates : array of float, shape (group, covariate), optional
+        Standardised properties of the groups, for the mean of the level; with the pooled prior.
+    group_covariate_names : sequence of str
+        One for each column of ``group_covariates``.
     offset : array of float, shape (cell,), optional
         Known addition to the log rate of each cell.
 
@@ -230,12 +258,14 @@ def build(
     pymc.Model
         Deterministics alpha, mu_beta, mu_gamma, phi_beta, phi_gamma and r (group,), beta
         (origin,), gamma (destination,), coefficient (group, covariate); national_mean and
-        national_sd (parameter,) under the pooled prior; observed y.
+        national_sd (parameter,) and national_slope (group_covariate,) under the pooled prior;
+        observed y.
 
     Raises
     ------
     ValueError
-        If the name of the family or of the prior is unknown.
+        If the name of the family or of the prior is unknown, or a prior that is not pooled is given
+        properties of groups.
 
     References
     ----------
@@ -264,6 +294,7 @@ def build(
     coords = {
         "group": list(groups), "origin": list(origins), "destination": list(destinations),
         "cell": range(len(y)), "covariate": list(covariate_names),
+        "group_covariate": list(group_covariate_names),
     }  # fmt: skip
     with pm.Model(coords=coords) as model:
         counts = pm.Data("y_data", y, dims="cell")
@@ -276,7 +307,10 @@ def build(
         of_destination = pm.Data(
             "destination_centering", centering(cells_of_destination), dims="destination"
         )
-        parameters = _group_parameters(settings, family, covariate_names, cells_of_group)
+        parameters = _group_parameters(
+            settings, family, covariate_names, cells_of_group,
+            _level_shift(settings, group_covariates),
+        )  # fmt: skip
         alpha = parameters["alpha"]
         if "national_log_sd_sd" in settings:
             pm.Deterministic("alpha", alpha, dims="group")

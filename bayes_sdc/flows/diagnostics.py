@@ -16,7 +16,7 @@ from bayes_sdc.flows.model import truncated as counts
 from bayes_sdc.flows.model.parameters import NATION, OF_COVARIATE, OF_GROUP, SIDES, deviations
 from bayes_sdc.flows.release.predictive import PREDICTIVE_DRAWS, compare_counts
 from bayes_sdc.flows.release.synthesis import rates_by_draw, spread_draws
-from bayes_sdc.flows.table.cells import small_cells
+from bayes_sdc.flows.table.cells import fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import generator
@@ -148,6 +148,9 @@ def _parameters(posterior: xr.DataTree) -> pd.DataFrame:
         if name in draws:
             labels = [f"{name}[{label}]" for label in draws["parameter"].to_numpy()]
             blocks.append((draws[name], np.full(len(labels), groups), labels))
+    if "national_slope" in draws:
+        labels = [f"national_slope[{label}]" for label in draws["group_covariate"].to_numpy()]
+        blocks.append((draws["national_slope"], np.full(len(labels), groups), labels))
     for covariate in draws["covariate"].to_numpy() if "coefficient" in draws else ():
         values = draws["coefficient"].sel(covariate=covariate)
         blocks.append((values, of_group, [f"{OF_COVARIATE}{covariate}"] * groups))
@@ -231,7 +234,7 @@ def dispersion(table: FlowTable, posterior: xr.DataTree, *, seed: int) -> Disper
     ----------
     Gelman, Meng and Stern 1996, Statistica Sinica 6, 733-807.
     """
-    cells = small_cells(table)
+    cells = fitted_cells(table, posterior)
     rates = rates_by_draw(posterior)
     rng = generator(seed, "dispersion")
     values = np.arange(cells.upper + 1.0)

@@ -46,6 +46,7 @@ def protect_flows(
     *,
     family: str = "default",
     prior: str = "default",
+    covariates: str = "default",
     sampler: str = "gibbs",
     draws: int = 1000,
     tune: int | None = None,
@@ -75,7 +76,7 @@ def protect_flows(
     ----------
     table : FlowTable
         From :func:`bayes_sdc.read_flows`.
-    family, prior, sampler, draws, tune, chains, cores, scheduler
+    family, prior, covariates, sampler, draws, tune, chains, cores, scheduler
         As for :func:`bayes_sdc.fit_flows`.
     datasets : int
         Synthetic data sets in the release.
@@ -129,7 +130,7 @@ def protect_flows(
     job = Job(
         sampling=sampling_of(
             family=family, prior=prior, sampler=sampler, draws=draws, tune=tune, chains=chains,
-            seed=seed, cores=cores, scheduler=scheduler,
+            seed=seed, cores=cores, scheduler=scheduler, covariates=covariates,
         ),
         asked=RiskSettings(
             estimator=estimator, prior=intruder_prior, knowledge=knowledge, share=share,
@@ -203,7 +204,7 @@ class Job:
         several = self.candidates > 1
         chosen_among = self.candidates * self.datasets * (self.releases + 1)
         return forecast_job(
-            small_cells(table),
+            small_cells(table, covariates=self.sampling.covariates),
             self.sampling,
             estimator=self.asked.estimator,
             passes=1 + several,

@@ -107,4 +107,6 @@ def _posterior_values(
         kept = [k for k in range(len(record["national_mean"])) if k != CV or not poisson]
         values["national_mean"] = record["national_mean"][kept]
         values["national_sd"] = record["national_sd"][kept]
+        if len(record["national_slope"]):
+            values["national_slope"] = record["national_slope"]
     return values

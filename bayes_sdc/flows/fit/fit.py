@@ -17,6 +17,7 @@ from bayes_sdc.flows.fit.posterior import assemble
 from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.model.hyperpriors import is_pooled
 from bayes_sdc.flows.table.cells import SmallCells, identity, small_cells, subset
+from bayes_sdc.flows.table.published import COVARIATES, published_covariates
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import seed_sequence
@@ -34,6 +35,7 @@ def fit_flows(
     *,
     family: str = "default",
     prior: str = "default",
+    covariates: str = "default",
     sampler: str = "gibbs",
     draws: int = 1000,
     tune: int | None = None,
@@ -55,6 +57,12 @@ def fit_flows(
     prior : {"default", "pooled", "weak", "paper"}
         Hyperprior; see :data:`bayes_sdc.models.migration.PRIORS`. With the default, the pooled one,
         the groups share a national distribution; with the others each group stands alone.
+    covariates : {"default", "published", "none"}
+        Whether the log rate depends on what the published part of the table shows of the areas and
+        groups, besides the covariates of ``table``:
+        :func:`bayes_sdc.flows.table.published.published_covariates`. The default is "published"
+        with the pooled prior, and "none" with the others, whose groups would have to learn every
+        coefficient alone. Properties of groups enter with the pooled prior only.
     sampler : {"gibbs", "nuts", "reference"}
         Metropolis within Gibbs with Newton proposals, all groups at once; nutpie's NUTS, group by
         group, or on one model of all groups where the prior pools them, which takes long for more
@@ -85,10 +93,11 @@ def fit_flows(
         ``posterior`` with mu_beta, mu_gamma, alpha, delta, phi_beta, phi_gamma (chain, draw,
         group), beta (chain, draw, origin_effect) and gamma (chain, draw, destination_effect),
         log rates, r (chain, draw, group) for the negative binomial, coefficient (chain, draw,
-        group, covariate), and national_mean and national_sd (chain, draw, parameter) for the
-        pooled prior; ``sample_stats``;
+        group, covariate), and national_mean and national_sd (chain, draw, parameter) and
+        national_slope (chain, draw, group_covariate) for the pooled prior; ``sample_stats``;
         ``observed_data`` and ``constant_data`` by cell. Labels of effects are ``group|area``.
-        Attributes: model, family, prior, sampler, seed, bounds, input hash, versions.
+        Attributes: model, family, prior, covariates, those that were dropped, sampler, seed,
+        bounds, input hash, versions.
 
     Raises
     ------
@@ -112,7 +121,7 @@ def fit_flows(
     """
     sampling = sampling_of(
         family=family, prior=prior, sampler=sampler, draws=draws, tune=tune, chains=chains,
-        seed=seed, cores=cores, scheduler=scheduler,
+        seed=seed, cores=cores, scheduler=scheduler, covariates=covariates,
     )  # fmt: skip
     return fit(table, sampling, resume=resume)
 
@@ -122,15 +131,19 @@ def fit(table: FlowTable, sampling: Sampling, *, resume: Path | None = None) -> 
     # PyMC takes seconds to import; a plain import of the package does not pay for it
     import bayes_sdc.models.migration as migration
 
-    cells = small_cells(table)
+    covariates = sampling.covariates
+    cells = small_cells(table, covariates=covariates)
     if not cells.cells:
         raise InputError(f"{table.source}: no small cells between {table.low} and {table.high}")
+    dropped = published_covariates(table).dropped if covariates == "published" else {}
     attributes = {
         "model": migration.NAME,
         "model_version": migration.VERSION,
         "family": sampling.family,
         "prior": sampling.prior_name,
         "prior_settings": json.dumps(sampling.prior, sort_keys=True),
+        "covariates": covariates,
+        "covariates_dropped": json.dumps(dropped, sort_keys=True),
         "sampler": sampling.sampler,
         # netCDF has no whole numbers of more than 64 bits
         "seed": sampling.seed if sampling.seed < 2**63 else str(sampling.seed),
@@ -144,6 +157,8 @@ def fit(table: FlowTable, sampling: Sampling, *, resume: Path | None = None) -> 
     title = f"fitting {len(cells.groups)} groups ({sampling.sampler})"
     with Progress(len(cells.groups), title) as progress:
         progress.note(str(forecast(cells, sampling)))
+        for name, why in dropped.items():
+            progress.note(f"covariate {name} left out: {why}")
         store = Checkpoint(resume, attributes)
         make: Callable[..., Iterator[Part]] = _gibbs_parts
         if sampling.scheduler is not None:
@@ -170,6 +185,7 @@ def sampling_of(
     seed: int,
     cores: int | None,
     scheduler: str | None,
+    covariates: str = "default",
 ) -> Sampling:
     """Resolve the names and defaults of a fit; refuses what cannot be used, before any work."""
     import bayes_sdc.models.migration as migration
@@ -185,12 +201,19 @@ def sampling_of(
         settings = migration.resolve_prior(prior)
     except ValueError as error:
         raise InputError(str(error)) from None
+    if covariates not in ("default", *COVARIATES):
+        raise InputError(
+            f"covariates {covariates!r} is unknown; choose from {['default', *COVARIATES]}"
+        )
+    if covariates == "default":
+        covariates = "published" if is_pooled(settings) else "none"
     if scheduler is not None and sampler == "nuts":
         raise InputError("scheduler: runs the Gibbs samplers; choose sampler 'gibbs'")
     seed_sequence(seed)  # refuses a seed that is none
     return Sampling(
         family, settings, draws, tune, chains, seed, threads(cores), sampler, scheduler,
         prior_name=migration.DEFAULT_PRIOR if prior == "default" else prior,
+        covariates=covariates,
     )  # fmt: skip
 
 
@@ -200,7 +223,7 @@ def sampling_again(posterior: xr.DataTree, *, seed: int, cores: int | None) -> S
     return Sampling(
         str(made["family"]), json.loads(made["prior_settings"]), int(made["draws"]),
         int(made["tune"]), int(made["chains"]), seed, threads(cores), str(made["sampler"]),
-        prior_name=made["prior"],
+        prior_name=made["prior"], covariates=str(made.get("covariates", "none")),
     )  # fmt: skip
 
 

@@ -57,7 +57,7 @@ def posterior_so_far(table: FlowTable, folder: Path) -> xr.DataTree:
     '1 of 1 groups, 2 of 2 chains, 10 of 10 draws'
     """
     call = kept_call(Path(folder))
-    cells = small_cells(table)
+    cells = small_cells(table, covariates=call.get("covariates", "none"))
     if any(call.get(name) != value for name, value in identity(table, cells).items()):
         raise InputError(f"{folder}: holds the fit of another table than {table.source}")
     sampling = Sampling(

@@ -36,7 +36,7 @@ LOW_RANK = {
 CAREFUL_BELOW = 200  # cells; with fewer, a scale may be near zero and large steps diverge
 RECORDED = [
     "alpha", "delta", "mu_beta", "mu_gamma", "phi_beta", "phi_gamma", "beta", "gamma", "r",
-    "coefficient", "national_mean", "national_sd",
+    "coefficient", "national_mean", "national_sd", "national_slope",
 ]  # fmt: skip
 STATISTICS = ["diverging", "energy", "step_size", "n_steps", "energy_error"]
 
@@ -195,6 +195,8 @@ def sample_together(
         prior=sampling.prior,
         covariates=cells.x,
         covariate_names=cells.covariates,
+        group_covariates=cells.z,
+        group_covariate_names=cells.group_covariates,
     )
     compiled = nutpie.compile_pymc_model(model, var_names=_variables(model))
     posterior, statistics = _sample(compiled, sampling, label="all groups", cells=len(cells.y))

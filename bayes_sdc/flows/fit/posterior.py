@@ -21,6 +21,7 @@ DIMENSIONS: dict[str, tuple[str, ...]] = {
     "coefficient": ("group", "covariate"),
     "national_mean": ("parameter",),
     "national_sd": ("parameter",),
+    "national_slope": ("group_covariate",),
 }
 
 
@@ -48,7 +49,7 @@ def assemble(cells: SmallCells, parts: list[Part], attributes: dict[str, Any]) -
         dims = DIMENSIONS.get(name, ("group",))
         first = getattr(parts[0], kind)[name]
         leading = ("chain", "draw")[: first.ndim - len(dims)]
-        if dims[0] == "parameter":  # one for all groups
+        if dims[0] in ("parameter", "group_covariate"):  # one for all groups
             return (*leading, *dims), first
         if dims[0] == "group" and first.shape[len(leading)] != len(parts[0].groups):
             return leading, first[..., 0]  # statistics of groups that were sampled as one model
@@ -84,6 +85,7 @@ def assemble(cells: SmallCells, parts: list[Part], attributes: dict[str, Any]) -
                     "origin_index": ("cell", cells.origin),
                     "destination_index": ("cell", cells.destination),
                     **({"x": (("cell", "covariate"), cells.x)} if cells.covariates else {}),
+                    **({"z": (("group", "group_covariate"), cells.z)} if len(cells.z.T) else {}),
                     "group_of_origin": ("origin_effect", cells.group_of_origin),
                     "group_of_destination": ("destination_effect", cells.group_of_destination),
                     "upper": ((), cells.upper),
@@ -131,5 +133,6 @@ def _labels(cells: SmallCells, *, poisson: bool) -> dict[str, list[str]]:
         "origin_effect": cells.origin_effects,
         "destination_effect": cells.destination_effects,
         **({"covariate": cells.covariates} if cells.covariates else {}),
+        **({"group_covariate": cells.group_covariates} if cells.group_covariates else {}),
         "parameter": [*parameters, *(f"coefficient of {name}" for name in cells.covariates)],
     }

@@ -39,6 +39,7 @@ class State(NamedTuple):
     coefficient: np.ndarray  # (group, covariate)
     national_mean: np.ndarray  # (parameter,) of alpha, log sd, log sd, log cv, coefficients
     national_sd: np.ndarray  # (parameter,) both as the prior has them unless it is pooled
+    national_slope: np.ndarray  # (group covariate,) of the mean of alpha
     log_p: np.ndarray  # (cell,) log-probability of the counts, kept to be computed once a step
 
 
@@ -59,6 +60,7 @@ class Data(NamedTuple):
     origin: np.ndarray  # (cell,)
     destination: np.ndarray  # (cell,)
     x: np.ndarray  # (cell, covariate)
+    z: np.ndarray  # (group, group covariate)
     origins: Side
     destinations: Side
     upper: int
@@ -176,19 +178,20 @@ def draw_mean(
     side: Side,
     log_phi: np.ndarray,
     other_mean: np.ndarray,
+    level: np.ndarray,
     now: Priors,
     prior: Mapping[str, float],
 ) -> np.ndarray:
     """Steps 3 and 4: the mean of one side given its effects and the other side's mean.
 
-    The prior is that of the sum of the two means and of their difference. With mean 0 and variance
-    50 for both, the paper's, the other mean drops out and 1/25 is left.
+    The prior is that of the sum of the two means, about ``level``, and of their difference. With
+    mean 0 and variance 50 for both, the paper's, the other mean drops out and 1/25 is left.
     """
     phi = np.exp(log_phi)
     of_sum, of_difference = now.second[LEVEL] ** -2.0, 0.5 * prior["mu_sd"] ** -2.0
     precision = side.size * phi + of_sum + of_difference
     total = phi * np.bincount(side.group, effect, len(side.size))
-    total += of_sum * (now.first[LEVEL] - other_mean) + of_difference * other_mean
+    total += of_sum * (level - other_mean) + of_difference * other_mean
     return np.asarray(total / precision + rng.standard_normal(len(phi)) / np.sqrt(precision))
 
 

@@ -9,10 +9,27 @@ import numpy as np
 
 from bayes_sdc.flows.gibbs.batch_terms import ROWS, TERMS
 from bayes_sdc.flows.gibbs.national import draw_nation, move_nation
-from bayes_sdc.flows.gibbs.newton import Data, State, refresh, refresh_terms, sweep
+from bayes_sdc.flows.gibbs.newton import sweep
 from bayes_sdc.flows.gibbs.newton_step import adapted
 from bayes_sdc.flows.gibbs.sampling import Sampling, generator_state, restored_generator
-from bayes_sdc.flows.model.hyperpriors import CV, LEVEL, Priors, is_pooled, nation, priors
+from bayes_sdc.flows.gibbs.state import (
+    OF_CELL,
+    OF_DESTINATION,
+    OF_ORIGIN,
+    Data,
+    State,
+    refresh,
+    refresh_terms,
+)
+from bayes_sdc.flows.model.hyperpriors import (
+    CV,
+    LEVEL,
+    Priors,
+    is_pooled,
+    nation,
+    priors,
+    slope_prior,
+)
 from bayes_sdc.flows.table.cells import SmallCells
 
 SWEEPS_PER_DRAW = 3  # the sweeps between two kept draws cost time but no memory
@@ -25,16 +42,34 @@ def prepare(cells: SmallCells) -> Data:
         return np.concatenate([[0], np.cumsum(np.bincount(index, minlength=length))])
 
     groups = len(cells.groups)
+    x_origin = _by_area(cells.x, cells.origin, len(cells.group_of_origin))
+    x_destination = _by_area(cells.x, cells.destination, len(cells.group_of_destination))
+    of = np.full(cells.x.shape[1], OF_CELL)
+    of[(x_destination[cells.destination] == cells.x).all(axis=0)] = OF_DESTINATION
+    of[(x_origin[cells.origin] == cells.x).all(axis=0)] = OF_ORIGIN
+    x_origin[:, of != OF_ORIGIN] = 0.0
+    x_destination[:, of != OF_DESTINATION] = 0.0
     return Data(
         y=cells.y.astype(np.float64),
         origin=cells.origin,
         destination=cells.destination,
-        x=np.ascontiguousarray(cells.x),
+        x=np.ascontiguousarray(np.where(of == OF_CELL, cells.x, 0.0)),
+        of=of,
+        x_origin=x_origin,
+        x_destination=x_destination,
+        z=np.ascontiguousarray(cells.z),
         cells_of_group=runs(cells.group, groups),
         origins_of_group=runs(cells.group_of_origin, groups),
         destinations_of_group=runs(cells.group_of_destination, groups),
         upper=cells.upper,
     )
+
+
+def _by_area(x: np.ndarray, index: np.ndarray, areas: int) -> np.ndarray:
+    """Covariates of some cell of each area; 0 for an area without cells."""
+    values = np.zeros((areas, x.shape[1]))
+    values[index] = x
+    return values
 
 
 def init(rng: np.random.Generator, data: Data, family: str) -> State:
@@ -84,7 +119,7 @@ class MarkovChain:
         poisson = sampling.family == "poisson"
         self._columns = np.array([k for k in range(parameters) if k != CV or not poisson])
         covariates = data.x.shape[1]
-        self._now = priors(sampling.prior, covariates)
+        self._now = priors(sampling.prior, covariates, data.z.shape[1])
         pooled = is_pooled(sampling.prior)
         self._hyper = nation(sampling.prior, covariates) if pooled else None
         self._accepted = np.zeros((groups, 3))
@@ -113,8 +148,10 @@ class MarkovChain:
         """Move the national distribution, centred and not."""
         assert self._hyper is not None  # noqa: S101  # only called with the pooled prior
         state, columns = self._state, self._columns
-        self._now = _draw_nation(self._rng, columns, state, self._now, self._hyper)
-        moved = move_nation(self._rng, columns, self._data, state, self._now, self._hyper)
+        hyper = self._hyper, slope_prior(self._sampling.prior)
+        theta, z = state.theta, self._data.z
+        self._now = draw_nation(self._rng, columns, theta, z, self._now, *hyper)
+        moved = move_nation(self._rng, columns, self._data, state, self._now, *hyper)
         if adapt > 0.0:
             state.step_size[-1] = adapted(state.step_size[-1], float(moved), adapt)
 
@@ -138,6 +175,7 @@ class MarkovChain:
             "step_size": self._state.step_size,
             "first": self._now.first,
             "second": self._now.second,
+            "slope": self._now.slope,
             "accepted": self._accepted,
             "number": np.array(self._number),
             "generator": generator_state(self._rng),
@@ -148,24 +186,15 @@ class MarkovChain:
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Go back to where a chain of the same call was."""
         self._number = int(arrays["number"])
-        self._now = self._now._replace(first=arrays["first"], second=arrays["second"])
+        self._now = self._now._replace(
+            **{name: arrays[name] for name in ("first", "second", "slope")}
+        )
         self._accepted = arrays["accepted"]
         self._rng = restored_generator(arrays["generator"])
         self._state = self._state._replace(
             **{name: arrays[name] for name in ("theta", "b", "g", "step_size", "log_rate")}
         )
         refresh_terms(self._data, self._state)
-
-
-def _draw_nation(
-    rng: np.random.Generator, columns: np.ndarray, state: State, now: Priors, hyper: np.ndarray
-) -> Priors:
-    """The centred move for the columns that are sampled."""
-    part = Priors(now.kind[columns], now.first[columns], now.second[columns])
-    new = draw_nation(rng, state.theta[:, columns], part, hyper[columns])
-    first, second = now.first.copy(), now.second.copy()
-    first[columns], second[columns] = new.first, new.second
-    return Priors(now.kind, first, second)
 
 
 def _record(
@@ -193,4 +222,5 @@ def _record(
     }
     if pooled:
         record["national_mean"], record["national_sd"] = now.first.copy(), now.second.copy()
+        record["national_slope"] = now.slope.copy()
     return record

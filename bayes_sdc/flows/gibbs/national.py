@@ -1,9 +1,11 @@
-"""The national distribution of the pooled prior: two moves for its means and spreads.
+"""The national distribution of the pooled prior: two moves for its means, spreads and slopes.
 
-Each column of theta is normal over the groups. ``draw_nation`` draws mean and sd given theta: it
-serves the reference sampler and the engine. Where the groups say little one by one, mean and spread
-hardly move that way; ``move_nation`` then changes them with every group keeping its standardised
-distance from the mean, by a Newton proposal like those of :mod:`bayes_sdc.flows.gibbs.newton`.
+Each column of theta is normal over the groups; the mean of the level is a regression on properties
+of the group, whose coefficients are the national slopes. ``draw_nation`` draws means, sds and
+slopes given theta: it serves the reference sampler and the engine. Where the groups say little one
+by one, these hardly move that way; ``move_nation`` then changes them with every group keeping its
+standardised distance from its mean, by a Newton proposal like those of
+:mod:`bayes_sdc.flows.gibbs.newton`.
 """
 
 import math
@@ -11,10 +13,12 @@ import math
 import numpy as np
 
 from bayes_sdc.flows.gibbs.batch_terms import batch_terms, fill_coefficients
-from bayes_sdc.flows.gibbs.newton import Data, State, joint_information, make_work, rates_at
+from bayes_sdc.flows.gibbs.newton import joint_information
 from bayes_sdc.flows.gibbs.newton_step import log_newton_step, newton_step
+from bayes_sdc.flows.gibbs.state import Data, State, make_work, rates_at
 from bayes_sdc.flows.model.hyperpriors import (
     CV,
+    LEVEL,
     SD_DESTINATION,
     SD_ORIGIN,
     Priors,
@@ -25,74 +29,109 @@ SD_STEPS = 3  # random-chain steps of the national sds given theta
 
 
 def draw_nation(
-    rng: np.random.Generator, theta: np.ndarray, priors: Priors, hyper: np.ndarray
-) -> Priors:
-    """Draw national means and sds given the parameters of the groups.
+    rng: np.random.Generator, columns: np.ndarray, theta: np.ndarray, z: np.ndarray, now: Priors,
+    hyper: np.ndarray, of_slope: np.ndarray,
+) -> Priors:  # fmt: skip
+    """Draw national means, slopes and sds given the parameters of the groups.
 
     Parameters
     ----------
     rng : numpy.random.Generator
         Source of all randomness.
+    columns : array of int
+        Columns of theta that are sampled; the level is the first.
     theta : array of float, shape (group, parameter)
-        Parameters of the groups, without columns that are not sampled.
-    priors : Priors
-        Present national means and sds.
+        Parameters of the groups.
+    z : array of float, shape (group, group covariate)
+        What the mean of the level depends on.
+    now : Priors
+        Present means, sds and slopes.
     hyper : array of float, shape (parameter, 4)
         From :func:`bayes_sdc.flows.model.hyperpriors.nation`.
+    of_slope : array of float, shape (2,)
+        From :func:`bayes_sdc.flows.model.hyperpriors.slope_prior`.
 
     Returns
     -------
     Priors
         The new ones.
     """
-    n = len(theta)
-    precision = n / priors.second**2 + 1.0 / hyper[:, 1] ** 2
-    total = theta.sum(axis=0) / priors.second**2 + hyper[:, 0] / hyper[:, 1] ** 2
-    mean = total / precision + rng.standard_normal(len(hyper)) / np.sqrt(precision)
-    squares = ((theta - mean) ** 2).sum(axis=0)
+    n, sd, of_mean = len(theta), now.second[columns], hyper[columns]
+    rest = theta[:, columns]
+    rest[:, LEVEL] -= z @ now.slope
+    precision = n / sd**2 + 1.0 / of_mean[:, 1] ** 2
+    total = rest.sum(axis=0) / sd**2 + of_mean[:, 0] / of_mean[:, 1] ** 2
+    mean = total / precision + rng.standard_normal(len(columns)) / np.sqrt(precision)
+    slope = _draw_slope(rng, theta[:, LEVEL] - mean[LEVEL], z, sd[LEVEL], of_slope)
+    rest[:, LEVEL] = theta[:, LEVEL] - z @ slope
+    squares = ((rest - mean) ** 2).sum(axis=0)
+    log_sd = _draw_log_sd(rng, np.log(sd), squares, n, of_mean)
+    first, second = now.first.copy(), now.second.copy()
+    first[columns], second[columns] = mean, np.exp(log_sd)
+    return Priors(now.kind, first, second, slope)
+
+
+def _draw_slope(
+    rng: np.random.Generator, rest: np.ndarray, z: np.ndarray, sd: float, of_slope: np.ndarray
+) -> np.ndarray:
+    """Draw the slopes of a regression with known noise."""
+    mean, spread = of_slope
+    precision = z.T @ z / sd**2 + np.eye(z.shape[1]) / spread**2
+    root = np.linalg.cholesky(precision)
+    centre = np.linalg.solve(precision, z.T @ rest / sd**2 + mean / spread**2)
+    return np.asarray(centre + np.linalg.solve(root.T, rng.standard_normal(z.shape[1])))
+
+
+def _draw_log_sd(
+    rng: np.random.Generator, log_sd: np.ndarray, squares: np.ndarray, n: int, hyper: np.ndarray
+) -> np.ndarray:
+    """Some steps of a random walk for the logs of the national sds."""
 
     def log_density(log_sd: np.ndarray) -> np.ndarray:
         deviation = (log_sd - hyper[:, 2]) / hyper[:, 3]
         return np.asarray(-n * log_sd - 0.5 * squares * np.exp(-2.0 * log_sd) - 0.5 * deviation**2)
 
-    log_sd = np.log(priors.second)
     scale = 2.4 / np.sqrt(2.0 * n + 1.0 / hyper[:, 3] ** 2)
     for _ in range(SD_STEPS):
         proposal = log_sd + scale * rng.standard_normal(len(log_sd))
         log_ratio = log_density(proposal) - log_density(log_sd)
         accepted = -rng.standard_exponential(len(log_sd)) < log_ratio
         log_sd = np.where(accepted, proposal, log_sd)
-    return Priors(priors.kind, mean, np.exp(log_sd))
+    return log_sd
 
 
 @compiled
 def move_nation(
     rng: np.random.Generator, columns: np.ndarray, data: Data, state: State, priors: Priors,
-    hyper: np.ndarray,
+    hyper: np.ndarray, of_slope: np.ndarray,
 ) -> bool:  # fmt: skip
-    """Change means and sds, every group keeping its standardised distance; tell if accepted.
+    """Change means, sds and slopes, every group keeping its standardised distance.
 
-    ``priors`` holds the present means and sds and is changed in place like the state; ``hyper`` is
-    that of :func:`draw_nation`.
+    Tells if that was accepted. ``priors`` holds the present values and is changed in place like the
+    state; ``hyper`` and ``of_slope`` are those of :func:`draw_nation`.
     """
     d, groups = len(columns), len(data.cells_of_group) - 1
-    mean, sd = priors.first, priors.second
-    slope, metric = np.zeros(2 * d), np.zeros((2 * d, 2 * d))
-    height = nation_priors(columns, mean, sd, hyper, slope, metric)
+    mean, sd, coefficient = priors.first, priors.second, priors.slope
+    all_of_it = 2 * d + len(coefficient)
+    slope, metric = np.zeros(all_of_it), np.zeros((all_of_it, all_of_it))
+    height = nation_priors(columns, mean, sd, coefficient, hyper, of_slope, slope, metric)
+    centre = centres(mean, coefficient, data.z)
     one_slope, one_metric, work = np.empty(d), np.empty((d, d)), make_work(data)
     for g in range(groups):
         part = state.terms[:, data.cells_of_group[g] : data.cells_of_group[g + 1]]
         height += joint_information(
             g, columns, data, state, part, 1.0, 1.0, one_slope, one_metric, work
         )
-        gather(columns, state.theta[g] - mean, one_slope, one_metric, slope, metric)
+        distance = state.theta[g] - centre[g]
+        gather(columns, distance, data.z[g], one_slope, one_metric, slope, metric)
     move, log_q = newton_step(rng, slope, metric, state.step_size[groups])
     log_ratio = -height - log_q
-    new_mean, new_sd = mean.copy(), sd.copy()
+    new_mean, new_sd, new_coefficient = mean.copy(), sd.copy(), coefficient + move[2 * d :]
     for k in range(d):
         new_mean[columns[k]] += move[k]
         new_sd[columns[k]] *= math.exp(min(move[d + k], 50.0))
-    theta = new_mean + (state.theta - mean) * (new_sd / sd)
+    new_centre = centres(new_mean, new_coefficient, data.z)
+    theta = new_centre + (state.theta - centre) * (new_sd / sd)
     if not (columns == CV).any():
         theta[:, CV] = state.theta[:, CV]
     b_scale = np.exp(np.minimum(theta[:, SD_ORIGIN] - state.theta[:, SD_ORIGIN], 300.0))
@@ -100,7 +139,9 @@ def move_nation(
     rates, terms = np.empty_like(state.log_rate), np.empty_like(state.terms)
     coefficients = np.zeros_like(state.coefficients)
     slope[:], metric[:] = 0.0, 0.0
-    height = nation_priors(columns, new_mean, new_sd, hyper, slope, metric)
+    height = nation_priors(
+        columns, new_mean, new_sd, new_coefficient, hyper, of_slope, slope, metric
+    )
     for g in range(groups):
         start, stop = data.cells_of_group[g], data.cells_of_group[g + 1]
         fill_coefficients(theta[g, CV], coefficients[g])
@@ -113,13 +154,14 @@ def move_nation(
         height += joint_information(
             g, columns, data, state, work.terms, b_scale[g], g_scale[g], one_slope, one_metric, work
         )
-        gather(columns, theta[g] - new_mean, one_slope, one_metric, slope, metric)
+        distance = theta[g] - new_centre[g]
+        gather(columns, distance, data.z[g], one_slope, one_metric, slope, metric)
     if not np.isfinite(height):  # out of range: its metric is not complete
         return False
     log_ratio += height + log_newton_step(-move, slope, metric, state.step_size[groups])
     if not -rng.standard_exponential() < log_ratio:
         return False
-    mean[:], sd[:] = new_mean, new_sd
+    mean[:], sd[:], coefficient[:] = new_mean, new_sd, new_coefficient
     state.theta[:] = theta
     for g in range(groups):
         state.b[data.origins_of_group[g] : data.origins_of_group[g + 1]] *= b_scale[g]
@@ -131,30 +173,42 @@ def move_nation(
 
 
 @compiled
+def centres(mean: np.ndarray, coefficient: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Mean of every group's theta: the national one, and for the level the slopes besides."""
+    centre = np.empty((len(z), len(mean)))
+    for g in range(len(z)):
+        centre[g] = mean
+        for j in range(len(coefficient)):
+            centre[g, LEVEL] += z[g, j] * coefficient[j]
+    return centre
+
+
+@compiled
 def gather(
-    columns: np.ndarray, distance: np.ndarray, one_slope: np.ndarray, one_metric: np.ndarray,
-    slope: np.ndarray, metric: np.ndarray,
+    columns: np.ndarray, distance: np.ndarray, z: np.ndarray, one_slope: np.ndarray,
+    one_metric: np.ndarray, slope: np.ndarray, metric: np.ndarray,
 ) -> None:  # fmt: skip
-    """Add a group's slope and information by theta to those by national mean and log sd."""
+    """Add a group's slope and information by theta to those by means, log sds and slopes."""
     d = len(columns)
+    column, factor = np.empty(len(slope), np.int64), np.empty(len(slope))
     for k in range(d):
-        r = distance[columns[k]]
-        slope[k] += one_slope[k]
-        slope[d + k] += r * one_slope[k]
-        for other in range(d):
-            q = distance[columns[other]]
-            metric[k, other] += one_metric[k, other]
-            metric[k, d + other] += q * one_metric[k, other]
-            metric[d + k, other] += r * one_metric[k, other]
-            metric[d + k, d + other] += r * q * one_metric[k, other]
+        column[k], factor[k] = k, 1.0
+        column[d + k], factor[d + k] = k, distance[columns[k]]
+    for j in range(len(z)):
+        column[2 * d + j], factor[2 * d + j] = LEVEL, z[j]
+    for k in range(len(slope)):
+        slope[k] += factor[k] * one_slope[column[k]]
+        for other in range(len(slope)):
+            both = factor[k] * factor[other]
+            metric[k, other] += both * one_metric[column[k], column[other]]
 
 
 @compiled
 def nation_priors(
-    columns: np.ndarray, mean: np.ndarray, sd: np.ndarray, hyper: np.ndarray, slope: np.ndarray,
-    metric: np.ndarray,
+    columns: np.ndarray, mean: np.ndarray, sd: np.ndarray, coefficient: np.ndarray,
+    hyper: np.ndarray, of_slope: np.ndarray, slope: np.ndarray, metric: np.ndarray,
 ) -> float:  # fmt: skip
-    """Add the priors of national means and log sds; returns their log-density."""
+    """Add the priors of national means, log sds and slopes; returns their log-density."""
     d, height = len(columns), 0.0
     for k in range(d):
         for half, value in ((0, mean[columns[k]]), (1, math.log(sd[columns[k]]))):
@@ -162,4 +216,9 @@ def nation_priors(
             height -= 0.5 * ((value - one) / two) ** 2
             slope[half * d + k] += (one - value) / two**2
             metric[half * d + k, half * d + k] += 1.0 / two**2
+    one, two = of_slope
+    for j in range(len(coefficient)):
+        height -= 0.5 * ((coefficient[j] - one) / two) ** 2
+        slope[2 * d + j] += (one - coefficient[j]) / two**2
+        metric[2 * d + j, 2 * d + j] += 1.0 / two**2
     return height

@@ -29,18 +29,13 @@ Y. Yu, X.-L. Meng, "To center or not to center", Journal of Computational and Gr
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
-from bayes_sdc.flows.gibbs.batch_terms import (
-    ROWS,
-    TERMS,
-    WORK_ROWS,
-    batch_terms,
-    fill_coefficients,
-)
+from bayes_sdc.flows.gibbs.area_terms import area_information
+from bayes_sdc.flows.gibbs.batch_terms import TERMS, batch_terms, fill_coefficients
 from bayes_sdc.flows.gibbs.newton_step import adapted, log_newton_step, newton_step
+from bayes_sdc.flows.gibbs.state import OF_CELL, Data, State, Work, make_work, rates_at
 from bayes_sdc.flows.model.hyperpriors import (
     CV,
     GAMMA,
@@ -59,97 +54,13 @@ LARGEST = 300.0  # of the log of a scale under the gamma prior: beyond it square
 SD_STEPS = 3  # random-chain steps of a scale given its effects: they cost nothing beside the counts
 
 
-class Data(NamedTuple):
-    """Counts and index arrays; cells sorted by group and origin, effects by group."""
-
-    y: np.ndarray  # (cell,) float
-    origin: np.ndarray  # (cell,)
-    destination: np.ndarray  # (cell,)
-    x: np.ndarray  # (cell, covariate)
-    cells_of_group: np.ndarray  # (group + 1,) runs
-    origins_of_group: np.ndarray  # (group + 1,) runs
-    destinations_of_group: np.ndarray  # (group + 1,) runs
-    upper: int
-
-
-class State(NamedTuple):
-    """Where a chain is; the arrays are changed in place."""
-
-    theta: np.ndarray  # (group, parameter) level, log sd, log sd, log cv, coefficients
-    b: np.ndarray  # (origin_effect,) deviations from the level
-    g: np.ndarray  # (destination_effect,)
-    log_rate: np.ndarray  # (cell,)
-    terms: np.ndarray  # (TERMS, cell) what `batch_terms` gives at the present parameters
-    coefficients: np.ndarray  # (group, ROWS, K + 1) what `fill_coefficients` writes
-    step_size: np.ndarray  # (group + 1,) of the joint moves, in (0, 1]; the last is the nation's
-
-
-class Work(NamedTuple):
-    """Scratch arrays of a sweep, as long as the longest group needs."""
-
-    log_rate: np.ndarray  # (cell,) at proposed parameters
-    terms: np.ndarray  # (TERMS, cell)
-    coefficients: np.ndarray  # (ROWS, K + 1)
-    polynomials: np.ndarray  # (WORK_ROWS, cell)
-    direction: np.ndarray  # (parameter, cell) derivative of the log rate by each parameter
-    shift: np.ndarray  # (effect,) proposed change
-    sums: np.ndarray  # (3, effect) log-density, slope, information
-    log_ratio: np.ndarray  # (effect,)
-
-
 @compiled
-def make_work(data: Data) -> Work:
-    """Allocate what a sweep needs."""
-    cells = np.diff(data.cells_of_group).max()
-    effects = max(np.diff(data.origins_of_group).max(), np.diff(data.destinations_of_group).max())
-    return Work(
-        np.empty(cells),
-        np.empty((TERMS, cells)),
-        np.zeros((ROWS, data.upper + 1)),
-        np.empty((WORK_ROWS, cells)),
-        np.empty((CV + 1 + data.x.shape[1], cells)),
-        np.empty(effects),
-        np.empty((3, effects)),
-        np.empty(effects),
-    )
-
-
-@compiled
-def rates_at(
-    g: int, theta: np.ndarray, b_scale: float, g_scale: float, data: Data, state: State,
-    log_rate: np.ndarray,
-) -> None:  # fmt: skip
-    """Write the log rates of a group's cells at other parameters, from index 0."""
-    start = data.cells_of_group[g]
-    for c in range(start, data.cells_of_group[g + 1]):
-        rate = theta[LEVEL] + b_scale * state.b[data.origin[c]]
-        rate += g_scale * state.g[data.destination[c]]
-        for p in range(data.x.shape[1]):
-            rate += data.x[c, p] * theta[CV + 1 + p]
-        log_rate[c - start] = rate
-
-
-@compiled
-def refresh(data: Data, state: State) -> None:
-    """Compute what is carried of the cells anew."""
-    for g in range(len(state.theta)):
-        start, stop = data.cells_of_group[g], data.cells_of_group[g + 1]
-        rates_at(g, state.theta[g], 1.0, 1.0, data, state, state.log_rate[start:stop])
-    refresh_terms(data, state)
-
-
-@compiled
-def refresh_terms(data: Data, state: State) -> None:
-    """Compute what is carried of the cells anew from their log rates."""
-    work = make_work(data)
-    for g in range(len(state.theta)):
-        start, stop = data.cells_of_group[g], data.cells_of_group[g + 1]
-        fill_coefficients(state.theta[g, CV], state.coefficients[g])
-        batch_terms(
-            data.y[start:stop], state.log_rate[start:stop], state.theta[g, CV],
-            state.coefficients[g], work.terms, work.polynomials,
-        )  # fmt: skip
-        state.terms[:, start:stop] = work.terms[:, : stop - start]
+def priors_of_group(g: int, data: Data, priors: Priors) -> Priors:
+    """The priors with the mean of this group's level."""
+    first = priors.first.copy()
+    for j in range(data.z.shape[1]):
+        first[LEVEL] += data.z[g, j] * priors.slope[j]
+    return Priors(priors.kind, first, priors.second, priors.slope)
 
 
 @compiled
@@ -279,8 +190,12 @@ def joint_information(
     height = 0.0
     for c in range(n):
         height += terms[0, c]
+    of_areas = False
     for k in range(len(columns)):
         column, along = columns[k], work.direction[k]
+        if column > CV and data.of[column - CV - 1] != OF_CELL:
+            of_areas = True
+            continue
         # by the log of cv the terms are derivatives already
         by, own, both = (3, 4, 5) if column == CV else (1, 2, 2)
         for c in range(n):
@@ -297,12 +212,16 @@ def joint_information(
             total += terms[by, c] * along[c]
         slope[k] = total
         for other in range(k + 1):
+            if columns[other] > CV and data.of[columns[other] - CV - 1] != OF_CELL:
+                continue
             row = own if other == k else (5 if columns[other] == CV else both)
             beside, total = work.direction[other], 0.0
             for c in range(n):
                 total += terms[row, c] * along[c] * beside[c]
             metric[k, other] = total
             metric[other, k] = total
+    if of_areas:
+        area_information(g, columns, data, state, terms, b_scale, g_scale, slope, metric)
     return height
 
 
@@ -456,7 +375,8 @@ def sweep(
     """Advance every group by one sweep; ``adapt`` above 0 tunes the joint move's size."""
     work = make_work(data)
     for g in range(len(data.cells_of_group) - 1):
-        result = sweep_group(rng, g, columns, data, state, priors, work)
+        own = priors_of_group(g, data, priors)
+        result = sweep_group(rng, g, columns, data, state, own, work)
         accepted[g, 0], accepted[g, 1], accepted[g, 2] = result[0], result[1], result[2]
         if adapt > 0.0:
             state.step_size[g] = adapted(state.step_size[g], accepted[g, 2], adapt)

@@ -47,8 +47,10 @@ from bayes_sdc.flows.model.hyperpriors import (
     SD_ORIGIN,
     Priors,
     is_pooled,
+    level_means,
     nation,
     priors,
+    slope_prior,
 )
 from bayes_sdc.flows.table.cells import SmallCells
 
@@ -82,6 +84,7 @@ def prepare(cells: SmallCells) -> Data:
         origin=cells.origin,
         destination=cells.destination,
         x=cells.x,
+        z=cells.z,
         origins=_side(cells.origin, cells.group_of_origin, len(cells.groups)),
         destinations=_side(cells.destination, cells.group_of_destination, len(cells.groups)),
         upper=cells.upper,
@@ -107,7 +110,7 @@ def init(rng: np.random.Generator, data: Data, family: str, prior: Mapping[str, 
     beta = level[data.origins.group] / 2 + rng.normal(0.0, 0.5, len(data.origins.group))
     gamma = level[data.destinations.group] / 2 + rng.normal(0.0, 0.5, len(data.destinations.group))
     poisson = family == "poisson"
-    start = priors(prior, data.x.shape[1])
+    start = priors(prior, data.x.shape[1], data.z.shape[1])
     state = State(
         beta=beta,
         gamma=gamma,
@@ -119,6 +122,7 @@ def init(rng: np.random.Generator, data: Data, family: str, prior: Mapping[str, 
         coefficient=rng.normal(0.0, 0.2, (n_groups, data.x.shape[1])),
         national_mean=start.first,
         national_sd=start.second,
+        national_slope=start.slope,
         log_p=np.empty(0),
     )
     return refresh(state, data)
@@ -163,16 +167,17 @@ def step(
         The new values and what was accepted.
     """
     now = priors_now(state, prior)
+    level_prior = level_means(now, data.z)
     # 1. beta_i given Y and gamma
     state, accepted_beta = metropolis_beta(rng, state, data, scales.beta)
     # 2. gamma_j given Y and beta
     state, accepted_gamma = metropolis_gamma(rng, state, data, scales.gamma)
     # 3. and 4. the means given the effects
     mu_beta = draw_mean(
-        rng, state.beta, data.origins, state.log_phi_beta, state.mu_gamma, now, prior
+        rng, state.beta, data.origins, state.log_phi_beta, state.mu_gamma, level_prior, now, prior
     )
     mu_gamma = draw_mean(
-        rng, state.gamma, data.destinations, state.log_phi_gamma, mu_beta, now, prior
+        rng, state.gamma, data.destinations, state.log_phi_gamma, mu_beta, level_prior, now, prior
     )
     # 5. and 6. the precisions given the effects
     log_phi_beta = draw_log_precision(
@@ -207,20 +212,26 @@ def step(
         log_phi_gamma=log_phi_gamma,
     )
     # pooled prior only: the national distribution given the groups
-    state = pool(rng, state, prior, now)
+    state = pool(rng, state, data.z, prior, now)
     return state, Info(accepted_beta, accepted_gamma, accepted_cv, accepted_coefficient)
 
 
 def priors_now(state: State, prior: Mapping[str, float]) -> Priors:
     """Prior of the groups' parameters, with the present national distribution if it is pooled."""
-    given = priors(prior, state.coefficient.shape[1])
+    given = priors(prior, state.coefficient.shape[1], len(state.national_slope))
     if not is_pooled(prior):
         return given
-    return Priors(given.kind, state.national_mean, state.national_sd)
+    return Priors(given.kind, state.national_mean, state.national_sd, state.national_slope)
 
 
-def pool(rng: np.random.Generator, state: State, prior: Mapping[str, float], now: Priors) -> State:
-    """Draw the national means and standard deviations, those of log cv only where it is sampled."""
+def pool(
+    rng: np.random.Generator,
+    state: State,
+    z: np.ndarray,
+    prior: Mapping[str, float],
+    now: Priors,
+) -> State:
+    """Draw the national distribution, that of log cv only where it is sampled."""
     if not is_pooled(prior):
         return state
     theta = np.column_stack(
@@ -232,13 +243,10 @@ def pool(rng: np.random.Generator, state: State, prior: Mapping[str, float], now
             state.coefficient,
         ]
     )
-    sampled = np.isfinite(theta).all(axis=0)
+    sampled = np.flatnonzero(np.isfinite(theta).all(axis=0))
     hyper = nation(prior, state.coefficient.shape[1])
-    part = Priors(now.kind[sampled], now.first[sampled], now.second[sampled])
-    new = draw_nation(rng, theta[:, sampled], part, hyper[sampled])
-    mean, sd = state.national_mean.copy(), state.national_sd.copy()
-    mean[sampled], sd[sampled] = new.first, new.second
-    return state._replace(national_mean=mean, national_sd=sd)
+    new = draw_nation(rng, sampled, theta, z, now, hyper, slope_prior(prior))
+    return state._replace(national_mean=new.first, national_sd=new.second, national_slope=new.slope)
 
 
 def metropolis_beta(

@@ -20,6 +20,7 @@ class Sampling(NamedTuple):
     sampler: str = "gibbs"
     scheduler: str | None = None  # address of a cluster
     prior_name: str = "given"
+    covariates: str = "none"  # or "published", besides those of the table
 
 
 class MarkovChain(Protocol):

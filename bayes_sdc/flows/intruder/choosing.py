@@ -33,7 +33,7 @@ from bayes_sdc.flows.release.synthesis import (
     rates_by_draw,
     release_of,
 )
-from bayes_sdc.flows.table.cells import SmallCells, small_cells
+from bayes_sdc.flows.table.cells import SmallCells, fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.policy import FlowLimits
 from bayes_sdc.seeds import generator
@@ -149,7 +149,7 @@ def choose_release(
         if value < 1:
             raise InputError(f"{name} must be at least 1; it is {value}")
     check_repeatable(table, posterior, risk)
-    cells, rates = small_cells(table), rates_by_draw(posterior)
+    cells, rates = fitted_cells(table, posterior), rates_by_draw(posterior)
     released, frame = _round(table, cells, rates, risk, limits, candidates, datasets, seed, 0)
     winners = []
     for number in range(1, repetitions + 1):

@@ -32,7 +32,7 @@ from bayes_sdc.flows.intruder.settings import NO_SEED, Prior, RiskSettings
 from bayes_sdc.flows.release.earlier import earlier_counts
 from bayes_sdc.flows.release.released import released_counts
 from bayes_sdc.flows.release.synthesis import check_posterior
-from bayes_sdc.flows.table.cells import small_cells
+from bayes_sdc.flows.table.cells import fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import generator
@@ -172,7 +172,7 @@ def _fits_of_intruder(
     settings: RiskSettings,
 ) -> list[FitOfIntruder]:
     """Rho of the targets by each fit: one, or one for each data set that stands in for counts."""
-    whole, fits = small_cells(table), []
+    whole, fits = fitted_cells(table, posterior), []
     steps = backgrounds(table, posterior, released, settings)
     with Progress(len(steps) * len(targets), f"intruder risk of {len(targets)} cells") as progress:
         for background in steps:

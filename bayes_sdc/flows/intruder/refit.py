@@ -23,9 +23,10 @@ from bayes_sdc.cores import threads
 from bayes_sdc.flows.gibbs import engine
 from bayes_sdc.flows.gibbs.batch_terms import ROWS, TERMS
 from bayes_sdc.flows.gibbs.national import draw_nation, move_nation
-from bayes_sdc.flows.gibbs.newton import Data, State, refresh, sweep
+from bayes_sdc.flows.gibbs.newton import sweep
+from bayes_sdc.flows.gibbs.state import Data, State, refresh
 from bayes_sdc.flows.model import truncated as counts
-from bayes_sdc.flows.model.hyperpriors import CV, Priors, is_pooled, nation, priors
+from bayes_sdc.flows.model.hyperpriors import CV, is_pooled, nation, priors, slope_prior
 from bayes_sdc.flows.table.cells import SmallCells, subset
 from bayes_sdc.seeds import generator
 
@@ -130,8 +131,10 @@ class _Start(NamedTuple):
     b: np.ndarray
     g: np.ndarray
     held: np.ndarray  # (other group, parameter)
+    z: np.ndarray  # (group, group covariate) moving groups first
     mean: np.ndarray  # (parameter,) of the nation; empty without pooling
     sd: np.ndarray
+    slope: np.ndarray  # (group covariate,)
 
     def state(self, data: Data, step_size: np.ndarray) -> State:
         """State of the engine at this draw."""
@@ -162,7 +165,9 @@ def _starts(
     in_destination = np.isin(cells.group_of_destination, moving)
     names = ["alpha", "phi_beta", "phi_gamma", "mu_beta", "mu_gamma", "beta", "gamma"]
     names += [
-        name for name in ("r", "coefficient", "national_mean", "national_sd") if name in draws
+        name
+        for name in ("r", "coefficient", "national_mean", "national_sd", "national_slope")
+        if name in draws
     ]
     starts = []
     for number in chosen:
@@ -186,8 +191,10 @@ def _starts(
                 b=(one["beta"] - one["mu_beta"][cells.group_of_origin])[in_origin],
                 g=(one["gamma"] - one["mu_gamma"][cells.group_of_destination])[in_destination],
                 held=theta[held],
+                z=cells.z[np.concatenate([moving, held])],
                 mean=one.get("national_mean", np.empty(0)),
                 sd=one.get("national_sd", np.empty(0)),
+                slope=one.get("national_slope", np.zeros(cells.z.shape[1])),
             )
         )
     return starts
@@ -205,11 +212,12 @@ def _mean_probabilities(
     poisson = bool(np.isneginf(state.theta[0, CV]))
     parameters, covariates = state.theta.shape[1], data.x.shape[1]
     columns = np.array([k for k in range(parameters) if k != CV or not poisson])
-    now = priors(settings, covariates)
-    hyper = np.empty((0, 4))
+    now = priors(settings, covariates, len(start.slope))
+    hyper, of_slope = np.empty((0, 4)), np.zeros(2)
     if len(start.mean):
-        hyper = nation(settings, covariates)
+        hyper, of_slope = nation(settings, covariates), slope_prior(settings)
         now.first[columns], now.second[columns] = start.mean, start.sd
+        now.slope[:] = start.slope
     accepted = np.zeros((len(state.theta), 3))
     total, squares = np.zeros(data.upper + 1), np.zeros(data.upper + 1)
     group = np.array([np.searchsorted(data.cells_of_group, target, "right") - 1])
@@ -217,12 +225,10 @@ def _mean_probabilities(
         adapt = 0.2 if number < WARM_UP else 0.0
         sweep(rng, columns, data, state, now, adapt, accepted)
         if len(hyper):
-            part = Priors(now.kind[columns], now.first[columns], now.second[columns])
-            theta = np.concatenate([state.theta, start.held])[:, columns]
-            part = draw_nation(rng, theta, part, hyper[columns])
-            now.first[columns], now.second[columns] = part.first, part.second
+            theta = np.concatenate([state.theta, start.held])
+            now = draw_nation(rng, columns, theta, start.z, now, hyper, of_slope)
             if not len(start.held):
-                move_nation(rng, columns, data, state, now, hyper)
+                move_nation(rng, columns, data, state, now, hyper, of_slope)
         if number >= WARM_UP:
             rungs = counts.ladder(np.exp(2.0 * state.theta[group, CV]), data.upper)
             rate = state.log_rate[target : target + 1]

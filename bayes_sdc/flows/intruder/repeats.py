@@ -21,7 +21,7 @@ from bayes_sdc.flows.release.synthesis import (
     spread_draws,
 )
 from bayes_sdc.flows.release.utility import ground_truth
-from bayes_sdc.flows.table.cells import small_cells
+from bayes_sdc.flows.table.cells import fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import generator
@@ -150,7 +150,7 @@ def _measure(
     if releases < 1:
         raise InputError(f"releases must be at least 1; it is {releases}")
     check_repeatable(table, posterior, risk)
-    cells = small_cells(table)
+    cells = fitted_cells(table, posterior)
     rates = rates_by_draw(posterior)
     unique = unique_cells(table, risk.unique)
     m, weights = risk.release_probability.to_numpy(), risk.prior_probability.to_numpy()

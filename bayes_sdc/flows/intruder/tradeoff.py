@@ -26,7 +26,7 @@ from bayes_sdc.flows.release.alternatives import (
 )
 from bayes_sdc.flows.release.synthesis import check_posterior, draw_datasets, rates_by_draw
 from bayes_sdc.flows.release.utility import GroundTruth, ground_truth, measure
-from bayes_sdc.flows.table.cells import small_cells
+from bayes_sdc.flows.table.cells import fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import generator
@@ -142,7 +142,7 @@ def _releases(
     numbers: list[int],
     seed: int,
 ) -> Iterator[_Method]:
-    cells, rates = small_cells(table), rates_by_draw(posterior)
+    cells, rates = fitted_cells(table, posterior), rates_by_draw(posterior)
     ours = []
     for number in numbers:
         rng = generator(seed, "alternatives", OURS, str(number))

@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
-from bayes_sdc.flows.model.hyperpriors import is_pooled, nation
+from bayes_sdc.flows.model.hyperpriors import is_pooled, nation, slope_prior
 from bayes_sdc.flows.model.parameters import CI_PROB
 
 NAMES = {
@@ -89,6 +89,10 @@ def _national(settings: Mapping[str, float], draws: xr.Dataset) -> list[Hyperpar
             values = draws[f"national_{what}"].sel(parameter=label).to_numpy().ravel()
             name = f"national {what} of {NAMES.get(label, label)}"
             found.append(Hyperparameter(name, values, prior.pdf))
+    for label in draws["group_covariate"].to_numpy() if "national_slope" in draws else ():
+        values = draws["national_slope"].sel(group_covariate=label).to_numpy().ravel()
+        name = f"national slope of level by {label}"
+        found.append(Hyperparameter(name, values, stats.norm(*slope_prior(settings)).pdf))
     return found
 
 

@@ -3,7 +3,8 @@
 A group has a row of parameters ``theta``: its level alpha, the logs of the standard deviations of
 its origin and destination effects, the log of the coefficient of variation cv of the cells, and one
 coefficient for each covariate. The densities here are those of the logs, change of variable
-included.
+included. With the pooled prior the mean of the level may depend on properties of the group: it is
+the national mean plus their values times the national slopes.
 """
 
 import math
@@ -22,14 +23,15 @@ compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 
 class Priors(NamedTuple):
-    """Prior of each column of theta: its kind and two numbers."""
+    """Prior of each column of theta: its kind and two numbers; and how levels depend on groups."""
 
     kind: np.ndarray  # (parameter,)
     first: np.ndarray  # (parameter,) mean, scale or shape
     second: np.ndarray  # (parameter,) standard deviation, nothing or rate
+    slope: np.ndarray  # (group covariate,) what the mean of the level gains with each
 
 
-def priors(settings: Mapping[str, float], covariates: int) -> Priors:
+def priors(settings: Mapping[str, float], covariates: int, group_covariates: int = 0) -> Priors:
     """Translate the numbers of a prior; the pooled one starts from the middle of its hyperprior.
 
     Parameters
@@ -38,15 +40,19 @@ def priors(settings: Mapping[str, float], covariates: int) -> Priors:
         As in :data:`bayes_sdc.models.migration.PRIORS`.
     covariates : int
         Number of covariates.
+    group_covariates : int
+        Number of properties of groups.
 
     Examples
     --------
     >>> priors({"mu_sd": 0.5, "sd_scale": 2.0, "cv_scale": 3.0}, 0).first
     array([0., 2., 2., 3.])
     """
+    slope = np.zeros(group_covariates)
     if is_pooled(settings):
         hyper = nation(settings, covariates)
-        return Priors(np.zeros(len(hyper), np.int64), hyper[:, 0].copy(), np.exp(hyper[:, 2]))
+        kinds = np.zeros(len(hyper), np.int64)
+        return Priors(kinds, hyper[:, 0].copy(), np.exp(hyper[:, 2]), slope)
     level = (NORMAL, 0.0, math.sqrt(2.0) * settings["mu_sd"])
     if "sd_scale" in settings:
         sd = (HALF_NORMAL, settings["sd_scale"], 0.0)
@@ -56,7 +62,7 @@ def priors(settings: Mapping[str, float], covariates: int) -> Priors:
     coefficient = (NORMAL, 0.0, settings.get("coefficient_sd", 1.0))
     rows = [level, sd, sd, cv, *[coefficient] * covariates]
     kind, first, second = (list(column) for column in zip(*rows, strict=True))
-    return Priors(np.array(kind), np.array(first), np.array(second))
+    return Priors(np.array(kind), np.array(first), np.array(second), slope)
 
 
 def is_pooled(settings: Mapping[str, float]) -> bool:
@@ -97,6 +103,30 @@ def nation(settings: Mapping[str, float], covariates: int) -> np.ndarray:
             for name in names
         ]
     )
+
+
+def slope_prior(settings: Mapping[str, float]) -> np.ndarray:
+    """Mean and sd of the normal prior of a national slope: that of a coefficient's national mean.
+
+    Examples
+    --------
+    >>> from bayes_sdc.models.migration import PRIORS
+    >>> slope_prior(PRIORS["pooled"])
+    array([0., 1.])
+    """
+    return np.array([settings["coefficient_mean"], settings["coefficient_mean_sd"]])
+
+
+def level_means(now: Priors, z: np.ndarray) -> np.ndarray:
+    """Prior mean of every group's level; ``z`` holds the properties of the groups.
+
+    Examples
+    --------
+    >>> now = priors({"mu_sd": 0.5, "sd_scale": 2.0}, 0, 1)._replace(slope=np.array([0.5]))
+    >>> level_means(now, np.array([[-1.0], [1.0]]))
+    array([-0.5,  0.5])
+    """
+    return np.asarray(now.first[LEVEL] + z @ now.slope)
 
 
 @compiled

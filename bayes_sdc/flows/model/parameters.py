@@ -60,6 +60,8 @@ def draws_of(posterior: xr.DataTree, group: str, name: str) -> xr.DataArray:
     if group == NATION:
         if wanted in ("national_mean", "national_sd") and wanted in draws:
             return _at(draws[wanted], "parameter", label, name)
+        if wanted == "national_slope" and wanted in draws:
+            return _at(draws[wanted], "group_covariate", label, name)
     elif group not in draws["group"]:
         raise InputError(f"there is no group {group!r} in this posterior")
     elif name in OF_GROUP and name in draws:

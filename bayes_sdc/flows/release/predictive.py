@@ -5,7 +5,7 @@ import pandas as pd
 import xarray as xr
 
 from bayes_sdc.flows.release.synthesis import draw_counts, rates_by_draw, spread_draws
-from bayes_sdc.flows.table.cells import small_cells
+from bayes_sdc.flows.table.cells import fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.seeds import generator
 
@@ -37,7 +37,7 @@ def compare_counts(
     ----------
     Gelman, Meng and Stern 1996, Statistica Sinica 6, 733-807.
     """
-    cells = small_cells(table)
+    cells = fitted_cells(table, posterior)
     rates = rates_by_draw(posterior)
     rng = generator(seed, "predictive check")
     size = np.bincount(cells.group)[cells.group]

@@ -13,7 +13,7 @@ from bayes_sdc.flows.model.truncated import Ladder
 from bayes_sdc.flows.release.margins import check_margins, margins_of
 from bayes_sdc.flows.release.own_areas import OwnArea, without_own_areas
 from bayes_sdc.flows.release.totals import Mixing, mixing, with_totals
-from bayes_sdc.flows.table.cells import SmallCells, small_cells
+from bayes_sdc.flows.table.cells import SmallCells, fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.seeds import generator
 
@@ -102,7 +102,7 @@ def synthesize(
         empty = np.empty((datasets, 0), np.int64)
         return release_of(table, empty, own_area=own_area, seed=seed)
     check_posterior(table, posterior)
-    cells = small_cells(table)
+    cells = fitted_cells(table, posterior)
     rates = rates_by_draw(posterior)
     if names:
         kept = mixing(margins_of(table, names))
@@ -264,7 +264,7 @@ def check_posterior(table: FlowTable, posterior: xr.DataTree) -> None:
                 f"the posterior was fitted to another table (its {name} differs); "
                 "fit this table first"
             )
-    cells = small_cells(table)
+    cells = fitted_cells(table, posterior)
     fitted = posterior["constant_data"].to_dataset()
     for name, labels in {
         "cell": cells.cells,
@@ -272,13 +272,17 @@ def check_posterior(table: FlowTable, posterior: xr.DataTree) -> None:
         "origin_effect": cells.origin_effects,
         "destination_effect": cells.destination_effects,
         "covariate": cells.covariates,
+        "group_covariate": cells.group_covariates,
     }.items():
         if (list(fitted[name].to_numpy()) if name in fitted.coords else []) != labels:
             raise InputError(
                 f"the posterior was fitted to other groups or cells of this table ({name}); "
                 "read the table with the same columns as for the fit"
             )
-    if cells.covariates and not np.array_equal(fitted["x"], cells.x):
+    known = {"x": cells.x, "z": cells.z}
+    if any(
+        values.size and not np.array_equal(fitted[name], values) for name, values in known.items()
+    ):
         raise InputError(
             "the posterior was fitted with other values of the covariates; fit this table first"
         )

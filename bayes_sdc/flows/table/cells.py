@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
+from bayes_sdc.flows.table.published import published_covariates
 from bayes_sdc.flows.table.read import FlowTable
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -27,17 +29,32 @@ class SmallCells(NamedTuple):
     group_of_origin: Indices  # (origin_effect,)
     group_of_destination: Indices  # (destination_effect,)
     x: np.ndarray  # (cell, covariate) standardised
+    z: np.ndarray  # (group, group covariate) standardised; what moves the mean of the level
     upper: int
     covariates: list[str]
+    group_covariates: list[str]
     cells: list[str]
     groups: list[str]
     origin_effects: list[str]
     destination_effects: list[str]
 
 
-def small_cells(table: FlowTable) -> SmallCells:
-    """Number the groups and the effects of a table's small cells."""
+def small_cells(table: FlowTable, *, covariates: str = "none") -> SmallCells:
+    """Number the groups and the effects of a table's small cells.
+
+    Parameters
+    ----------
+    table : FlowTable
+        The table.
+    covariates : {"none", "published"}
+        Whether what is published joins the table's own covariates; see
+        :func:`bayes_sdc.flows.table.published.published_covariates`.
+    """
     cells = table.cells
+    x, z = table.covariates, pd.DataFrame(index=sorted(set(cells["group"])))
+    if covariates == "published":
+        known = published_covariates(table)
+        x, z = pd.concat([x, known.cells], axis=1), known.groups
     group, groups = pd.factorize(cells["group"], sort=True)
     origin, origin_effects, group_of_origin = _effects(cells, "origin", group)
     destination, destination_effects, group_of_destination = _effects(cells, "destination", group)
@@ -48,14 +65,21 @@ def small_cells(table: FlowTable) -> SmallCells:
         destination=destination,
         group_of_origin=group_of_origin,
         group_of_destination=group_of_destination,
-        x=table.covariates.to_numpy(np.float64),
+        x=np.ascontiguousarray(x.to_numpy(np.float64)),
+        z=np.ascontiguousarray(z.to_numpy(np.float64)),
         upper=table.high - table.low,
-        covariates=[str(name) for name in table.covariates.columns],
+        covariates=[str(name) for name in x.columns],
+        group_covariates=[str(name) for name in z.columns],
         cells=[str(label) for label in cells.index],
         groups=[str(label) for label in groups],
         origin_effects=origin_effects,
         destination_effects=destination_effects,
     )
+
+
+def fitted_cells(table: FlowTable, posterior: xr.DataTree) -> SmallCells:
+    """The small cells as a posterior was fitted to them: with its covariates."""
+    return small_cells(table, covariates=posterior.attrs.get("covariates", "none"))
 
 
 def _effects(
@@ -86,8 +110,10 @@ def subset(whole: SmallCells, groups: Indices) -> SmallCells:
         group_of_origin=np.searchsorted(groups, whole.group_of_origin[keep_origin]),
         group_of_destination=np.searchsorted(groups, whole.group_of_destination[keep_destination]),
         x=whole.x[keep],
+        z=whole.z[groups],
         upper=whole.upper,
         covariates=whole.covariates,
+        group_covariates=whole.group_covariates,
         cells=[label for label, kept in zip(whole.cells, keep, strict=True) if kept],
         groups=[whole.groups[g] for g in groups],
         origin_effects=_kept(whole.origin_effects, keep_origin),
@@ -115,9 +141,9 @@ def identity(table: FlowTable, cells: SmallCells) -> dict[str, str | int]:
     """What ties a posterior to the columns, groups and cells that it was fitted to."""
     columns = [table.origin, table.destination, table.count, *table.groups]
     labels = [*cells.cells, *cells.groups, *cells.origin_effects, *cells.destination_effects]
-    labels += cells.covariates
+    labels += [*cells.covariates, *cells.group_covariates]
     digest = hashlib.sha256("\x1f".join(labels).encode())
-    for values in (cells.y, cells.group, cells.origin, cells.destination, cells.x):
+    for values in (cells.y, cells.group, cells.origin, cells.destination, cells.x, cells.z):
         digest.update(values.tobytes())
     return {
         "low": table.low,

@@ -303,7 +303,7 @@ def _check_columns(loaded: Loaded, wanted: tuple[str, ...]) -> None:
         find_columns(loaded.source, available, (name,))
 
 
-def _group_places(by: Sequence[Codes], n: int) -> tuple[npt.NDArray[np.intp], list[str]]:
+def group_places(by: Sequence[Codes], n: int) -> tuple[npt.NDArray[np.intp], list[str]]:
     """Return for each row the place of its group in the sorted labels, and the labels."""
     if not by:
         return np.zeros(n, dtype=np.intp), ["all"]
@@ -325,15 +325,15 @@ def _small_cells(
     y: npt.NDArray[np.int64],
     source: str,
 ) -> pd.DataFrame:
-    group_places, group_labels = _group_places(by, len(y))
+    places, group_labels = group_places(by, len(y))
     if len(set(group_labels)) < len(group_labels):
         raise InputError(_collision(source, "groups"))
     pairs = pd.DataFrame({"origin": froms.places, "destination": tos.places})
     with_group = bool(pairs.duplicated().any())
 
-    order = np.lexsort((tos.places[rows], froms.places[rows], group_places[rows]))
+    order = np.lexsort((tos.places[rows], froms.places[rows], places[rows]))
     rows = rows[order]
-    group = np.array(group_labels, dtype=object)[group_places[rows]]
+    group = np.array(group_labels, dtype=object)[places[rows]]
     origin, destination = froms.texts()[rows], tos.texts()[rows]
     label = origin + ">" + destination
     index = pd.Index(group + "|" + label if with_group else label, name="cell", dtype=str)

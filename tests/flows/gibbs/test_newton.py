@@ -13,6 +13,7 @@ from bayes_sdc.flows.gibbs import engine, newton
 from bayes_sdc.flows.gibbs.batch_terms import ROWS, TERMS, WORK_ROWS, batch_terms, fill_coefficients
 from bayes_sdc.flows.gibbs.newton_step import log_newton_step, newton_step
 from bayes_sdc.flows.gibbs.sampling import Sampling
+from bayes_sdc.flows.gibbs.state import Data, make_work, refresh
 from bayes_sdc.flows.model import truncated as counts
 from bayes_sdc.flows.model.hyperpriors import CV, LEVEL, SD_DESTINATION, SD_ORIGIN, priors
 from bayes_sdc.flows.table.cells import SmallCells, thin
@@ -41,8 +42,10 @@ def many_groups(
         group_of_origin=np.repeat(np.arange(n_groups), n_origins),
         group_of_destination=np.repeat(np.arange(n_groups), n_destinations),
         x=np.random.default_rng(1).normal(size=(len(group), p)),
+        z=np.empty((n_groups, 0)),
         upper=UPPER,
         covariates=[f"x{k}" for k in range(p)],
+        group_covariates=[],
         cells=[],
         groups=[str(g) for g in range(n_groups)],
         origin_effects=[],
@@ -89,7 +92,7 @@ def surprise(cells: SmallCells, theta: np.ndarray, b: np.ndarray, g: np.ndarray)
     return np.bincount(cells.group, cells.y - mean)
 
 
-def shuffled(data: newton.Data) -> np.ndarray:
+def shuffled(data: Data) -> np.ndarray:
     """Destinations of other cells, of the same group: an index beyond it would corrupt memory."""
     rng, destination = np.random.default_rng(2), data.destination.copy()
     for start, stop in itertools.pairwise(data.cells_of_group):
@@ -121,7 +124,7 @@ def geweke_p_values(
         if state is None:
             state = engine.init(rng, data, "poisson" if "cv_scale" not in prior else "nb")
             state.theta[:], state.b[:], state.g[:] = theta, b, g
-        newton.refresh(data, state)
+        refresh(data, state)
         newton.sweep(rng, columns, data, state, given, 0.0, accepted)
         theta, b, g = state.theta.copy(), state.b.copy(), state.g.copy()
     forward = draw_prior(rng, cells, prior)
@@ -244,7 +247,7 @@ def test_carried_terms_never_go_stale() -> None:
     for _ in range(100):
         newton.sweep(rng, columns, data, state, priors(prior, 2), 0.0, accepted)
     carried = state.log_rate.copy(), state.terms.copy()
-    newton.refresh(data, state)
+    refresh(data, state)
     np.testing.assert_allclose(carried[0], state.log_rate, rtol=0, atol=1e-10)
     np.testing.assert_allclose(carried[1], state.terms, rtol=1e-8, atol=1e-9)
 
@@ -287,8 +290,8 @@ def test_chain_leaves_the_upper_tail_of_an_effect() -> None:
     state.theta[:, [LEVEL, SD_ORIGIN, CV]] = 0.0, 0.0, np.log(0.3)
     state.g[:] = 0.0
     state.b[:] = 5.0  # below it lies more than 99 % of the distribution
-    newton.refresh(data, state)
-    work = newton.make_work(data)
+    refresh(data, state)
+    work = make_work(data)
     for _ in range(20):
         for g in range(groups):
             newton.move_effects(

@@ -32,8 +32,10 @@ def many_groups(n_groups: int, n_origins: int = 3, n_destinations: int = 4) -> g
             group_of_origin=np.repeat(np.arange(n_groups), n_origins),
             group_of_destination=np.repeat(np.arange(n_groups), n_destinations),
             x=np.empty((len(group), 0)),
+            z=np.empty((n_groups, 0)),
             upper=UPPER,
             covariates=[],
+            group_covariates=[],
             cells=[],
             groups=[str(g) for g in range(n_groups)],
             origin_effects=[],
@@ -69,6 +71,7 @@ def draw_prior(rng: np.random.Generator, data: gibbs.Data, prior: dict[str, floa
         coefficient=np.empty((n, 0)),
         national_mean=given.first,
         national_sd=given.second,
+        national_slope=given.slope,
         log_p=np.empty(0),
     )
     return gibbs.refresh(state, data)

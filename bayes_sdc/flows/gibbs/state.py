@@ -1,0 +1,138 @@
+"""What a chain of the Gibbs engine works on: counts, where it is, and its scratch arrays."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bayes_sdc.flows.gibbs.batch_terms import (
+    ROWS,
+    TERMS,
+    WORK_ROWS,
+    batch_terms,
+    fill_coefficients,
+)
+from bayes_sdc.flows.model.hyperpriors import CV, LEVEL, compiled
+
+OF_CELL, OF_ORIGIN, OF_DESTINATION = 0, 1, 2  # what a covariate is a property of
+
+
+class Data(NamedTuple):
+    """Counts and index arrays; cells sorted by group and origin, effects by group."""
+
+    y: np.ndarray  # (cell,) float
+    origin: np.ndarray  # (cell,)
+    destination: np.ndarray  # (cell,)
+    x: np.ndarray  # (cell, covariate) 0 where a covariate is one of areas
+    of: np.ndarray  # (covariate,) OF_CELL, OF_ORIGIN or OF_DESTINATION
+    x_origin: np.ndarray  # (origin_effect, covariate) 0 where it is not one of origins
+    x_destination: np.ndarray  # (destination_effect, covariate)
+    z: np.ndarray  # (group, group covariate)
+    cells_of_group: np.ndarray  # (group + 1,) runs
+    origins_of_group: np.ndarray  # (group + 1,) runs
+    destinations_of_group: np.ndarray  # (group + 1,) runs
+    upper: int
+
+
+class State(NamedTuple):
+    """Where a chain is; the arrays are changed in place."""
+
+    theta: np.ndarray  # (group, parameter) level, log sd, log sd, log cv, coefficients
+    b: np.ndarray  # (origin_effect,) deviations from the level
+    g: np.ndarray  # (destination_effect,)
+    log_rate: np.ndarray  # (cell,)
+    terms: np.ndarray  # (TERMS, cell) what `batch_terms` gives at the present parameters
+    coefficients: np.ndarray  # (group, ROWS, K + 1) what `fill_coefficients` writes
+    step_size: np.ndarray  # (group + 1,) of the joint moves, in (0, 1]; the last is the nation's
+
+
+class Work(NamedTuple):
+    """Scratch arrays of a sweep, as long as the longest group needs."""
+
+    log_rate: np.ndarray  # (cell,) at proposed parameters
+    terms: np.ndarray  # (TERMS, cell)
+    coefficients: np.ndarray  # (ROWS, K + 1)
+    polynomials: np.ndarray  # (WORK_ROWS, cell)
+    direction: np.ndarray  # (parameter, cell) derivative of the log rate by each parameter
+    shift: np.ndarray  # (effect,) proposed change
+    sums: np.ndarray  # (3, effect) log-density, slope, information
+    log_ratio: np.ndarray  # (effect,)
+
+
+@compiled
+def make_work(data: Data) -> Work:
+    """Allocate what a sweep needs."""
+    cells = np.diff(data.cells_of_group).max()
+    effects = max(np.diff(data.origins_of_group).max(), np.diff(data.destinations_of_group).max())
+    return Work(
+        np.empty(cells),
+        np.empty((TERMS, cells)),
+        np.zeros((ROWS, data.upper + 1)),
+        np.empty((WORK_ROWS, cells)),
+        np.empty((CV + 1 + data.x.shape[1], cells)),
+        np.empty(effects),
+        np.empty((3, effects)),
+        np.empty(effects),
+    )
+
+
+@compiled
+def rates_at(
+    g: int, theta: np.ndarray, b_scale: float, g_scale: float, data: Data, state: State,
+    log_rate: np.ndarray,
+) -> None:  # fmt: skip
+    """Write the log rates of a group's cells at other parameters, from index 0."""
+    start = data.cells_of_group[g]
+    for c in range(start, data.cells_of_group[g + 1]):
+        rate = theta[LEVEL] + b_scale * state.b[data.origin[c]]
+        rate += g_scale * state.g[data.destination[c]]
+        for p in range(data.x.shape[1]):
+            if data.of[p] == OF_CELL:
+                rate += data.x[c, p] * theta[CV + 1 + p]
+        log_rate[c - start] = rate
+    if (data.of != OF_CELL).any():
+        _add_areas(g, theta, data, log_rate)
+
+
+@compiled
+def _add_areas(g: int, theta: np.ndarray, data: Data, log_rate: np.ndarray) -> None:
+    """Add what the covariates of areas give, computed once an area."""
+    start = data.cells_of_group[g]
+    origins, destinations = data.origins_of_group[g], data.destinations_of_group[g]
+    from_origin = np.zeros(data.origins_of_group[g + 1] - origins)
+    from_destination = np.zeros(data.destinations_of_group[g + 1] - destinations)
+    for p in range(len(data.of)):
+        coefficient = theta[CV + 1 + p]
+        if data.of[p] == OF_ORIGIN:
+            for e in range(len(from_origin)):
+                from_origin[e] += data.x_origin[origins + e, p] * coefficient
+        elif data.of[p] == OF_DESTINATION:
+            for e in range(len(from_destination)):
+                from_destination[e] += data.x_destination[destinations + e, p] * coefficient
+    for c in range(start, data.cells_of_group[g + 1]):
+        log_rate[c - start] += (
+            from_origin[data.origin[c] - origins]
+            + from_destination[data.destination[c] - destinations]
+        )
+
+
+@compiled
+def refresh(data: Data, state: State) -> None:
+    """Compute what is carried of the cells anew."""
+    for g in range(len(state.theta)):
+        start, stop = data.cells_of_group[g], data.cells_of_group[g + 1]
+        rates_at(g, state.theta[g], 1.0, 1.0, data, state, state.log_rate[start:stop])
+    refresh_terms(data, state)
+
+
+@compiled
+def refresh_terms(data: Data, state: State) -> None:
+    """Compute what is carried of the cells anew from their log rates."""
+    work = make_work(data)
+    for g in range(len(state.theta)):
+        start, stop = data.cells_of_group[g], data.cells_of_group[g + 1]
+        fill_coefficients(state.theta[g, CV], state.coefficients[g])
+        batch_terms(
+            data.y[start:stop], state.log_rate[start:stop], state.theta[g, CV],
+            state.coefficients[g], work.terms, work.polynomials,
+        )  # fmt: skip
+        state.terms[:, start:stop] = work.terms[:, : stop - start]
