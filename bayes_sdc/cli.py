@@ -89,6 +89,15 @@ def flows(
             choices=["default", "pooled", "weak", "paper"],
         ),
     ] = "default",
+    covariates: Annotated[
+        str,
+        option(
+            "Sizes of the areas from what is published anyway: default (published where the prior "
+            "is pooled), published or none.",
+            MODEL,
+            choices=["default", "published", "none"],
+        ),
+    ] = "default",
     sampler: Sampler = "gibbs",
     draws: Annotated[int, option("Draws kept of each chain.", MODEL)] = 1000,
     tune: Annotated[
@@ -227,6 +236,7 @@ def flows(
         arguments={
             "family": family,
             "prior": prior,
+            "covariates": covariates,
             "sampler": sampler,
             "draws": draws,
             "tune": tune,

@@ -23,7 +23,8 @@ from bayes_sdc.seeds import generator
 
 SMALL_GROUP = 10  # cells; with fewer, or with one area on a side, the prior decides
 MISFIT_LIMIT, MISFIT_FAIL = 0.15, 0.3  # relative error of the share of a count
-DISPERSION_LIMIT, DISPERSION_FAIL = 0.1, 0.25  # distance from 1
+# distance from 1, outside the interval; within the first a large table is outside for nothing
+DISPERSION_LIMIT, DISPERSION_FAIL = 0.05, 0.25
 NAMED = 9  # counts that a verdict names, the worst
 
 
@@ -390,8 +391,9 @@ def _dispersed(found: Dispersion) -> Check:
         "dispersion",
         verdict,
         f"Pearson dispersion of the small counts is {found.value:.2f}, {found.lower:.2f} to "
-        f"{found.upper:.2f} (95 %) in tables that the model made; beyond 1 the counts scatter more "
-        "than the model allows",
+        f"{found.upper:.2f} (95 %) in tables that the model made; outside of that, more than "
+        f"{DISPERSION_LIMIT:g} from 1 is looked at and more than {DISPERSION_FAIL:g} fails; above "
+        "1 the counts scatter more than the model allows",
         key="dispersion",
     )
 

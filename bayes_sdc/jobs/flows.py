@@ -147,7 +147,7 @@ def run_flows(
             **defaults,
             **arguments,
             "policy": None if limits is None else str(limits),
-            "covariates": list(table.covariates.columns),
+            "covariates": _covariates(result),
             **{
                 name: str(value)
                 for name, value in {**gravity, **shapes}.items()
@@ -184,6 +184,15 @@ def _with_gravity(
         )
     announce(f"covariates: {', '.join(covariates.columns)}")
     return with_covariates(table, covariates)
+
+
+def _covariates(result: Protection) -> list[str]:
+    """Names of all covariates of the fit: the user's, those of areas, those of groups."""
+    if result.posterior is None:
+        return list(result.table.covariates.columns)
+    coords = result.posterior["constant_data"].coords
+    names = [coords[dim].to_numpy() for dim in ("covariate", "group_covariate") if dim in coords]
+    return [str(name) for some in names for name in some]
 
 
 def _outlines(

@@ -45,10 +45,10 @@ def prepare(cells: SmallCells) -> Data:
     x_origin = _by_area(cells.x, cells.origin, len(cells.group_of_origin))
     x_destination = _by_area(cells.x, cells.destination, len(cells.group_of_destination))
     of = np.full(cells.x.shape[1], OF_CELL)
-    of[(x_destination[cells.destination] == cells.x).all(axis=0)] = OF_DESTINATION
-    of[(x_origin[cells.origin] == cells.x).all(axis=0)] = OF_ORIGIN
-    x_origin[:, of != OF_ORIGIN] = 0.0
-    x_destination[:, of != OF_DESTINATION] = 0.0
+    of[(x_destination[:, cells.destination] == cells.x.T).all(axis=1)] = OF_DESTINATION
+    of[(x_origin[:, cells.origin] == cells.x.T).all(axis=1)] = OF_ORIGIN
+    x_origin[of != OF_ORIGIN] = 0.0
+    x_destination[of != OF_DESTINATION] = 0.0
     return Data(
         y=cells.y.astype(np.float64),
         origin=cells.origin,
@@ -57,7 +57,7 @@ def prepare(cells: SmallCells) -> Data:
         of=of,
         x_origin=x_origin,
         x_destination=x_destination,
-        z=np.ascontiguousarray(cells.z),
+        z=np.array(cells.z, order="C"),  # writable, else everything is compiled twice
         cells_of_group=runs(cells.group, groups),
         origins_of_group=runs(cells.group_of_origin, groups),
         destinations_of_group=runs(cells.group_of_destination, groups),
@@ -66,9 +66,9 @@ def prepare(cells: SmallCells) -> Data:
 
 
 def _by_area(x: np.ndarray, index: np.ndarray, areas: int) -> np.ndarray:
-    """Covariates of some cell of each area; 0 for an area without cells."""
-    values = np.zeros((areas, x.shape[1]))
-    values[index] = x
+    """Covariates of some cell of each area, (covariate, area); 0 for an area without cells."""
+    values = np.zeros((x.shape[1], areas))
+    values[:, index] = x.T
     return values
 
 
@@ -137,20 +137,23 @@ class MarkovChain:
         for _ in range(SWEEPS_PER_DRAW):
             number = self._number
             adapt = min(1.0, 3.0 / (number + 1.0) ** 0.6) if number < warm_up else 0.0
-            sweep(self._rng, self._columns, self._data, self._state, self._now, adapt, accepted)
+            # coefficients move jointly with the rest, which costs most, once a draw
+            whole = number % SWEEPS_PER_DRAW == SWEEPS_PER_DRAW - 1
+            columns = self._columns if whole else self._columns[self._columns <= CV]
+            sweep(self._rng, columns, self._data, self._state, self._now, adapt, accepted)
             if self._hyper is not None:
-                self._pool(adapt)
+                self._pool(columns, adapt)
             if number >= warm_up:
                 self._accepted += accepted
             self._number += 1
 
-    def _pool(self, adapt: float) -> None:
+    def _pool(self, columns: np.ndarray, adapt: float) -> None:
         """Move the national distribution, centred and not."""
         assert self._hyper is not None  # noqa: S101  # only called with the pooled prior
-        state, columns = self._state, self._columns
+        state = self._state
         hyper = self._hyper, slope_prior(self._sampling.prior)
         theta, z = state.theta, self._data.z
-        self._now = draw_nation(self._rng, columns, theta, z, self._now, *hyper)
+        self._now = draw_nation(self._rng, self._columns, theta, z, self._now, *hyper)
         moved = move_nation(self._rng, columns, self._data, state, self._now, *hyper)
         if adapt > 0.0:
             state.step_size[-1] = adapted(state.step_size[-1], float(moved), adapt)

@@ -11,10 +11,12 @@ effects of a nation some ten had an effective size below a quarter of the usual)
 A sweep of a group is
 
 1. the level against the mean of each side's effects, which moves no rate: exact normal draws;
-2. each scale given the effects (the centred move);
+2. each scale given the effects, and the coefficients of areas' covariates given what they and the
+   effects add up to (the centred moves);
 3. every origin effect, then every destination effect: they are independent given the other side;
 4. level, both scales, overdispersion and coefficients together, the effects keeping their ratio to
    the scale (the move that is not centred; alternating with 2 is the interweaving of Yu and Meng).
+   The coefficients take part once a kept draw, for they cost most.
 
 With the pooled prior, :mod:`bayes_sdc.flows.gibbs.national` follows once all groups are done.
 The reference sampler :mod:`bayes_sdc.flows.gibbs.reference` draws from the same posterior by the
@@ -32,10 +34,19 @@ import math
 
 import numpy as np
 
-from bayes_sdc.flows.gibbs.area_terms import area_information
+from bayes_sdc.flows.gibbs.area_terms import area_information, move_coefficients
 from bayes_sdc.flows.gibbs.batch_terms import TERMS, batch_terms, fill_coefficients
 from bayes_sdc.flows.gibbs.newton_step import adapted, log_newton_step, newton_step
-from bayes_sdc.flows.gibbs.state import OF_CELL, Data, State, Work, make_work, rates_at
+from bayes_sdc.flows.gibbs.state import (
+    OF_CELL,
+    OF_DESTINATION,
+    OF_ORIGIN,
+    Data,
+    State,
+    Work,
+    make_work,
+    rates_at,
+)
 from bayes_sdc.flows.model.hyperpriors import (
     CV,
     GAMMA,
@@ -354,6 +365,16 @@ def sweep_group(
     move_level(rng, g, destinations[0], destinations[1], SD_DESTINATION, state.g, state, priors)
     move_scale(rng, g, origins[0], origins[1], SD_ORIGIN, state.b, state, priors)
     move_scale(rng, g, destinations[0], destinations[1], SD_DESTINATION, state.g, state, priors)
+    if (data.of == OF_ORIGIN).any():
+        move_coefficients(
+            rng, g, origins[0], origins[1], SD_ORIGIN, OF_ORIGIN, state.b, data.x_origin, data.of,
+            state, priors,
+        )  # fmt: skip
+    if (data.of == OF_DESTINATION).any():
+        move_coefficients(
+            rng, g, destinations[0], destinations[1], SD_DESTINATION, OF_DESTINATION, state.g,
+            data.x_destination, data.of, state, priors,
+        )  # fmt: skip
     accepted_b = move_effects(
         rng, g, origins[0], origins[1], SD_ORIGIN, state.b, data.origin, data, state, work
     )

@@ -24,8 +24,8 @@ class Data(NamedTuple):
     destination: np.ndarray  # (cell,)
     x: np.ndarray  # (cell, covariate) 0 where a covariate is one of areas
     of: np.ndarray  # (covariate,) OF_CELL, OF_ORIGIN or OF_DESTINATION
-    x_origin: np.ndarray  # (origin_effect, covariate) 0 where it is not one of origins
-    x_destination: np.ndarray  # (destination_effect, covariate)
+    x_origin: np.ndarray  # (covariate, origin_effect) 0 where it is not one of origins
+    x_destination: np.ndarray  # (covariate, destination_effect)
     z: np.ndarray  # (group, group covariate)
     cells_of_group: np.ndarray  # (group + 1,) runs
     origins_of_group: np.ndarray  # (group + 1,) runs
@@ -104,10 +104,10 @@ def _add_areas(g: int, theta: np.ndarray, data: Data, log_rate: np.ndarray) -> N
         coefficient = theta[CV + 1 + p]
         if data.of[p] == OF_ORIGIN:
             for e in range(len(from_origin)):
-                from_origin[e] += data.x_origin[origins + e, p] * coefficient
+                from_origin[e] += data.x_origin[p, origins + e] * coefficient
         elif data.of[p] == OF_DESTINATION:
             for e in range(len(from_destination)):
-                from_destination[e] += data.x_destination[destinations + e, p] * coefficient
+                from_destination[e] += data.x_destination[p, destinations + e] * coefficient
     for c in range(start, data.cells_of_group[g + 1]):
         log_rate[c - start] += (
             from_origin[data.origin[c] - origins]

@@ -161,7 +161,7 @@ def _distinct(frame: pd.DataFrame, given: np.ndarray, dropped: dict[str, str]) -
     kept = {}
     for name in frame.columns:
         values = frame[name].to_numpy(np.float64)
-        spread = values.std()
+        spread = values.std() if len(values) else 0.0
         if not spread > 1e-9:
             dropped[str(name)] = "the same everywhere"
             continue

@@ -367,7 +367,16 @@ def test_padding_adds_nothing_but_standard_normals() -> None:
 def identified(draws: xr.Dataset, data: xr.Dataset) -> xr.Dataset:
     """Level, scales, deviations and coefficients: all that the data can tell."""
     means = draws[["mu_beta", "mu_gamma"]].drop_vars("group")
-    names = ["alpha", "phi_beta", "phi_gamma", "r", "national_mean", "national_sd", "coefficient"]
+    names = [
+        "alpha",
+        "phi_beta",
+        "phi_gamma",
+        "r",
+        "national_mean",
+        "national_sd",
+        "national_slope",
+    ]
+    names += ["coefficient"]
     return draws[[name for name in names if name in draws]].assign(
         {
             "b": draws["beta"] - means["mu_beta"].isel(group=data["group_of_origin"]),

@@ -28,12 +28,19 @@ PRIORS = {
 
 
 def many_groups(
-    n_groups: int, n_origins: int = 3, n_destinations: int = 4, p: int = 0
+    n_groups: int, n_origins: int = 3, n_destinations: int = 4, p: int = 0, of_areas: bool = False
 ) -> SmallCells:
-    """Groups of one shape, every pair of areas a cell."""
+    """Groups of one shape, every pair of areas a cell.
+
+    With ``of_areas`` two thirds of the covariates are properties of origins or of destinations.
+    """
     group = np.repeat(np.arange(n_groups), n_origins * n_destinations)
     i = np.tile(np.repeat(np.arange(n_origins), n_destinations), n_groups)
     j = np.tile(np.tile(np.arange(n_destinations), n_origins), n_groups)
+    x = np.random.default_rng(1).normal(size=(len(group), p))
+    if of_areas:
+        x[:, ::3] = x[group * n_origins * n_destinations + i][:, ::3]
+        x[:, 1::3] = x[group * n_origins * n_destinations + j][:, 1::3]
     return SmallCells(
         y=np.zeros(len(group), np.int64),
         group=group,
@@ -41,7 +48,7 @@ def many_groups(
         destination=group * n_destinations + j,
         group_of_origin=np.repeat(np.arange(n_groups), n_origins),
         group_of_destination=np.repeat(np.arange(n_groups), n_destinations),
-        x=np.random.default_rng(1).normal(size=(len(group), p)),
+        x=x,
         z=np.empty((n_groups, 0)),
         upper=UPPER,
         covariates=[f"x{k}" for k in range(p)],
@@ -106,11 +113,12 @@ def geweke_p_values(
     p: int = 0,
     n_groups: int = 3000,
     sweeps: int = 25,
-    broken: bool = False,
+    of_areas: bool = False,
+    broken: str = "",
 ) -> list[float]:
     """Alternate the engine and new counts, from the joint prior: the prior must come back."""
     rng = np.random.default_rng(11)
-    cells = many_groups(n_groups, p=p)
+    cells = many_groups(n_groups, p=p, of_areas=of_areas)
     theta, b, g = draw_prior(rng, cells, prior)
     columns = np.array([k for k in range(theta.shape[1]) if k != CV or "cv_scale" in prior])
     accepted = np.zeros((n_groups, 3))
@@ -119,8 +127,10 @@ def geweke_p_values(
     for _ in range(sweeps):
         cells = cells._replace(y=draw_counts(rng, cells, theta, b, g))
         data = engine.prepare(cells)
-        if broken:  # destination effects that look at the cells of another group
+        if broken == "destinations":  # effects that look at the cells of other destinations
             data = data._replace(destination=shuffled(data))
+        if broken == "covariates":  # of the area that comes next
+            data = data._replace(x_origin=np.roll(data.x_origin, 1, axis=1))
         if state is None:
             state = engine.init(rng, data, "poisson" if "cv_scale" not in prior else "nb")
             state.theta[:], state.b[:], state.g[:] = theta, b, g
@@ -158,8 +168,18 @@ def test_joint_distribution_is_left_invariant(name: str) -> None:
     assert min(p_values) > 0.01 / len(p_values)
 
 
-def test_engine_that_looks_at_the_wrong_cells_fails_the_same_test() -> None:
-    assert min(geweke_p_values(PRIORS["half-normal"], broken=True)) < 1e-6
+def test_joint_distribution_is_left_invariant_with_covariates_of_areas() -> None:
+    p_values = geweke_p_values(PRIORS["covariates"], p=3, of_areas=True)
+    assert min(p_values) > 0.01 / len(p_values)
+
+
+@pytest.mark.parametrize(
+    ("name", "p", "broken"), [("half-normal", 0, "destinations"), ("covariates", 3, "covariates")]
+)
+def test_engine_that_looks_at_the_wrong_cells_fails_the_same_test(
+    name: str, p: int, broken: str
+) -> None:
+    assert min(geweke_p_values(PRIORS[name], p=p, of_areas=True, broken=broken)) < 1e-6
 
 
 def log_pmf(log_rate: float, log_cv: float, upper: int = UPPER) -> np.ndarray:

@@ -1,0 +1,287 @@
+"""Whether the model should know the published sizes of areas: the study behind ``covariates``.
+
+    python tests/validation/areas_study.py DATA [--tables norway gb ...] [--draws 60] [--seeds 2]
+
+DATA is a folder with ``flows/`` (public files, not part of the repository). Every table is fitted
+whole, and again without a random tenth of its cells, a fifth of its groups of 15 cells or fewer,
+and a tenth of its areas: these lose all their cells in half of their groups. Results are appended
+to ``areas_study.csv`` as they come, so that an interrupted study goes on, and are written as
+``areas_study.md``. Chains are short: an effect that lasts is seen, a hundredth of a standard error
+is not. Everything random follows from the seed.
+
+Columns of the tables, means over seeds with their standard error where there are several:
+
+log score
+    Mean log predictive probability of the held-out cells: of the tenth, of whole small groups, and
+    of whole areas.
+slopes
+    Slope of the log of a small count on the log of its area's total (all its counts), origin and
+    destination in one regression: in the release, as ratio to the true table. Mean of the releases.
+pMSE
+    Ratio to its null value, mean of the releases; 1 to 2 would be right. It grows with the table,
+    so the same for 10,000 cells stands beside: 1 + (ratio - 1) times 10,000 over the cells.
+z
+    Mean over areas of (mean synthetic total of small counts less the true one) over the standard
+    deviation of the releases, by number of the area's small cells: below 10, 10-19, 20-49, 50 up.
+tiny groups
+    Groups of fewer than ten cells, all together: total variation of the shares of their counts, and
+    the difference of their mean count; in brackets the total variation between two releases of one
+    posterior, which is what chance alone gives.
+gain
+    What the release tells an intruder who knows all other counts, in bits a cell: mean log2 of the
+    posterior over the prior probability of the true count, under the model's own prior, over 2,000
+    cells (estimator "paper").
+seconds
+    Of the fit, one chain after the other, in processor time.
+"""
+
+import argparse
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayes_sdc import FlowTable, fit_flows, intruder_risk, read_flows, synthesize, utility
+from bayes_sdc.flows.fit.chains import sample_chain
+from bayes_sdc.flows.gibbs import engine
+from bayes_sdc.flows.gibbs.sampling import Sampling
+from bayes_sdc.flows.model import truncated as counts
+from bayes_sdc.flows.table.cells import SmallCells, small_cells, thin
+from bayes_sdc.flows.table.simulate import example_flows_path
+from bayes_sdc.models import migration
+
+SEED, CHAINS, RELEASES, INTRUDED = 20261129, 2, 10, 2000
+TABLES = {
+    "demo": None,
+    "norway": "norway_municipality_commuting_2017",
+    "gb": "gb_lad_migration_2011",
+    "us-migration": "us_county_migration_within_state_acs2009_2013",
+    "us-commuting": "us_county_commuting_acs2009_2013",
+}
+CHOICES = ("none", "published")
+SIZES = (0, 10, 20, 50)
+SMALL_GROUP, TINY_GROUP = 15, 10
+HERE = Path(__file__).parent
+
+
+def read(data: Path, name: str) -> FlowTable:
+    """One of the tables, with pairs of states as groups."""
+    file = TABLES[name]
+    path = example_flows_path() if file is None else data / "flows" / f"{file}.csv.gz"
+    frame = pd.read_csv(path, dtype=str, keep_default_na=False).astype({"count": np.int64})
+    return read_flows(
+        frame,
+        origin="origin",
+        destination="destination",
+        count="count",
+        groups=["origin_state", "destination_state"],
+    )
+
+
+def held_out(table: FlowTable, cells: SmallCells, seed: int) -> dict[str, np.ndarray]:
+    """Cells to be predicted: a tenth, whole small groups, whole areas in half of their groups."""
+    rng = np.random.default_rng(seed)
+    tenth = rng.random(len(cells.y)) < 0.1
+    size = np.bincount(cells.group, minlength=len(cells.groups))
+    in_groups = ((size <= SMALL_GROUP) & (rng.random(len(size)) < 0.2))[cells.group]
+    in_areas = np.zeros(len(cells.y), dtype=bool)
+    for side, index in (("origin", cells.origin), ("destination", cells.destination)):
+        codes = table.cells[side].to_numpy()
+        areas = np.unique(codes)
+        chosen = areas[rng.random(len(areas)) < 0.05]
+        half = rng.random(index.max() + 1) < 0.5  # an effect is an area in a group
+        in_areas |= np.isin(codes, chosen) & half[index]
+    return {
+        "tenth": tenth & ~in_groups & ~in_areas,
+        "groups": in_groups,
+        "areas": in_areas & ~in_groups,
+    }
+
+
+def predict(cells: SmallCells, held: np.ndarray, draws: int, seed: int) -> np.ndarray:
+    """Predictive probabilities of the held-out cells, from a fit to the others."""
+    data = engine.prepare(thin(cells, ~held))
+    sampling = Sampling("negative-binomial", migration.PRIORS["pooled"], draws, draws, CHAINS, 1, 1)
+    there = thin(cells, held)
+    total = np.zeros((len(there.y), cells.upper + 1))
+    for sequence in np.random.SeedSequence(seed).spawn(CHAINS):
+        values = sample_chain(engine.MarkovChain(data, sampling, sequence), sampling).values
+        for s in range(draws):
+            log_rate = values["beta"][s].astype(float)[there.origin]
+            log_rate += values["gamma"][s][there.destination]
+            if there.covariates:
+                log_rate += (there.x * values["coefficient"][s][there.group]).sum(axis=1)
+            rungs = counts.ladder(1.0 / values["r"][s], cells.upper)
+            total += counts.probabilities(log_rate, there.group, rungs)
+    return total / (CHAINS * draws)
+
+
+def slopes(table: FlowTable, n: np.ndarray) -> np.ndarray:
+    """Slopes of log count on the log totals of origin and destination."""
+    frame = table.frame
+    columns = [np.ones(len(n))]
+    for side, code in (("origin", table.origin), ("destination", table.destination)):
+        totals = frame.groupby(frame[code].astype(str))[table.count].sum()
+        columns.append(np.log(totals.loc[table.cells[side].to_numpy()].to_numpy(float)))
+    return np.linalg.lstsq(np.column_stack(columns), np.log(n), rcond=None)[0][1:]
+
+
+def z_by_size(table: FlowTable, true: np.ndarray, released: np.ndarray) -> list[float]:
+    """Mean z of the totals of areas, by their number of small cells."""
+    found, sizes = [], []
+    for side in ("origin", "destination"):
+        area, _ = pd.factorize(table.cells[side])
+        totals = np.stack([np.bincount(area, one) for one in released])
+        spread = np.maximum(totals.std(axis=0, ddof=1), 0.5)
+        found.append((totals.mean(axis=0) - np.bincount(area, true)) / spread)
+        sizes.append(np.bincount(area))
+    place = np.searchsorted(SIZES, np.concatenate(sizes), side="right") - 1
+    z = np.concatenate(found)
+    return [
+        float(z[place == k].mean()) if (place == k).any() else np.nan for k in range(len(SIZES))
+    ]
+
+
+def tiny_groups(cells: SmallCells, released: np.ndarray) -> dict[str, float]:
+    """Shares and mean of the counts in groups under ten cells, and what chance alone gives."""
+    tiny = (np.bincount(cells.group) < TINY_GROUP)[cells.group]
+    if not tiny.any():
+        return {"tiny_cells": 0.0}
+
+    def shares(y: np.ndarray) -> np.ndarray:
+        return np.bincount(y[tiny], minlength=cells.upper + 1) / tiny.sum()
+
+    def apart(one: np.ndarray, other: np.ndarray) -> float:
+        return float(np.abs(shares(one) - shares(other)).sum() / 2)
+
+    return {
+        "tiny_cells": float(tiny.sum()),
+        "tiny_tv": float(np.mean([apart(y, cells.y) for y in released])),
+        "tiny_chance": float(np.mean([apart(one, other) for one, other in pairwise(released)])),
+        "tiny_mean": float(np.mean([y[tiny].mean() for y in released]) - cells.y[tiny].mean()),
+    }
+
+
+def study(table: FlowTable, covariates: str, draws: int, seed: int) -> dict[str, Any]:
+    """All figures of one choice on one table."""
+    cells = small_cells(table, covariates=covariates)
+    parts = held_out(table, cells, seed)
+    held = np.logical_or.reduce(list(parts.values()))
+    predicted = predict(cells, held, draws, seed)
+    at_true = np.log(predicted[np.arange(held.sum()), cells.y[held]])
+    result: dict[str, Any] = {
+        f"score_{name}": float(at_true[part[held]].mean()) if part.any() else np.nan
+        for name, part in parts.items()
+    }
+    start = time.process_time()
+    posterior = fit_flows(
+        table, covariates=covariates, draws=draws, tune=draws, chains=CHAINS, seed=seed, cores=1
+    )
+    result["seconds"] = time.process_time() - start
+    release = synthesize(table, posterior, datasets=RELEASES, seed=seed)
+    rows = table.cells["row"].to_numpy()
+    by_dataset = [one[table.count].to_numpy() for _, one in release.groupby("dataset")]
+    released = np.stack([one[rows] for one in by_dataset]).astype(np.int64)
+    true = cells.y + table.low
+    ratios = np.mean([slopes(table, one) for one in released], axis=0) / slopes(table, true)
+    result["slope_origin"], result["slope_destination"] = ratios
+    result["pmse"] = utility(table, release).pmse_ratio
+    for size, z in zip(SIZES, z_by_size(table, true, released), strict=True):
+        result[f"z_{size}"] = z
+    result |= tiny_groups(cells, released - table.low)
+    one = release[release["dataset"] == 1].drop(columns="dataset")
+    risk = intruder_risk(
+        table, posterior, one, estimator="paper", prior="model",
+        cells=min(INTRUDED, table.n_small), seed=seed, cores=1,
+    )  # fmt: skip
+    y = table.cells.loc[risk.rho["cell"].to_numpy(), "y"].to_numpy()
+    at = np.arange(len(y)), y
+    gained = np.log2(risk.rho.to_numpy()[at]) - np.log2(risk.prior_probability.to_numpy()[at])
+    return result | {"gain": float(gained.mean())}
+
+
+def markdown(results: pd.DataFrame) -> str:
+    """The tables of the study."""
+
+    def cell(values: pd.Series, form: str) -> str:
+        values = values.dropna()
+        if values.empty:
+            return ""
+        error = f" ({values.sem():{form.lstrip('+')}})" if len(values) > 1 else ""
+        return f"{values.mean():{form}}{error}"
+
+    lines = [
+        "# Whether the model should know the published sizes of areas",
+        "",
+        f"Made by `python tests/validation/areas_study.py DATA`, first seed {SEED}, {CHAINS} "
+        "chains of the Gibbs engine, default family and prior; columns as in the script, standard "
+        "errors over seeds in brackets.",
+    ]
+    for name, part in results.groupby("table", sort=False):
+        first = part.iloc[0]
+        lines += [
+            "",
+            f"## {name}: {first['cells']:,} small cells in {first['groups']:,} groups, "
+            f"{first['tiny_cells']:.0f} of them in groups under ten; {first['draws']} draws, "
+            f"{part['seed'].nunique()} seeds",
+            "",
+            "| covariates | log score: tenth | small groups | whole areas | slopes | pMSE | "
+            "per 10,000 | z <10 | 10-19 | 20-49 | 50+ | tiny: variation (chance) | mean | "
+            "gain, bits | seconds |",
+            "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+        ]
+        for choice, rows in part.groupby("covariates", sort=False):
+            scaled = 1.0 + (rows["pmse"] - 1.0) * 1e4 / rows["cells"]
+            columns = [
+                cell(rows["score_tenth"], ".4f"), cell(rows["score_groups"], ".4f"),
+                cell(rows["score_areas"], ".4f"),
+                f"{rows['slope_origin'].mean():.2f}, {rows['slope_destination'].mean():.2f}",
+                cell(rows["pmse"], ".1f"), cell(scaled, ".2f"),
+                *(cell(rows[f"z_{size}"], "+.2f") for size in SIZES),
+                f"{rows['tiny_tv'].mean():.3f} ({rows['tiny_chance'].mean():.3f})",
+                cell(rows["tiny_mean"], "+.2f"), cell(rows["gain"], ".4f"),
+                f"{rows['seconds'].mean():.0f}",
+            ]  # fmt: skip
+            lines.append(f"| {choice} | " + " | ".join(columns) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Run what is missing, and write the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=list(TABLES))
+    parser.add_argument("--draws", type=int, default=60)
+    parser.add_argument("--seeds", type=int, default=2)
+    asked = parser.parse_args()
+    kept = HERE / "areas_study.csv"
+    results = pd.read_csv(kept) if kept.exists() else pd.DataFrame()
+    for seed in range(SEED, SEED + asked.seeds):
+        for name in asked.tables:
+            table = read(asked.data, name)
+            for covariates in CHOICES:
+                key = {"table": name, "covariates": covariates, "seed": seed}
+                if len(results) and (results[list(key)] == pd.Series(key)).all(axis=1).any():
+                    continue
+                row = {
+                    **key,
+                    "cells": table.n_small,
+                    "groups": table.cells["group"].nunique(),
+                    "draws": asked.draws,
+                    **study(table, covariates, asked.draws, seed),
+                }
+                results = pd.concat([results, pd.DataFrame([row])], ignore_index=True)
+                results.to_csv(kept, index=False)
+                sys.stdout.write(f"{row}\n")
+                sys.stdout.flush()
+    order = [list(TABLES).index(name) for name in results["table"]]
+    results = results.iloc[np.argsort(order, kind="stable")]
+    (HERE / "areas_study.md").write_text(markdown(results), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
