@@ -121,7 +121,9 @@ def _sums(
     effect and every covariate that is not one of origins; by destination, of term 2 times every
     covariate of cells.
     """
-    covariates, start, n = len(data.of), data.cells_of_group[g], terms.shape[1]
+    # the terms may be scratch that is longer than the group
+    covariates, start = len(data.of), data.cells_of_group[g]
+    n = data.cells_of_group[g + 1] - start
     origin = data.origin[start : start + n] - data.origins_of_group[g]
     destination = data.destination[start : start + n] - data.destinations_of_group[g]
     n_origins = data.origins_of_group[g + 1] - data.origins_of_group[g]
