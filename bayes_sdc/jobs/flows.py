@@ -188,9 +188,9 @@ def _with_gravity(
 
 def _covariates(result: Protection) -> list[str]:
     """Names of all covariates of the fit: the user's, those of areas, those of groups."""
-    if result.posterior is None:
+    if result.measured is None:
         return list(result.table.covariates.columns)
-    coords = result.posterior["constant_data"].coords
+    coords = result.measured.posterior["constant_data"].coords
     names = [coords[dim].to_numpy() for dim in ("covariate", "group_covariate") if dim in coords]
     return [str(name) for some in names for name in some]
 
