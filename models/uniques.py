@@ -21,9 +21,10 @@ import numpy.typing as npt
 import pymc as pm
 import pytensor.tensor as pt
 
+from bayes_sdc.models.priors import CONCENTRATION
+
 STIRLING_FROM = 1e3  # the first term left out is below 1e-18
-#: Normal prior of log c, where c is learned.
-PRIORS: dict[str, dict[str, float]] = {"log_concentration": {"mean": -1.0, "sd": 2.5}}
+PRIORS = CONCENTRATION
 
 
 def build(f: npt.ArrayLike, N: int, *, concentration: float = 1.0) -> pm.Model:

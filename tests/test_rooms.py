@@ -37,6 +37,7 @@ STAGES = {
         "protect",
     ],
     "bayes_sdc.microdata": [
+        "quadrature",
         "sampling file",
         "individual size_models special_uniques lancaster latent_classes",
         "uniques",

@@ -10,7 +10,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from bayes_sdc.checks import Check
-from bayes_sdc.convergence import ESS_LIMIT, RHAT_LIMIT
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.columns import LARGEST_COUNT
 from bayes_sdc.microdata.comparison import (
@@ -352,11 +351,9 @@ def _checks(
         Check(
             "convergence",
             "look" if bad else "pass",
-            f"chains disagree (R-hat above {RHAT_LIMIT} or effective size below "
-            f"{ESS_LIMIT:.0f}) in: "
-            f"{', '.join(bad)}"
+            f"parameters are not known to the digits asked for in: {', '.join(bad)}"
             if bad
-            else "the chains of every model agree",
+            else "the parameters of every model are integrated to eight digits",
             key="convergence",
         )
     )

@@ -1,15 +1,18 @@
-"""Sampling the few parameters that are learned from a file, and what is said of a result."""
+"""Learning the few parameters of a file, and what is said of a result."""
 
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
+from scipy.special import gammaln
 
 from bayes_sdc.convergence import ESS_LIMIT, RHAT_LIMIT
 from bayes_sdc.errors import InputError
+from bayes_sdc.microdata.quadrature import LogDensity, draw, integrate
 from bayes_sdc.nuts import sample_nuts
-from bayes_sdc.seeds import seed_sequence
+from bayes_sdc.seeds import generator, seed_sequence
 
 # Two parameters of a Gamma distribution follow a ridge, for which the first way is best; where the
 # shape is pushed to its border the ridge bends, and the second way takes longer and gets round it.
@@ -18,6 +21,8 @@ WAYS: tuple[dict[str, Any], ...] = (
     {"draws": 3000, "tune": 1500, "adaptation": "diag", "target_accept": 0.95},
 )
 CHAINS = 4
+INTEGRATED_DRAWS = 1000  # a chain, at least, where they cost next to nothing
+STIRLING_FROM = 1e3  # the first term left out is below 1e-18
 FEWEST_DRAWS = 200  # behind an interval
 
 
@@ -79,17 +84,99 @@ def pad(values: npt.ArrayLike, length: int, fill: float) -> npt.NDArray[np.float
     return np.concatenate([given, np.full(length - len(given), fill)])
 
 
-class Sampled(NamedTuple):
-    """A posterior, whether its chains agree, and its source."""
+Sampler = Literal["quadrature", "nuts"]
+
+
+def check_sampler(sampler: str) -> None:
+    """Refuse a way of computing a posterior that there is not."""
+    if sampler not in ("quadrature", "nuts"):
+        raise InputError(f"sampler {sampler!r} is unknown; choose from ['quadrature', 'nuts']")
+
+
+class Learned(NamedTuple):
+    """A posterior of few parameters, and how it was come by.
+
+    Parameters
+    ----------
+    posterior : DataTree
+        Draws of the parameters, chains by draws. Those of quadrature are independent.
+    trusted : bool
+        Whether the quadrature converged; of NUTS, whether its chains agree.
+    notes : tuple of str
+        What did not go as it should.
+    nodes : mapping from str to array, shape (node,), or None
+        Values of the parameters at the nodes; a mean over the posterior is a sum over the nodes by
+        ``weights``. None for NUTS.
+    weights : array of float, shape (node,), or None
+        They add up to 1.
+    """
 
     posterior: xr.DataTree
     trusted: bool
     notes: tuple[str, ...]
+    nodes: dict[str, npt.NDArray[np.float64]] | None = None
+    weights: npt.NDArray[np.float64] | None = None
+
+
+def integrate_posterior(
+    log_density: LogDensity,
+    scan: Sequence[tuple[float, float]],
+    parameters: Callable[[npt.NDArray[np.float64]], Mapping[str, npt.NDArray[np.float64]]],
+    what: str,
+    *,
+    draws: int,
+    seed: int,
+) -> Learned:
+    """Integrate a posterior of one or two parameters, and draw from it.
+
+    Parameters
+    ----------
+    log_density, scan
+        As :func:`bayes_sdc.microdata.quadrature.integrate` takes them.
+    parameters : callable
+        Gives the named parameters at points of shape (point, parameter).
+    what : str
+        What is learned, for the note and the stream of random numbers.
+    draws : int
+        How many are wanted, at least.
+    seed : int
+        The draws follow from it; nodes and weights do not depend on it.
+
+    Returns
+    -------
+    Learned
+        With nodes and weights.
+    """
+    found = integrate(log_density, scan)
+    length = max(INTEGRATED_DRAWS, -(-draws // CHAINS))
+    rng = generator(seed, "quadrature", what)
+    named = parameters(draw(found, log_density, CHAINS * length, rng))
+    dataset = xr.Dataset(
+        {name: (("chain", "draw"), x.reshape(CHAINS, length)) for name, x in named.items()},
+        coords={"chain": np.arange(CHAINS), "draw": np.arange(length)},
+        attrs={"sampler": "quadrature", "nodes": len(found.weights), "error": found.error},
+    )
+    notes = () if found.converged else (f"{what}: integrated to {found.error:.1g} only",)
+    tree = xr.DataTree.from_dict({"posterior": dataset})
+    nodes = dict(parameters(found.points))
+    return Learned(tree, found.converged, notes, nodes, found.weights)
+
+
+def log_rising(
+    x: npt.NDArray[np.float64], n: npt.NDArray[np.float64 | np.int64] | float
+) -> npt.NDArray[np.float64]:
+    """Log of Gamma(x + n) / (Gamma(x) x^n), by Stirling's series where Gamma loses the digits."""
+    small, large = np.minimum(x, STIRLING_FROM), np.maximum(x, STIRLING_FROM)
+    exact = gammaln(small + n) - gammaln(small) - n * np.log(small)
+    end = large + n
+    series = (end - 0.5) * np.log1p(n / large) - n
+    series += (1.0 / end - 1.0 / large) / 12.0 - (end**-3.0 - large**-3.0) / 360.0
+    return np.asarray(np.where(x < STIRLING_FROM, exact, series), dtype=np.float64)
 
 
 def sample_posterior(
     compiled: Any, names: list[str], what: str, *, draws: int, seed: int
-) -> Sampled:
+) -> Learned:
     """Sample a model of one or two parameters by NUTS, and say whether the chains agree.
 
     Where they do not, it is tried once more in another way, which is noted.
@@ -109,7 +196,7 @@ def sample_posterior(
 
     Returns
     -------
-    Sampled
+    Learned
         The posterior, and notes on it.
     """
     import arviz_stats
@@ -139,7 +226,7 @@ def sample_posterior(
     diverging = posterior["sample_stats"]["diverging"]
     if diverging.any():
         notes += (f"{what}: {int(diverging.sum()):,} of {diverging.size:,} transitions diverged",)
-    return Sampled(cast(xr.DataTree, posterior), trusted, notes)
+    return Learned(cast(xr.DataTree, posterior), trusted, notes)
 
 
 def spread_draws(posterior: xr.DataTree, name: str, draws: int) -> npt.NDArray[np.float64]:

@@ -19,8 +19,14 @@ LEVELS = (0.05, 0.1, 0.2, 0.5)
 FEW = 10  # an expected number of households below this is not told
 PUBLIC_RECORDS = 500  # a share of fewer records, rounded to a per cent, could tell of single ones
 PUBLIC_REASONS = {
-    ("convergence", "pass"): "The chains of every model agree.",
-    ("convergence", "look"): "The chains of some models disagree.",
+    (
+        "convergence",
+        "pass",
+    ): "The parameters of every model were computed to the accuracy asked for.",
+    (
+        "convergence",
+        "look",
+    ): "The parameters of some models were not computed to the accuracy asked for.",
     ("models", "pass"): "The models agree.",
     ("models", "look"): "The models differ: the risk depends on the assumption.",
     ("classes_chains", "pass"): "The chains agree.",

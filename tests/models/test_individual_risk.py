@@ -10,6 +10,7 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.individual import superpopulation
 from bayes_sdc.microdata.individual.closed_form import individual_risk
 from bayes_sdc.microdata.individual.inclusion import uncertain_risk, weight_spread
+from bayes_sdc.microdata.individual.shared_rates import group_rates, rates_density
 from bayes_sdc.microdata.individual.shared_rates import shared_risk as risk_over_draws
 from bayes_sdc.microdata.individual.superpopulation import superpopulation_risk
 from bayes_sdc.models import individual_risk as models
@@ -306,15 +307,52 @@ def test_weights_that_do_not_belong_to_the_combinations_are_refused(weights, com
         weight_spread(weights, combination, records)
 
 
-def test_same_seed_same_answer_and_other_seed_another():
+def test_same_seed_same_answer_and_other_seed_other_draws_of_the_same_means():
+    """Means are by quadrature: they have no Monte Carlo error and do not depend on the seed."""
     runs = [superpopulation_risk(F, P, model="gamma", seed=seed) for seed in (1, 1, 2)]
     assert runs[0].expected == runs[1].expected
-    assert runs[0].risk.tolist() == runs[1].risk.tolist()
-    assert runs[0].expected != runs[2].expected
-    apart = abs(runs[0].expected.value - runs[2].expected.value)
-    assert 0 < apart < 6 * runs[0].expected.monte_carlo_error
+    assert runs[0].risk.tolist() == runs[1].risk.tolist() == runs[2].risk.tolist()
+    for name in ("expected", "tau1", "tau2"):
+        first, second = getattr(runs[0], name), getattr(runs[2], name)
+        assert first.value == second.value
+        assert first.interval != second.interval
+        assert first.monte_carlo_error == second.monte_carlo_error == 0.0
     known = superpopulation_risk(F, P, seed=1)
     assert known.expected.monte_carlo_error == known.tau1.monte_carlo_error == 0.0
+
+
+@pytest.mark.parametrize("model", ["gamma", "extended"])
+def test_quadrature_and_nuts_agree_but_for_monte_carlo_noise(model):
+    """NUTS samples the PyMC model, which is the definition."""
+    f, p = np.repeat([1, 1, 2, 3, 8], [60, 5, 20, 9, 4]), np.tile([0.05, 0.2], 49)
+    exact = superpopulation_risk(f, p, model=model, seed=1)
+    sampled = superpopulation_risk(f, p, model=model, sampler="nuts", seed=1)
+    assert exact.trusted
+    assert sampled.trusted
+    for name in ("expected", "tau1", "tau2"):
+        one, other = getattr(exact, name), getattr(sampled, name)
+        assert other.monte_carlo_error > 0.0
+        assert abs(one.value - other.value) < 4.5 * other.monte_carlo_error
+        width = other.interval[1] - other.interval[0]
+        np.testing.assert_allclose(one.interval, other.interval, atol=0.15 * width)
+    width = np.diff(sampled.risk_interval, axis=1)
+    assert np.all(np.abs(exact.risk_interval - sampled.risk_interval) < 0.3 * width)
+
+
+@pytest.mark.parametrize(("extended", "empty"), [(False, None), (False, 300), (True, None)])
+def test_density_without_pymc_is_that_of_the_model(extended, empty):
+    """Prior and likelihood up to a constant, near the borders of alpha and far out too."""
+    rng = np.random.default_rng(4)
+    f, p = rng.negative_binomial(0.5, 0.1, 200) + 1, rng.choice([0.01, 0.2, 0.9], 200)
+    groups = group_rates(f, p, empty)
+    model = models.build_shared(
+        groups.f, groups.p, groups.copies, unseen=groups.unseen, extended=extended
+    )
+    logp = model.compile_logp()
+    points = np.column_stack([rng.uniform(-14, 9, 60), rng.uniform(-6, 14, 60)])
+    expected = [float(logp({"log_shape": a, "log_scale": b})) for a, b in points]
+    ours = rates_density(groups, extended)(points)
+    np.testing.assert_allclose(np.diff(ours), np.diff(expected), rtol=1e-7, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -340,6 +378,7 @@ def test_same_seed_same_answer_and_other_seed_another():
         {"model": "uncertain", "spread": "a"},
         {"model": "gamma", "empty": float("nan")},
         {"seed": -1},
+        {"sampler": "gibbs"},
     ],
 )
 def test_arguments_that_cannot_be_used(changed):
@@ -364,7 +403,9 @@ def test_monte_carlo_error_is_how_much_seeds_differ():
     Errors are root mean squares over the seeds; the deviation of 24 seeds is known to a seventh.
     """
     f, seeds = np.repeat([1, 1, 2, 3, 8], [60, 5, 20, 9, 4]), range(24)
-    results = [superpopulation_risk(f, 0.05, model="extended", seed=seed) for seed in seeds]
+    results = [
+        superpopulation_risk(f, 0.05, model="extended", sampler="nuts", seed=seed) for seed in seeds
+    ]
     for name in ("expected", "tau1", "tau2"):
         found = [getattr(result, name) for result in results]
         errors = np.array([estimate.monte_carlo_error for estimate in found])

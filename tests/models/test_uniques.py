@@ -11,7 +11,7 @@ from scipy import stats
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata import sampling as posterior
-from bayes_sdc.microdata.uniques.learned import learn_uniques
+from bayes_sdc.microdata.uniques.learned import concentration_density, learn_uniques
 from bayes_sdc.microdata.uniques.unstructured import expected_uniques, uniques_deviation
 from bayes_sdc.models import uniques as models
 
@@ -162,13 +162,43 @@ def test_same_seed_same_answer():
 def test_monte_carlo_error_is_how_much_seeds_differ():
     """The mean of the uniques is over draws of c: its error is not 0, nor that of free draws."""
     sizes = pd.Series({1: 7, 2: 5, 10: 6, 23: 1})
-    results = [learn_uniques(sizes, 1000, 50, seed=seed) for seed in range(12)]
+    results = [learn_uniques(sizes, 1000, 50, sampler="nuts", seed=seed) for seed in range(12)]
     for name in ("concentration", "probability", "uniques"):
         found = [getattr(result, name) for result in results]
         errors = np.array([estimate.monte_carlo_error for estimate in found])
         spread = np.std([estimate.value for estimate in found], ddof=1)
         assert np.all(errors > 0)
         assert 0.5 < spread / np.sqrt(np.mean(errors**2)) < 1.6
+
+
+def test_means_by_quadrature_do_not_depend_on_the_seed():
+    """They are known without draws: only the ends of the intervals are simulated."""
+    sizes = pd.Series({1: 7, 2: 5, 10: 6, 23: 1})
+    one, two = (learn_uniques(sizes, 1000, 50, seed=seed) for seed in (1, 2))
+    for name in ("concentration", "probability", "uniques"):
+        first, second = getattr(one, name), getattr(two, name)
+        assert first.value == second.value
+        assert first.monte_carlo_error == second.monte_carlo_error == 0.0
+        assert first.interval == pytest.approx(second.interval, rel=0.25)
+    by_nuts = learn_uniques(sizes, 1000, 50, sampler="nuts", seed=1)
+    for name in ("concentration", "probability", "uniques"):
+        sampled = getattr(by_nuts, name)
+        assert abs(getattr(one, name).value - sampled.value) < 4.5 * sampled.monte_carlo_error
+
+
+def test_density_is_that_of_the_model():
+    """Prior and likelihood up to a constant, at small, usual and very large c."""
+    sizes, cells, K = np.array([1.0, 2.0, 10.0, 23.0]), np.array([7.0, 5.0, 6.0, 1.0]), 50
+    at = np.linspace(-12.0, 14.0, 40)
+    logp = models.build_concentration(sizes, cells, K).compile_logp()
+    expected = np.array([float(logp({"log_concentration": x})) for x in at])
+    ours = concentration_density(sizes, cells, K)(at[:, None])
+    np.testing.assert_allclose(np.diff(ours), np.diff(expected), rtol=1e-8, atol=1e-8)
+
+
+def test_a_sampler_that_there_is_not_is_refused():
+    with pytest.raises(InputError, match="sampler 'gibbs' is unknown"):
+        learn_uniques(pd.Series({1: 7}), 1000, 50, sampler="gibbs", seed=1)
 
 
 def test_error_of_draws_that_hang_together_is_larger():
@@ -202,7 +232,8 @@ def test_arguments_that_cannot_be_used(changed):
 def test_chains_that_disagree_are_sampled_another_way_and_said(monkeypatch):
     """No R-hat is 0 or below, so both ways are gone through."""
     monkeypatch.setattr(posterior, "RHAT_LIMIT", 0.0)
-    result = learn_uniques(pd.Series({1: 7, 2: 5, 10: 6, 23: 1}), 1000, 50, seed=4)
+    sizes = pd.Series({1: 7, 2: 5, 10: 6, 23: 1})
+    result = learn_uniques(sizes, 1000, 50, sampler="nuts", seed=4)
     assert not result.trusted
     assert result.posterior["posterior"].sizes["draw"] == posterior.WAYS[-1]["draws"]
     assert len(result.notes) == 1
@@ -225,6 +256,9 @@ def test_nearly_equal_cells_have_the_concentration_of_the_grid(sizes, N, K):
     log_density -= np.log(K + np.arange(n)[:, None] * np.exp(-grid)).sum(0)
     weight = np.exp(log_density - log_density.max())
     cumulated = np.cumsum(weight) / weight.sum()
+    assert result.concentration.value == pytest.approx(
+        weight @ np.exp(grid) / weight.sum(), rel=1e-8
+    )
     log_c = np.log(result.posterior["posterior"]["concentration"].to_numpy().ravel())
     assert result.trusted
     for level in (0.1, 0.5, 0.9):

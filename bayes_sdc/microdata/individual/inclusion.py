@@ -9,6 +9,7 @@ import numpy.typing as npt
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.tabulate import sums
 from bayes_sdc.microdata.individual.closed_form import check_numbers, check_whole, individual_risk
+from bayes_sdc.models.priors import MOST_CERTAIN, beta_concentration
 
 NEGLIGIBLE = -35.0  # log of a weight, relative to the largest
 SERIES_FROM = 40
@@ -89,8 +90,6 @@ def uncertain_risk(f: Integers, p: Floats, spread: Floats) -> Floats:
     its mean under Beta(a, b) is :math:`E[p] / f + E[p q] E'[g]` with E' under Beta(a + 1, b + 1):
     however much of Beta(a, b) lies at its ends, what is left to integrate has none there.
     """
-    from bayes_sdc.models.individual_risk import MOST_CERTAIN, beta_concentration
-
     risk = individual_risk(f, p)
     uncertain = np.flatnonzero(spread > 0)
     if not len(uncertain):
@@ -157,8 +156,6 @@ def _excess(f: float, p: float, q: float) -> float:
 
 def draw_inclusion(p: Floats, spread: Floats, draws: int, rng: np.random.Generator) -> Floats:
     """Draw p, shape (draw, combination); a p without spread stays as it is."""
-    from bayes_sdc.models.individual_risk import MOST_CERTAIN, beta_concentration
-
     mean = np.minimum(p, MOST_CERTAIN)
     concentration = beta_concentration(mean, spread)
     drawn = rng.beta(mean * concentration, (1.0 - mean) * concentration, (draws, len(p)))

@@ -26,6 +26,7 @@ from scipy.stats import nbinom
 
 from bayes_sdc.microdata.individual.closed_form import individual_risk
 from bayes_sdc.microdata.individual.interpolation import nodes_of
+from bayes_sdc.models.priors import MOST_CERTAIN, beta_concentration
 
 LEVELS = (0.025, 0.975)
 STEP = 0.2  # in log(p / (1 - p))
@@ -83,8 +84,6 @@ def uncertain_interval(f: Integers, p: Floats, spread: Floats) -> Floats:
     array of float, shape (combination, 2)
         Lower and upper end, in (0, 1 / f].
     """
-    from bayes_sdc.models.individual_risk import MOST_CERTAIN, beta_concentration
-
     interval = known_interval(f, p)
     uncertain = np.flatnonzero(spread > 0)
     if not len(uncertain):
@@ -122,8 +121,6 @@ def uncertain_risk_interval(f: Integers, p: Floats, spread: Floats) -> Floats:
     array of float, shape (combination, 2)
         Lower and upper end, in [0, 1 / f].
     """
-    from bayes_sdc.models.individual_risk import MOST_CERTAIN, beta_concentration
-
     uncertain = np.flatnonzero(spread > 0)
     interval = np.repeat(individual_risk(f, p)[:, None], 2, axis=1)
     mean = np.minimum(p[uncertain], MOST_CERTAIN)

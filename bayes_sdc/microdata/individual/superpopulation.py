@@ -20,11 +20,13 @@ from bayes_sdc.microdata.individual.intervals import (
     uncertain_interval,
     uncertain_risk_interval,
 )
-from bayes_sdc.microdata.individual.shared_rates import fit_rates, shared_risk
+from bayes_sdc.microdata.individual.shared_rates import expected_alone, fit_rates, shared_risk
 from bayes_sdc.microdata.sampling import (
     FEWEST_DRAWS,
     Estimate,
+    Sampler,
     check_draws,
+    check_sampler,
     estimate,
     mean_error,
     spread_draws,
@@ -79,11 +81,13 @@ class SuperpopulationRisk:
     posterior : DataTree or None
         Of alpha and beta, for "gamma" and "extended".
     converged : bool
-        Whether the chains agree; true without chains.
+        Whether the quadrature converged, or the chains of NUTS agree; true where the parameters
+        are given.
     trusted : bool
-        False when the chains do not agree, and for "gamma" and "extended" where the sampling
-        fraction is below 1 / log n: they know the frequencies alone, and from so few no method
-        without structure tells the rare combinations of the population from the rest.
+        False when the quadrature, or the chains of NUTS, did not converge, and for "gamma" and
+        "extended" where the sampling fraction is below 1 / log n: they know the frequencies alone,
+        and from so few no method without structure tells the rare combinations of the population
+        from the rest.
     draws : int
         Number of draws behind the totals.
     notes : tuple of str
@@ -113,6 +117,7 @@ def superpopulation_risk(
     spread: npt.ArrayLike | None = None,
     empty: int | None = None,
     draws: int = 1000,
+    sampler: Sampler = "quadrature",
     seed: int,
 ) -> SuperpopulationRisk:
     """Draw the population frequencies of all combinations, and sum up the risk of the file.
@@ -135,6 +140,9 @@ def superpopulation_risk(
         zeros. By default their number is unknown.
     draws : int
         Draws behind the totals; fewer, but at least 200, beyond 20 million frequencies in all.
+    sampler : {"quadrature", "nuts"}
+        How alpha and beta of "gamma" and "extended" are learned: means are exact by quadrature;
+        NUTS samples the PyMC model, and compiles it first.
     seed : int
         Everything random follows from it.
 
@@ -170,6 +178,7 @@ def superpopulation_risk(
         if given is not None and model != only:
             raise InputError(f"{name} goes with the model {only!r}, not with {model!r}")
     check_draws(draws)
+    check_sampler(sampler)
     if empty is not None:
         number = isinstance(empty, int | np.integer) and not isinstance(empty, bool)
         if not number or empty < 0:
@@ -184,6 +193,8 @@ def superpopulation_risk(
         )
     rng = generator(seed, "superpopulation", model)
     posterior, trusted, errors = None, True, [0.0, 0.0]
+    alone = frequency == 1
+    expected_tau1: float | None = float(inclusion[alone].sum())
     shape, rate = np.zeros(used), np.zeros(used)
     deviation = None
     if model == "uncertain":
@@ -196,17 +207,21 @@ def superpopulation_risk(
         risk_interval = uncertain_risk_interval(frequency, inclusion, deviation)
         inverse_interval = uncertain_interval(frequency, inclusion, deviation)
     elif model in ("gamma", "extended"):
-        posterior, trusted, said = fit_rates(
-            frequency, inclusion, empty, model == "extended", used, seed
-        )
-        notes += said
+        learned = fit_rates(frequency, inclusion, empty, model == "extended", used, seed, sampler)
+        posterior, trusted = learned.posterior, learned.trusted
+        notes += learned.notes
         shape = spread_draws(posterior, "alpha", used)
         rate = spread_draws(posterior, "beta", used)
+        nodes, expected_tau1 = None, None
+        if learned.nodes is not None and learned.weights is not None:
+            nodes = learned.nodes["alpha"], learned.nodes["beta"], learned.weights
+            expected_tau1 = expected_alone(inclusion[alone], *nodes)
         few = np.linspace(0, used - 1, INTEGRATED_DRAWS).astype(int)
         risk, risk_interval, integrated = shared_risk(
-            frequency, inclusion, shape[few], rate[few], multiplicity
+            frequency, inclusion, shape[few], rate[few], multiplicity, nodes
         )
-        errors = [mean_error(total) for total in integrated]
+        if nodes is None:
+            errors = [mean_error(total) for total in integrated]
         few = np.linspace(0, used - 1, INTERVAL_DRAWS).astype(int)
         inverse_interval = shared_interval(frequency, inclusion, shape[few], rate[few])
     else:
@@ -217,14 +232,13 @@ def superpopulation_risk(
         trusted, said = _enough(frequency, inclusion, multiplicity, converged)
         notes += said
     totals = _totals(frequency, inclusion, multiplicity, shape, rate, deviation, rng)
-    alone = frequency == 1
     return SuperpopulationRisk(
         model=model,
         risk=risk,
         risk_interval=risk_interval,
         inverse_interval=inverse_interval,
         expected=estimate(totals[0], float(risk @ multiplicity), errors[0]),
-        tau1=estimate(totals[1], float(inclusion[alone].sum()) if posterior is None else None),
+        tau1=estimate(totals[1], expected_tau1),
         tau2=estimate(totals[2], float(risk[alone].sum()), errors[1]),
         posterior=posterior,
         converged=converged,

@@ -15,10 +15,16 @@ import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
+from bayes_sdc.microdata.quadrature import LogDensity
 from bayes_sdc.microdata.sampling import (
     Estimate,
+    Learned,
+    Sampler,
     check_draws,
+    check_sampler,
     estimate,
+    integrate_posterior,
+    log_rising,
     mean_error,
     pad,
     padded_length,
@@ -26,7 +32,10 @@ from bayes_sdc.microdata.sampling import (
     spread_draws,
 )
 from bayes_sdc.microdata.uniques.unstructured import check_size_indices, unique_probability
+from bayes_sdc.models.priors import CONCENTRATION
 from bayes_sdc.seeds import generator
+
+SCANNED = 6.0  # standard deviations of the prior on each side, among which modes are looked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +55,7 @@ class LearnedUniques:
     posterior : DataTree
         Of c.
     trusted : bool
-        False when the chains did not converge.
+        False when the quadrature, or the chains of NUTS, did not converge.
     notes : tuple of str
         What was done otherwise than asked for.
     """
@@ -60,7 +69,13 @@ class LearnedUniques:
 
 
 def learn_uniques(
-    size_indices: pd.Series | Mapping[int, int], N: int, K: int, *, draws: int = 1000, seed: int
+    size_indices: pd.Series | Mapping[int, int],
+    N: int,
+    K: int,
+    *,
+    draws: int = 1000,
+    sampler: Sampler = "quadrature",
+    seed: int,
 ) -> LearnedUniques:
     """Estimate the number of population uniques, learning the concentration from the sample.
 
@@ -75,6 +90,9 @@ def learn_uniques(
         counted: the more empty cells, the rarer every sample unique looks.
     draws : int
         Draws behind the intervals, 200 or more.
+    sampler : {"quadrature", "nuts"}
+        How c is learned: means are exact by quadrature; NUTS samples the PyMC model, and compiles
+        it first.
     seed : int
         Everything random follows from it.
 
@@ -98,6 +116,62 @@ def learn_uniques(
     sizes, cells, n = check_size_indices(size_indices, K)
     unique_probability(n, N, K)  # refuses sizes that do not go together
     check_draws(draws)
+    check_sampler(sampler)
+    if sampler == "nuts":
+        learned = _sampled(sizes, cells, K, draws, seed)
+    else:
+        prior = CONCENTRATION["log_concentration"]
+        learned = integrate_posterior(
+            concentration_density(sizes, cells, K),
+            [(prior["mean"] - SCANNED * prior["sd"], prior["mean"] + SCANNED * prior["sd"])],
+            lambda points: {"concentration": np.exp(points[:, 0])},
+            "learned concentration",
+            draws=draws,
+            seed=seed,
+        )
+    c = spread_draws(learned.posterior, "concentration", draws)
+    q = _probabilities(n, N, K, c)
+    s = int(cells[sizes == 1].sum())
+    alone = _draw_alone(s, n, N, K, c, generator(seed, "uniques"))
+    mean_c, mean_q, error = None, float(q.mean()), mean_error(q)
+    if learned.nodes is not None and learned.weights is not None:
+        node = learned.nodes["concentration"]
+        mean_c = float(learned.weights @ node)
+        mean_q, error = float(learned.weights @ _probabilities(n, N, K, node)), 0.0
+    return LearnedUniques(
+        concentration=estimate(c, mean_c),
+        probability=estimate(q, mean_q, error),
+        uniques=estimate(alone, s * mean_q, s * error),
+        posterior=learned.posterior,
+        trusted=learned.trusted,
+        notes=learned.notes,
+    )
+
+
+def concentration_density(
+    sizes: npt.NDArray[np.int64], cells: npt.NDArray[np.int64], K: int
+) -> LogDensity:
+    """Log posterior density of ``log_concentration`` in ``build_concentration``, by numpy."""
+    prior = CONCENTRATION["log_concentration"]
+    n = float(cells @ sizes)
+
+    def log_density(points: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        c = np.exp(points)
+        # with n members the powers of c above and those of K c below leave K^n
+        value = log_rising(c, sizes) @ cells - log_rising(K * c, n)[:, 0]
+        return np.asarray(value - 0.5 * ((points[:, 0] - prior["mean"]) / prior["sd"]) ** 2)
+
+    return log_density
+
+
+def _probabilities(n: int, N: int, K: int, c: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return np.array([unique_probability(n, N, K, concentration=value) for value in c])
+
+
+def _sampled(
+    sizes: npt.NDArray[np.int64], cells: npt.NDArray[np.int64], K: int, draws: int, seed: int
+) -> Learned:
+    """Posterior by NUTS."""
     length = padded_length(len(sizes))
     data = {
         "cells_data": pad(cells, length, 0.0),
@@ -105,20 +179,8 @@ def learn_uniques(
         "K": np.float64(K),
     }
     model = _compiled(length).with_data(**data)
-    posterior, trusted, notes = sample_posterior(
+    return sample_posterior(
         model, ["concentration"], "learned concentration", draws=draws, seed=seed
-    )
-    c = spread_draws(posterior, "concentration", draws)
-    q = np.array([unique_probability(n, N, K, concentration=value) for value in c])
-    s = int(cells[sizes == 1].sum())
-    alone = _draw_alone(s, n, N, K, c, generator(seed, "uniques"))
-    return LearnedUniques(
-        concentration=estimate(c),
-        probability=estimate(q),
-        uniques=estimate(alone, float(s * q.mean()), s * mean_error(q)),
-        posterior=posterior,
-        trusted=trusted,
-        notes=notes,
     )
 
 
