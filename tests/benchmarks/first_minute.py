@@ -1,0 +1,171 @@
+"""What a new user waits for: the first runs on a machine, and later ones, as a Markdown table.
+
+Run: python tests/benchmarks/first_minute.py [--repeats 3] [--only demo flows microdata]
+Every run is a process of its own. "New machine" has empty caches of numba, PyTensor and Matplotlib.
+Seconds are medians; those of the processor tell more than those of the clock where others work on
+the machine too.
+"""
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+SMALL_CELLS = 2000
+SOFTWARE = ("bayes-sdc", "numpy", "numba", "pymc", "scipy")
+KEYS = "region,sex,age,marital_status,birth_place"
+GOALS = {
+    "demo, new machine": 100.0,
+    "demo, again": 40.0,
+    "flows of 2,000 small cells, new machine": 60.0,
+    "flows of 2,000 small cells, again": 10.0,
+    "microdata of 5,000 records, again": 8.0,
+}
+FUNCTIONS_GOAL = 60
+#: The command, counting what numba compiles; functions that come from a cache are not counted.
+COUNTED = """
+import json, os, sys
+from numba.core import event
+names = []
+class Listener(event.Listener):
+    def on_start(self, found):
+        function = found.data["dispatcher"].py_func
+        names.append(f"{function.__module__}.{function.__qualname__}")
+    def on_end(self, found):
+        pass
+event.register("numba:compile", Listener())
+from bayes_sdc.cli import main
+try:
+    main()
+finally:
+    with open(os.environ["FIRST_MINUTE_NAMES"], "w") as file:
+        json.dump(names, file)
+"""
+
+
+class Run(NamedTuple):
+    """One process: seconds of the clock and of the processor, and what numba compiled."""
+
+    wall: float
+    processor: float
+    compiled: list[str]
+
+
+def run(arguments: list[str], caches: Path) -> Run:
+    """Run the command in a process of its own, with these caches."""
+    names = caches / "names.json"
+    environment = {
+        **os.environ,
+        "NUMBA_CACHE_DIR": str(caches / "numba"),
+        "PYTENSOR_FLAGS": f"compiledir={caches / 'pytensor'}",
+        "MPLCONFIGDIR": str(caches / "matplotlib"),
+        "FIRST_MINUTE_NAMES": str(names),
+    }
+    before, clock = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-c", COUNTED, *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    wall = time.perf_counter() - clock
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode not in (0, 1):  # 1: done, but a limit or a diagnostic failed
+        sys.exit(f"{' '.join(arguments)} ended with {done.returncode}:\n{done.stderr}")
+    processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Run(wall, processor, json.loads(names.read_text(encoding="utf-8")))
+
+
+def commands(folder: Path) -> dict[str, list[str]]:
+    """Return the command of each job, without its output folder."""
+    from bayes_sdc.flows.table.simulate import simulate_flows
+    from bayes_sdc.microdata.file.simulate import example_persons_path
+
+    simulate_flows(small=SMALL_CELLS, seed=1).to_csv(folder / "flows.csv", index=False)
+    columns = "--origin origin --destination destination --count count"
+    columns += " --groups origin_state,destination_state --seed 1"
+    return {
+        "demo": ["demo"],
+        "flows": ["flows", str(folder / "flows.csv"), *columns.split()],
+        "microdata": [
+            "microdata", str(example_persons_path()), "--keys", KEYS, "--weight", "weight",
+            "--seed", "1",
+        ],
+    }  # fmt: skip
+
+
+def measure(only: list[str], repeats: int) -> dict[str, list[Run]]:
+    """Run each job on empty caches and once more, as often as asked for."""
+    titles = {
+        "demo": "demo",
+        "flows": "flows of 2,000 small cells",
+        "microdata": "microdata of 5,000 records",
+    }
+    found: dict[str, list[Run]] = {}
+    for repeat in range(repeats):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            for job, command in commands(folder).items():
+                if job not in only:
+                    continue
+                caches = folder / f"caches-{job}"
+                caches.mkdir()
+                for when in ("new machine", "again"):
+                    out = folder / f"{job}-{repeat}-{when.replace(' ', '-')}"
+                    result = run([*command, "--out", str(out)], caches)
+                    found.setdefault(f"{titles[job]}, {when}", []).append(result)
+                    sys.stderr.write(f"{titles[job]}, {when}: {result.wall:.0f} s\n")
+    return found
+
+
+def markdown(found: dict[str, list[Run]], repeats: int) -> str:
+    """Return the table."""
+    lines = [
+        f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; Python "
+        f"{platform.python_version()}, "
+        + ", ".join(f"{name} {version(name)}" for name in SOFTWARE)
+        + f"; medians of {repeats}",
+        "",
+        "| work | seconds | of the processor | numba functions compiled | goal, seconds |",
+        "|---|---|---|---|---|",
+    ]
+    for work, runs in found.items():
+        wall, processor = median(r.wall for r in runs), median(r.processor for r in runs)
+        number = median(len(r.compiled) for r in runs)
+        goal = GOALS.get(work)
+        said = "" if goal is None else f"{goal:g}"
+        lines.append(f"| {work} | {wall:.1f} | {processor:.1f} | {number:g} | {said} |")
+    demo = found.get("demo, new machine")
+    if demo:
+        ours = [name for name in demo[0].compiled if name.startswith("bayes_sdc")]
+        lines += [
+            "",
+            f"Of the functions that a demo compiles {len(ours)} are the package's own, "
+            f"{len(set(ours))} by name; the goal for all is {FUNCTIONS_GOAL}.",
+        ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=3)
+    jobs = ["demo", "flows", "microdata"]
+    parser.add_argument("--only", nargs="+", choices=jobs, default=jobs)
+    arguments = parser.parse_args()
+    found = measure(arguments.only, arguments.repeats)
+    sys.stdout.write(markdown(found, arguments.repeats) + "\n")
+
+
+if __name__ == "__main__":
+    main()
