@@ -4,6 +4,7 @@ from .errors import InputError as InputError
 from .flows import diagnostics as diagnostics
 from .flows.audit.audit import Audit as Audit
 from .flows.audit.audit import audit_totals as audit_totals
+from .flows.audit.settle import settle_totals as settle_totals
 from .flows.fit.fit import fit_flows as fit_flows
 from .flows.fit.interrupted import posterior_so_far as posterior_so_far
 from .flows.intruder.choosing import Choice as Choice
@@ -187,6 +188,7 @@ __all__ = [
     "risk_by",
     "risk_by_datasets",
     "risk_utility",
+    "settle_totals",
     "smallest_sample",
     "suda",
     "suda_forecast",

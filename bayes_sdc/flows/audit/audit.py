@@ -8,8 +8,10 @@ import pandas as pd
 from bayes_sdc.checks import Check, Verdict
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.audit.families import Family, Ints, Published, families_of
+from bayes_sdc.flows.audit.inside import totals_inside
 from bayes_sdc.flows.audit.propagation import FREE, make_system
 from bayes_sdc.flows.audit.reasons import Reasons
+from bayes_sdc.flows.audit.settle import in_words, published_inside, unsettled
 from bayes_sdc.flows.audit.solve import solve
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.html import facts_table
@@ -187,6 +189,7 @@ def audit_totals(
     between two bounds, and where they are equal, what it is. The bounds are the least and the most
     over all tables of whole counts from ``low`` to ``high`` in the small cells that have these
     totals. Zeros, safe counts and own-area counts are known, for they are released as they are.
+    Totals inside the table are found (:func:`bayes_sdc.settle_totals`) and count as published.
 
     Parameters
     ----------
@@ -240,7 +243,12 @@ def audit_totals(
     >>> audit.bounds[["lower", "upper", "pinned", "why"]].values.tolist()
     [[3, 3, True, 'total of origin A: 23 minus 20'], [1, 8, False, ''], [1, 8, False, '']]
     """
+    found = unsettled(table)
+    if found:
+        table = published_inside(table, found)
     families = families_of(table, published, own_area=own_area, base=base)
+    if table.totals or table.total_columns:
+        families += [each.family for each in totals_inside(table)]
     rows = table.cells["row"].to_numpy()
     counts = table.frame[table.count].to_numpy(np.int64)
     n = len(rows)
@@ -260,6 +268,7 @@ def audit_totals(
         published=tuple(family.name for family in families),
         totals=sum(len(family.labels) for family in families),
         before=upper - lower + 1,
+        notes=(f"totals inside the table count as published: {in_words(found)}",) if found else (),
     )
 
 

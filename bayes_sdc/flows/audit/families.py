@@ -28,6 +28,21 @@ WORDS = (
     "national",
 )
 
+
+class Hidden(NamedTuple):
+    """Rows whose count is not known, and between what it lies; 0 and 0 for the others."""
+
+    mask: np.ndarray  # (row,)
+    lower: Ints  # (row,)
+    upper: Ints  # (row,)
+
+
+def none_hidden(n: int) -> Hidden:
+    """Say of n rows that all are known."""
+    zero = np.zeros(n, dtype=np.int64)
+    return Hidden(np.zeros(n, dtype=bool), zero, zero)
+
+
 #: Totals by word, a frame or a file of totals, or several of them.
 Published = str | Path | pd.DataFrame | Sequence[str | Path | pd.DataFrame]
 
@@ -53,7 +68,12 @@ class Family(NamedTuple):
 
 
 def families_of(
-    table: FlowTable, published: Published, *, own_area: bool | None = None, base: int = 1
+    table: FlowTable,
+    published: Published,
+    *,
+    own_area: bool | None = None,
+    base: int = 1,
+    hidden: Hidden | None = None,
 ) -> list[Family]:
     """Turn words and tables of totals into families; those that are named twice count once.
 
@@ -68,6 +88,8 @@ def families_of(
         totals show by their numbers which.
     base : int
         What the totals are rounded to a multiple of.
+    hidden : Hidden, optional
+        Rows whose count is not known; then no total can be computed, and none is told by word.
 
     Raises
     ------
@@ -82,16 +104,28 @@ def families_of(
         for name in (table.origin, table.destination, *table.groups)
     }
     own = columns[table.origin] == columns[table.destination]
-    counts = table.frame[table.count].to_numpy(np.int64)
+    counts = table.frame[table.count].to_numpy(np.int64, copy=True)
+    total = np.zeros(len(counts), dtype=bool)
+    total[list(table.totals)] = True
+    counts[total] = 0  # totals inside the table are part of no other
+    hidden_rows = none_hidden(len(counts)) if hidden is None else hidden
+    counts[hidden_rows.mask] = 0
     families = []
     for number, each in enumerate(dict.fromkeys(g for g in given if isinstance(g, str)), start=1):
         if each in WORDS:
+            if hidden is not None:
+                raise InputError(
+                    f"published totals by {each!r} cannot be computed, for counts are missing; "
+                    "give the table of these totals"
+                )
             families.append(_by_word(table, each, columns, counts, own, bool(own_area), base))
         else:
-            families.append(_by_table(table, Path(each), number, counts, own, own_area, base))
+            families.append(
+                _by_table(table, Path(each), number, counts, own, own_area, base, hidden_rows)
+            )
     for number, frame in enumerate((g for g in given if not isinstance(g, str)), start=1):
-        families.append(_by_table(table, frame, number, counts, own, own_area, base))
-    return families
+        families.append(_by_table(table, frame, number, counts, own, own_area, base, hidden_rows))
+    return [family._replace(of=np.where(total, -1, family.of)) for family in families]
 
 
 def _by_word(
@@ -158,6 +192,7 @@ def _by_table(
     own: np.ndarray,
     own_area: bool | None,
     base: int,
+    hidden: Hidden,
 ) -> Family:
     """Read published totals; the columns that the table has too say what they are totals of."""
     loaded = load(source, ())
@@ -189,7 +224,8 @@ def _by_table(
     position = np.full(len(labels), -1, dtype=np.int64)
     position[totals] = np.arange(len(totals))
     of = position[of]
-    inside = _own_area_inside(name, counts, own, of, shown, own_area, base, labels, totals)
+    names = [labels[t] or "all" for t in totals]
+    inside = _own_area_inside(name, counts, own, of, shown, own_area, base, names, hidden)
     return Family(
         " and ".join(map(str, wanted)) or "national",
         [labels[t] for t in totals],
@@ -208,24 +244,26 @@ def _own_area_inside(
     own_area: bool | None,
     base: int,
     labels: list[str],
-    totals: Ints,
+    hidden: Hidden,
 ) -> np.ndarray:
     """Find whether the totals hold the own-area rows, by which of both sums they are."""
-    sums = {
-        choice: sums_of(of, counts * (~own | choice), len(shown))
-        for choice in ((False, True) if own_area is None else (own_area,))
-    }
-    for choice, each in sums.items():
-        if (np.abs(shown - each) <= base // 2).all():
-            return np.asarray(~own | choice)
-    wrong = {c: int(np.argmax(np.abs(shown - each) > base // 2)) for c, each in sums.items()}
-    choice = min(sums, key=lambda c: int((np.abs(shown - sums[c]) > base // 2).sum()))
-    at = wrong[choice]
+    wrong, least = {}, {}
+    for choice in (False, True) if own_area is None else (own_area,):
+        inside = ~own | choice
+        least[choice] = sums_of(of, (counts + hidden.lower) * inside, len(shown))
+        most = sums_of(of, (counts + hidden.upper) * inside, len(shown))
+        off = base // 2
+        wrong[choice] = (shown < least[choice] - off) | (shown > most + off)
+        # holes may be larger than was thought: then what does not add up is left to the bounds
+        wrong[choice] &= sums_of(of, (hidden.mask & inside).astype(np.int64), len(shown)) == 0
+        if not wrong[choice].any():
+            return np.asarray(inside)
+    choice = min(wrong, key=lambda c: int(wrong[c].sum()))
+    at = int(np.argmax(wrong[choice]))
     common = math.gcd(*map(int, shown)) if len(shown) > 1 else 1
     hint = f"; if they are rounded to multiples of {common}, say so by base" if common > 1 else ""
     raise InputError(
-        f"{name}: the total of {labels[totals[at]] or 'all'} is {int(shown[at]):,}, and the rows "
-        f"of the table add up to {int(sums[choice][at]):,}"
-        + (" with" if choice else " without")
-        + f" own-area rows; give totals of this table{hint}"
+        f"{name}: the total of {labels[at]} is {int(shown[at]):,}, and the rows of the table add "
+        f"up to {int(least[choice][at]):,} with{'' if choice else 'out'} own-area rows; give "
+        f"totals of this table{hint}"
     )

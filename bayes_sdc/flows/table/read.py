@@ -70,6 +70,9 @@ class FlowTable:
     withheld
         Positions in ``frame`` of rows whose count is above ``high`` and rests on too few people:
         no release shows it.
+    totals, total_columns
+        Positions in ``frame`` of rows that are sums of others, and names of columns of such sums,
+        that are published as they are; none unless :func:`bayes_sdc.settle_totals` found some.
     """
 
     frame: pd.DataFrame = field(repr=False)
@@ -92,6 +95,8 @@ class FlowTable:
     notes: tuple[str, ...]
     dialect: Dialect
     withheld: tuple[int, ...] = field(default=(), repr=False)
+    totals: tuple[int, ...] = field(default=(), repr=False)
+    total_columns: tuple[str, ...] = ()
 
     @property
     def k(self) -> int:
