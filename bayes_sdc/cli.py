@@ -41,6 +41,12 @@ app = typer.Typer(
 EXIT_FAILED, EXIT_INPUT, EXIT_DEFECT, EXIT_INTERRUPTED = 1, 2, 70, 130
 
 
+PUBLISHED = (
+    "Totals that are published beside, by word (origin, destination, group, origin-by-group, "
+    "destination-by-group, national) or as a file; repeatable."
+)
+
+
 @contextmanager
 def _interruptible(remedy: str) -> Iterator[None]:
     """End with one line and an exit code of its own after Ctrl-C."""
@@ -72,6 +78,14 @@ def flows(
     threshold_column: Annotated[
         str | None,
         option("Column of people behind a weighted count: few make it unsafe.", INPUT),
+    ] = None,
+    totals: Annotated[
+        str | None,
+        option(
+            "Totals inside the table: drop, or publish as they are.",
+            INPUT,
+            choices=["drop", "publish"],
+        ),
     ] = None,
     family: Annotated[
         str,
@@ -156,6 +170,10 @@ def flows(
         option("Property of --shapes with the code; id is known too.", RELEASE),
     ] = None,
     policy: PolicyFile = None,
+    published: Annotated[list[str] | None, option(PUBLISHED, RISK)] = None,
+    published_base: Annotated[
+        int, option("What the published totals are rounded to a multiple of.", RISK)
+    ] = 1,
     releases: Annotated[int, option("Releases over which the risk is repeated.", RISK)] = 20,
     unique: Annotated[
         str,
@@ -233,6 +251,7 @@ def flows(
         out=out,
         seed=seed,
         resume=resume,
+        totals=totals,
         arguments={
             "family": family,
             "prior": prior,
@@ -253,6 +272,8 @@ def flows(
             "candidates": choose,
             "keep": columns(keep or ""),
             "own_area": own_area,
+            "published": tuple(published or ()),
+            "published_base": published_base,
             "cores": cores,
             "scheduler": scheduler,
         },
@@ -438,6 +459,62 @@ def demo(
         resume=is_interrupted(out),
         arguments={"sampler": sampler, "cores": cores},
     )
+
+
+@app.command(
+    epilog="Example: bayes-sdc audit moves.csv --origin from --destination to --count n "
+    "--published totals_by_origin.csv --hole x"
+)
+@_interruptible("the same command starts anew")
+def audit(
+    file: Annotated[
+        Path, typer.Argument(help="CSV (also .gz) or Parquet: true counts, or with holes.")
+    ],
+    *,
+    origin: Annotated[str, option("Column of the origin's code.", INPUT)],
+    destination: Annotated[str, option("Column of the destination's code.", INPUT)],
+    count: Annotated[str, option("Column of the count.", INPUT)],
+    groups: Annotated[str | None, option("Columns, comma between.", INPUT)] = None,
+    low: Annotated[int, option("Smallest count that is hidden.", INPUT)] = 1,
+    high: Annotated[int, option("Largest count that is hidden.", INPUT)] = 9,
+    hole: Annotated[
+        list[str] | None,
+        option("Mark of a hidden count from --low to --high, beside blanks; repeatable.", INPUT),
+    ] = None,
+    secondary: Annotated[
+        list[str] | None,
+        option("Mark of a hidden count of any size; repeatable.", INPUT),
+    ] = None,
+    published: Annotated[list[str] | None, option(PUBLISHED, RISK)] = None,
+    base: Annotated[
+        int, option("What the published totals are rounded to a multiple of.", RISK)
+    ] = 1,
+    out: Annotated[
+        Path | None, option("CSV file for the bounds of every cell; confidential.", RELEASE)
+    ] = None,
+) -> None:
+    """Tell which hidden counts follow from totals; of true counts, the small ones are hidden."""
+    from bayes_sdc.jobs.audit import run_audit
+
+    found = run_audit(
+        file,
+        reading={
+            "origin": origin,
+            "destination": destination,
+            "count": count,
+            "groups": columns(groups or "") or None,
+            "low": low,
+            "high": high,
+        },
+        marks=tuple(hole or ()),
+        secondary=tuple(secondary or ()),
+        published=tuple(published or ()),
+        base=base,
+        out=out,
+    )
+    _say(found.summary())
+    if found.pinned:
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _flows(file: Path, **options: Any) -> None:

@@ -12,6 +12,9 @@ import xarray as xr
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows import diagnostics
+from bayes_sdc.flows.audit.audit import Audit, audit_totals
+from bayes_sdc.flows.audit.families import Published
+from bayes_sdc.flows.audit.settle import settle_totals
 from bayes_sdc.flows.fit.fit import fit, sampling_of
 from bayes_sdc.flows.fit.forecast import duration
 from bayes_sdc.flows.fit.stored_results import fingerprint, fingerprint_of_draws, kept_frame
@@ -64,6 +67,8 @@ def protect_flows(
     policy: Policy | None = None,
     keep: Collection[str] = (),
     own_area: OwnArea = "protect",
+    published: Published = (),
+    published_base: int = 1,
     seed: int,
     cores: int | None = None,
     resume: Path | None = None,
@@ -97,6 +102,9 @@ def protect_flows(
         one area; a check tells whether they give small counts away.
     own_area : {"protect", "withhold", "publish"}
         As for :func:`bayes_sdc.synthesize`.
+    published, published_base
+        Totals that are published beside the table, and what they are rounded to a multiple of, as
+        for :func:`bayes_sdc.audit_totals`: a check fails if they pin a small count.
     seed : int
         Everything random follows from it. Confidential, and best ``secrets.randbits(128)``: a
         short one can be found by trial, and then the release is undone.
@@ -115,7 +123,8 @@ def protect_flows(
     Raises
     ------
     InputError
-        If an argument cannot be used, or the policy has no section for flows.
+        If an argument cannot be used, the policy has no section for flows, or the table holds
+        totals (:func:`bayes_sdc.settle_totals`).
 
     Examples
     --------
@@ -141,6 +150,8 @@ def protect_flows(
         keep=keep, own_area=own_area,
     )  # fmt: skip
     job.check(table)
+    settle_totals(table)  # stops at totals of which it is not said what becomes of them
+    audit = _audited(table, published, published_base, own_area)
     ready()
     if table.n_small == 0:
         release = synthesize(table, xr.DataTree(), datasets=datasets, own_area=own_area, seed=seed)
@@ -150,7 +161,20 @@ def protect_flows(
             *check_limits(policy, None, unique=unique),
         ]
         return Protection(table, columns.of(release), None, checks, {}, columns)
-    return _protected(table, job)
+    protection = _protected(table, job)
+    if audit is None:
+        return protection
+    return replace(protection, audit=audit, checks=[*protection.checks, audit.check()])
+
+
+def _audited(table: FlowTable, published: Published, base: int, own_area: OwnArea) -> Audit | None:
+    """Audit what is published beside the table, and the totals inside it that stay."""
+    nothing = not isinstance(published, str | Path | pd.DataFrame) and not len(published)
+    if table.n_small == 0 or (nothing and not table.totals and not table.total_columns):
+        return None
+    return audit_totals(
+        table, published=published, base=base, own_area_hidden=own_area != "publish"
+    )
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import pandas as pd
 import xarray as xr
 
 from bayes_sdc.checks import Check
+from bayes_sdc.flows.audit.audit import Audit
 from bayes_sdc.flows.diagnostics import Dispersion
 from bayes_sdc.flows.intruder.choosing import Choice
 from bayes_sdc.flows.intruder.result import IntruderRisk
@@ -94,6 +95,8 @@ class Protection:
         Wall time of each stage.
     columns : Selection
         The columns that are released, and those left out with the reason.
+    audit : Audit or None
+        What the totals that are published tell; None if none is.
     """
 
     table: FlowTable
@@ -102,6 +105,7 @@ class Protection:
     checks: list[Check]
     seconds: dict[str, float]
     columns: Selection
+    audit: Audit | None = None
 
     def _repr_html_(self) -> str:
         """Show risk, utility and verdicts in a notebook."""

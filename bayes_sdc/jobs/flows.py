@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.flows.audit.settle import settle_totals
 from bayes_sdc.flows.fit.checkpoint import kept_call
 from bayes_sdc.flows.fit.posterior import write_posterior
 from bayes_sdc.flows.intruder.gain import as_frames
@@ -67,6 +68,7 @@ def run_flows(
     arguments: Mapping[str, Any],
     command: str,
     announce: Callable[[str], None],
+    totals: str | None = None,
 ) -> tuple[WrittenRun, list[str]]:
     """Read a table, protect it and write the run folder.
 
@@ -95,6 +97,8 @@ def run_flows(
         What was typed, for the record.
     announce : callable
         Told, in lines of text, what was read and what is done before the fit.
+    totals : {"drop", "publish"}, optional
+        What becomes of totals inside the table; by default the run stops at them.
 
     Returns
     -------
@@ -111,7 +115,7 @@ def run_flows(
     """
     run = check_out(out, resume=resume)
     limits = None if policy is None else read_policy(policy)
-    table = read_flows(file, **reading)
+    table = settle_totals(read_flows(file, **reading), totals)
     columns = select_columns(table, arguments.get("keep", ()))
     notes = notes_to_act_on([*table.notes, *columns.notes()])
     announce("\n".join([_what_was_read(table), *notes]))
@@ -148,6 +152,7 @@ def run_flows(
             **arguments,
             "policy": None if limits is None else str(limits),
             "covariates": _covariates(result),
+            "totals": totals,
             **{
                 name: str(value)
                 for name, value in {**gravity, **shapes}.items()
@@ -249,6 +254,8 @@ def write_flows(
         confidential["posterior.nc"] = partial(write_posterior, measured.posterior)
         for name, frame in _tables(result, measured).items():
             confidential[f"{name}.csv"] = csv_writer(frame, index=True)
+    if result.audit is not None:
+        confidential["published_totals.csv"] = csv_writer(result.audit.bounds, index=True)
     confidential["report.html"] = text_writer(reports["internal"])
     stem = Path(table.source).name.partition(".")[0] or "table"
     return write_run(

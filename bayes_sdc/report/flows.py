@@ -49,7 +49,14 @@ SECTIONS = {  # id: title, keys of its checks
     "gain": ("What the release adds", OF_GAIN),
     "input": (
         "Input and rules",
-        ("release_differs", "row_order", "other_columns", "small_counts_left", "released_before"),
+        (
+            "release_differs",
+            "row_order",
+            "other_columns",
+            "small_counts_left",
+            "released_before",
+            "published_totals",
+        ),
     ),
     "policy": (
         "Limits of the policy",
@@ -104,6 +111,9 @@ PUBLIC_REASONS = {
     ("released_before", "pass"): "An earlier release of this table counts in the risk.",
     ("released_before", "look"): "This table was protected before; the risk is that of the present "
     "release alone.",
+    ("published_totals", "pass"): "The totals that are published beside tell no small count.",
+    ("published_totals", "look"): "The totals that are published beside narrow small counts down.",
+    ("published_totals", "fail"): "The totals that are published beside tell small counts.",
     ("importance_weights", "look"): "Some weights behind these probabilities are not reliable.",
 }
 

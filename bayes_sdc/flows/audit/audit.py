@@ -15,6 +15,7 @@ from bayes_sdc.flows.audit.settle import in_words, published_inside, unsettled
 from bayes_sdc.flows.audit.solve import solve
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.html import facts_table
+from bayes_sdc.io.columns import read_codes
 
 SHOWN = 5
 
@@ -42,6 +43,8 @@ class Audit:
         How many values each cell could have without the totals: (cell,), 0 for any number.
     notes
         What was seen on the way.
+    covered
+        Number of cells in an exact total: who knows all other small counts knows these.
     """
 
     bounds: pd.DataFrame = field(repr=False)
@@ -50,6 +53,7 @@ class Audit:
     totals: int
     before: Ints = field(repr=False)
     notes: tuple[str, ...] = ()
+    covered: int = 0
 
     @property
     def cells(self) -> int:
@@ -126,6 +130,8 @@ class Audit:
             text += f", first {first.name} ({first['why']})"
         if self.two_left:
             text += f"; {self.two_left:,} more can only have one of two values"
+        if self.covered:
+            text += f"; who knows all other small counts too finds {self.covered:,} exactly"
         if self.inexact:
             text += f"; the bounds of {self.inexact:,} hold but may not be the tightest"
         return text
@@ -150,6 +156,10 @@ class Audit:
         ]
         for cell, row in self.bounds[self.bounds["pinned"]].head(SHOWN).iterrows():
             lines.append(f"  {cell} is {row['lower']:,}: {row['why']}")
+        if self.covered:
+            lines.append(
+                f"  who knows all other hidden counts finds {self.covered:,} by subtraction"
+            )
         if self.pinned > SHOWN:
             lines.append(f"  and {self.pinned - SHOWN:,} more")
         if self.inexact:
@@ -182,13 +192,15 @@ def audit_totals(
     published: Published = ("origin", "destination"),
     own_area: bool | None = None,
     base: int = 1,
+    own_area_hidden: bool = True,
 ) -> Audit:
     """Bound every small count by the totals that are published beside the table.
 
     Who knows the totals and all counts above the small ones can tell that a small count lies
     between two bounds, and where they are equal, what it is. The bounds are the least and the most
     over all tables of whole counts from ``low`` to ``high`` in the small cells that have these
-    totals. Zeros, safe counts and own-area counts are known, for they are released as they are.
+    totals. Zeros and safe counts are known, for they are released as they are; those that are
+    withheld are not, nor are small own-area counts.
     Totals inside the table are found (:func:`bayes_sdc.settle_totals`) and count as published.
 
     Parameters
@@ -206,6 +218,8 @@ def audit_totals(
         totals shows by its numbers whether it does.
     base : int
         The totals are rounded to a multiple of it: known up to half of it either way.
+    own_area_hidden : bool
+        Whether small own-area counts are hidden too, as a release does by default.
 
     Returns
     -------
@@ -253,23 +267,48 @@ def audit_totals(
     counts = table.frame[table.count].to_numpy(np.int64)
     n = len(rows)
     lower, upper = np.full(n, table.low), np.full(n, table.high)
+    more = _hidden_besides(table, counts, own_area_hidden)
+    every = np.concatenate([rows, *more])
     bounds = bounds_of(
         families,
         counts,
-        rows,
-        lower,
-        upper,
-        [str(label) for label in table.cells.index],
-        counts[rows],
-    )
+        every,
+        np.concatenate(
+            [lower, np.full(len(more[0]), table.low), np.full(len(more[1]), table.high + 1)]
+        ),
+        np.concatenate([upper, np.full(len(more[0]), table.high), np.full(len(more[1]), FREE)]),
+        [*map(str, table.cells.index), *(f"row {row + 1}" for row in every[n:])],
+        counts[every],
+    ).iloc[:n]
     return Audit(
         bounds=pd.concat([table.cells[["group", "origin", "destination"]], bounds], axis=1),
         source=table.source,
         published=tuple(family.name for family in families),
         totals=sum(len(family.labels) for family in families),
         before=upper - lower + 1,
+        covered=covered_cells(families, rows),
         notes=(f"totals inside the table count as published: {in_words(found)}",) if found else (),
     )
+
+
+def _hidden_besides(table: FlowTable, counts: Ints, own_area_hidden: bool) -> tuple[Ints, Ints]:
+    """Rows that no release shows although they are no small cells: own areas, and withheld."""
+    codes = [
+        read_codes(table.frame[name], name).texts() for name in (table.origin, table.destination)
+    ]
+    own = (codes[0] == codes[1]) & (counts >= table.low) & (counts <= table.high)
+    own[list(table.totals)] = False
+    withheld = np.array(sorted(set(table.withheld) - set(table.totals)), dtype=np.int64)
+    return np.flatnonzero(own & own_area_hidden).astype(np.int64), withheld
+
+
+def covered_cells(families: list[Family], rows: Ints) -> int:
+    """Count the cells that are in an exact total."""
+    covered = np.zeros(len(rows), dtype=bool)
+    for family in families:
+        exact = np.append(family.low == family.high, False)  # the last stands for no total
+        covered |= exact[family.of[rows]]
+    return int(covered.sum())
 
 
 def bounds_of(

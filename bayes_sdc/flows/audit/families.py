@@ -119,6 +119,10 @@ def families_of(
                     "give the table of these totals"
                 )
             families.append(_by_word(table, each, columns, counts, own, bool(own_area), base))
+        elif not Path(each).exists():
+            raise InputError(
+                f"published totals {each!r}: no such file, and none of the words {list(WORDS)}"
+            )
         else:
             families.append(
                 _by_table(table, Path(each), number, counts, own, own_area, base, hidden_rows)

@@ -285,7 +285,7 @@ def _hits(rows: _Rows, key: Ints, code: Ints, names: list[str], region: Ints) ->
         for layers in (1, 2, 3):
             tested = _Tested(
                 of_key, of_code, of_region, value * layers,
-                known + slack[0], known + slack[1], number, layers,
+                known + slack[0], known + slack[1], known, number, layers,
             )  # fmt: skip
             hits = [hit._replace(own_area=own_area) for hit in _judged(tested, names)]
             if hits:
@@ -302,6 +302,7 @@ class _Tested(NamedTuple):
     value: Ints
     others: Ints  # least that they can add up to
     most: Ints
+    known: Ints  # least that they can add up to if holes are smaller or larger than they should be
     number: Ints  # of others that are not 0
     layers: int
 
@@ -313,7 +314,9 @@ def _judged(tested: _Tested, names: list[str]) -> Iterator[_Hit]:
     cost = BITS + np.log2(max(n, 2)) + 2 * (tested.layers - 1)
     width = tested.most - tested.others + 1.0
     exact = (tested.others <= tested.value) & (tested.value <= tested.most)
-    worth = np.log2(np.maximum((tested.others / tested.layers + 1.0) / width, 1.0))
+    worth = np.log2(np.maximum((tested.others / tested.layers + 1.0) / width, 1.0)) * exact
+    # holes can be larger than they should be: then there is no proof, and no contradiction
+    exact |= (width > 1) & (tested.known <= tested.value)
     found = False
     for code in _likely(tested, testable & exact, testable, n):
         hit = _judge(tested, code, names[code], testable, exact, worth, cost, 1)
@@ -365,7 +368,9 @@ def _judge(
         return None
     region = tested.region[tested.key[own][0]]
     could = testable & (tested.region[tested.key] == region)
-    if len(np.unique(tested.key[own])) < SEEN * len(np.unique(tested.key[could])):
+    # one may be missing in any case: totals of rows and columns often come without the grand total
+    partners, seen = len(np.unique(tested.key[could])), len(np.unique(tested.key[own]))
+    if partners - seen > max((1 - SEEN) * partners, 1):
         return None
     return _Hit(code, int((own & match).sum()), int(own.sum()), base, False)
 

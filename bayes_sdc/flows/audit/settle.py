@@ -104,6 +104,7 @@ def _dropped(table: FlowTable, rows: np.ndarray, columns: Sequence[str], listed:
             cells=cells,
             covariates=table.covariates.loc[cells.index],
             n_read=len(frame),
+            withheld=tuple(int(position[row]) for row in table.withheld if keep[row]),
             totals=tuple(int(position[row]) for row in table.totals if keep[row]),
             notes=(*table.notes, f"left out as totals: {listed}"),
         )

@@ -213,3 +213,11 @@ def test_pinned_cells_of_real_tables(name, shared_data):
     by_state = audit_totals(table, published=("origin-by-group", "destination-by-group"))
     assert (by_area.pinned, by_state.pinned) == FILES[name]
     assert by_area.inexact == by_state.inexact == 0
+
+
+def test_own_area_counts_in_totals_are_hidden_unless_they_are_published():
+    frame = flows(("A", "A", 4), ("A", "x", 3), ("A", "y", 20))
+    table = read_flows(frame, origin="o", destination="d", count="n")
+    totals = pd.DataFrame({"o": ["A"], "total": [27]})
+    assert audit_totals(table, published=[totals]).pinned == 0
+    assert audit_totals(table, published=[totals], own_area_hidden=False).pinned == 1

@@ -55,7 +55,7 @@ def test_totals_of_both_sides_with_the_grand_total():
     frame = flows()
     both = [total(frame, "o", d="99"), total(frame, "d", o="98")]
     grand = pd.DataFrame({"o": ["98"], "d": ["99"], "n": [frame["n"].sum()]})
-    table, found = find(frame, *both, grand)
+    _, found = find(frame, *both, grand)
     assert found == [("o", "98"), ("d", "99")]
     assert find(frame, grand)[1] == [("d", "98>99")]
 
@@ -94,7 +94,9 @@ def test_subtotals_by_region(above, column):
     if column:
         frames = [each.assign(region=each["d"].replace(REGION)) for each in frames]
     table, found = find(*frames)
-    assert set(found) == {("d", r) for r in ("R1", "R2", "R3")} | ({("d", "99")} if above else set())
+    assert set(found) == {("d", r) for r in ("R1", "R2", "R3")} | (
+        {("d", "99")} if above else set()
+    )
     for each in totals_inside(table):
         if each.code == "R3":
             members = table.frame["d"][each.family.of >= 0]

@@ -1,0 +1,183 @@
+"""A table with holes, as anyone publishes it: what can be told of the counts that are hidden."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.flows.audit.audit import Audit, bounds_of, covered_cells
+from bayes_sdc.flows.audit.families import Family, Hidden, Ints, families_of
+from bayes_sdc.flows.audit.inside import totals_inside
+from bayes_sdc.flows.audit.programs import blocks_of
+from bayes_sdc.flows.audit.propagation import FREE, make_system
+from bayes_sdc.flows.audit.settle import in_words, published_inside, unsettled
+from bayes_sdc.flows.audit.solve import fits
+from bayes_sdc.flows.table.read import FlowTable, read_flows
+from bayes_sdc.io.columns import read_codes
+from bayes_sdc.io.tables import load
+
+
+def holes_in(source: Any, count: str, marks: Sequence[str], secondary: Sequence[str]) -> int:
+    """Count the rows whose count is blank or a mark."""
+    loaded = load(source, (count,))
+    if count not in loaded.frame.columns:
+        return 0  # the reader says it better
+    return int(_marked(loaded.frame[count], [*marks, *secondary]).sum())
+
+
+def _marked(column: pd.Series, marks: Sequence[str]) -> np.ndarray:
+    texts = column.astype(object).where(column.notna(), "").astype(str).str.strip()
+    return np.asarray(texts.isin(["", *(mark.strip() for mark in marks)]), dtype=bool)
+
+
+def audit_holes(
+    source: Any,
+    *,
+    origin: str,
+    destination: str,
+    count: str,
+    groups: str | Sequence[str] | None = None,
+    low: int = 1,
+    high: int = 9,
+    marks: Sequence[str] = (),
+    secondary: Sequence[str] = (),
+    published: Sequence[Any] = (),
+    base: int = 1,
+) -> Audit:
+    """Bound the hidden counts of a table in which some are blank or replaced by a mark.
+
+    Parameters
+    ----------
+    source
+        Path or data frame, as for :func:`bayes_sdc.read_flows`.
+    origin, destination, count, groups
+        Names of the columns.
+    low, high
+        Between what a hidden count lies.
+    marks
+        What stands for a hidden count, beside blanks.
+    secondary
+        What stands for a hidden count of any size, as one that is hidden to protect others.
+    published
+        Tables of totals, as for :func:`bayes_sdc.audit_totals`; those inside the table are found.
+    base
+        What the totals are rounded to a multiple of.
+
+    Returns
+    -------
+    Audit
+        Bounds of every hole.
+
+    Raises
+    ------
+    InputError
+        If the table has no holes or cannot be read, or if no counts fit the totals.
+
+    Notes
+    -----
+    Where no counts from ``low`` to ``high`` fit the totals that holes are in, these holes are
+    bounded from 0, and if still none fit without an upper limit; a note says so.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame(
+    ...     {"o": ["A"] * 5, "d": list("wxyz") + ["Total"], "n": ["10", "3", "", "", "15"]}
+    ... )
+    >>> found = audit_holes(frame, origin="o", destination="d", count="n")
+    >>> found.bounds["lower"].to_dict(), found.pinned
+    ({'A>y': 1, 'A>z': 1}, 2)
+    """
+    loaded = load(source, (origin, destination, count))
+    if count not in loaded.frame.columns:
+        read_flows(source, origin=origin, destination=destination, count=count)
+    column = loaded.frame[count]
+    hole, any_size = _marked(column, marks), _marked(column, secondary) & ~_marked(column, ())
+    mask = hole | any_size
+    if not mask.any():
+        raise InputError(f"{loaded.source}: no count is blank or a mark; declare the marks")
+    filled = loaded.frame.assign(**{count: column.astype(object).where(~mask, "0")})
+    table = read_flows(
+        filled, origin=origin, destination=destination, count=count, groups=groups, low=low,
+        high=high,
+    )  # fmt: skip
+    lower = np.where(hole, low, 0)
+    upper = np.where(hole, high, np.where(any_size, FREE, 0))
+    hidden = Hidden(mask, lower.astype(np.int64), upper.astype(np.int64))
+    found = unsettled(table, hidden)
+    table = published_inside(table, found) if found else table
+    families = families_of(table, published, base=base, hidden=hidden)
+    families += [each.family for each in totals_inside(table, hidden)]
+    own = np.zeros(len(mask), dtype=bool)
+    own[list(table.totals)] = True
+    rows = np.flatnonzero(mask & ~own)
+    return _audited(table, loaded.source, families, rows, hidden, in_words(found))
+
+
+def _audited(
+    table: FlowTable,
+    source: str,
+    families: list[Family],
+    rows: Ints,
+    hidden: Hidden,
+    inside: str,
+) -> Audit:
+    counts = table.frame[table.count].to_numpy(np.int64)
+    lower, upper, notes = _wide_enough(table, source, families, rows, hidden)
+    codes = {
+        name: read_codes(table.frame[name], name).texts()[rows]
+        for name in (table.origin, table.destination, *table.groups)
+    }
+    names = [f"{o}>{d}" for o, d in zip(codes[table.origin], codes[table.destination], strict=True)]
+    if len(set(names)) < len(names):
+        names = ["|".join(map(str, each)) for each in zip(*codes.values(), strict=True)]
+    bounds = bounds_of(families, counts, rows, lower, upper, names)
+    labels = pd.DataFrame(
+        {"origin": codes[table.origin], "destination": codes[table.destination]},
+        index=bounds.index,
+    )
+    if inside:
+        notes = [f"totals inside the table: {inside}", *notes]
+    return Audit(
+        bounds=pd.concat([labels, bounds], axis=1),
+        source=source,
+        published=tuple(dict.fromkeys(family.name for family in families)),
+        totals=sum(len(family.labels) for family in families),
+        before=np.where(upper >= FREE, 0, upper - lower + 1),
+        notes=tuple(notes),
+        covered=covered_cells(families, rows),
+    )
+
+
+def _wide_enough(
+    table: FlowTable, source: str, families: list[Family], rows: Ints, hidden: Hidden
+) -> tuple[Ints, Ints, list[str]]:
+    """Widen the range of holes whose totals no counts in it fit."""
+    counts = table.frame[table.count].to_numpy(np.int64)
+    cells = np.zeros(len(counts), dtype=bool)
+    cells[rows] = True
+    lower, upper = hidden.lower[rows].copy(), hidden.upper[rows].copy()
+    notes = []
+    wider: list[Mapping[str, Any]] = [
+        {"lower": 0, "words": f"0 to {table.high}"},
+        {"upper": FREE, "words": "any number"},
+    ]
+    for step in [*wider, None]:
+        system = make_system(counts, cells, lower, upper, families)
+        wrong = ~fits(system)[blocks_of(system)] if len(rows) else np.zeros(0, dtype=bool)
+        if not wrong.any():
+            break
+        if step is None:
+            codes = [table.frame[n].iloc[rows[wrong][0]] for n in (table.origin, table.destination)]
+            raise InputError(
+                f"{source}: no counts fit the totals that the hole {codes[0]}>{codes[1]} is in; "
+                "check the totals, or say by base that they are rounded"
+            )
+        lower[wrong] = step.get("lower", 0)
+        upper[wrong] = step.get("upper", upper[wrong])
+        notes.append(
+            f"{int(wrong.sum()):,} holes cannot all be {table.low} to {table.high}: bounded as "
+            f"{step['words']}"
+        )
+    return lower, upper, notes

@@ -1,0 +1,97 @@
+"""Tables with holes, as they are published: sums that give the hidden counts away."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayes_sdc import InputError
+from bayes_sdc.flows.audit.holes import audit_holes
+
+
+def row(total, *parts, code="Total"):
+    """One origin with its destinations, and its total; None is a hole."""
+    rows = [("A", f"d{k}", part) for k, part in enumerate(parts)] + [("A", code, total)]
+    return pd.DataFrame(rows, columns=["o", "d", "n"]).astype({"n": object})
+
+
+def audit(*frames, **options):
+    frame = pd.concat(frames, ignore_index=True)
+    frame["n"] = frame["n"].map(lambda n: "" if pd.isna(n) else str(int(n)) if n != str(n) else n)
+    return audit_holes(frame, origin="o", destination="d", count="n", **options)
+
+
+@pytest.mark.parametrize(
+    ("frame", "values"),
+    [
+        (row(15, 10, 3, None, None), [1, 1]),
+        (row(23, 20, None), [3]),  # a single hole
+        (row(0, None, None), [0, 0]),
+        (row(40, 30, None), [10]),  # a single hole that is larger than hidden counts should be
+        (row(48, 30, None, None), [9, 9]),
+    ],
+)
+def test_sums_that_leave_no_choice(frame, values):
+    found = audit(frame)
+    assert found.bounds["lower"].tolist() == found.bounds["upper"].tolist() == values
+    assert found.pinned == len(values)
+    assert (found.bounds["why"] != "").all()
+
+
+def test_holes_that_are_larger_than_they_should_be_are_bounded_without_limit():
+    found = audit(row(100, 40, None, None))
+    assert found.bounds[["lower", "upper"]].to_numpy().tolist() == [[0, 60], [0, 60]]
+    assert "2 holes cannot all be 1 to 9: bounded as any number" in found.notes[-1]
+
+
+def test_marks_of_counts_of_any_size():
+    found = audit(row(30, 15, "x", "c"), marks=["x"], secondary=["c"])
+    assert found.bounds["lower"].tolist() == [1, 6]
+    assert found.bounds["upper"].tolist() == [9, 14]
+
+
+def test_a_hole_in_no_total_can_be_any_number():
+    frame = pd.DataFrame([("A", "x", None), ("A", "y", 5)], columns=["o", "d", "n"]).astype(object)
+    found = audit(frame)
+    assert found.bounds[["lower", "upper"]].to_numpy().tolist() == [[1, 9]]
+    assert found.pinned == 0
+
+
+def test_totals_in_a_table_of_their_own():
+    frame = pd.DataFrame([("A", "x", None), ("A", "y", 5)], columns=["o", "d", "n"]).astype(object)
+    totals = pd.DataFrame({"o": ["A"], "total": [8]})
+    assert audit(frame, published=[totals]).bounds["lower"].tolist() == [3]
+
+
+def test_totals_that_nothing_adds_up_to_are_an_error():
+    with pytest.raises(InputError, match="no counts fit the totals that the hole A>d1 is in"):
+        audit(row(15, 20, None).iloc[:2], published=[pd.DataFrame({"o": ["A"], "total": [15]})])
+
+
+def test_a_table_without_holes_is_an_error():
+    with pytest.raises(InputError, match="no count is blank or a mark"):
+        audit(row(15, 10, 5))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_bounds_of_holes_are_those_of_all_tables(seed):
+    """Totals of rows and columns, holes from 1 to 4, every table one by one."""
+    rng = np.random.default_rng(seed)
+    n = rng.integers(1, 5, (3, 3))
+    hole = rng.random((3, 3)) < 0.6
+    hole[0, 0] = True
+    rows = [(o, d, None if hole[o, d] else n[o, d]) for o in range(3) for d in range(3)]
+    rows += [(o, "Total", n[o].sum()) for o in range(3)]
+    rows += [("Total", d, n[:, d].sum()) for d in range(3)]
+    frame = pd.DataFrame(rows, columns=["o", "d", "n"])
+    frame[["o", "d"]] = frame[["o", "d"]].astype(str).replace({"0": "a", "1": "b", "2": "c"})
+    frame.loc[:8, "d"] = frame.loc[:8, "d"].replace({"a": "x", "b": "y", "c": "z"})
+    frame.loc[12:, "d"] = ["x", "y", "z"]
+    found = audit(frame, high=4).bounds
+    values = np.array(list(itertools.product(range(1, 5), repeat=int(hole.sum()))))
+    tables = np.broadcast_to(n, (len(values), 3, 3)).copy()
+    tables[:, hole] = values
+    fits = (tables.sum(1) == n.sum(0)).all(1) & (tables.sum(2) == n.sum(1)).all(1)
+    np.testing.assert_array_equal(found["lower"], values[fits].min(0))
+    np.testing.assert_array_equal(found["upper"], values[fits].max(0))

@@ -1,0 +1,86 @@
+"""The command ``audit``, and totals in the command ``flows``: exit codes and what is written."""
+
+import stat
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from bayes_sdc.cli import app
+from bayes_sdc.errors import InputError
+from bayes_sdc.flows.protect import protect_flows
+from bayes_sdc.flows.table.read import read_flows
+from bayes_sdc.jobs.audit import run_audit
+
+NAMES = {"origin": "o", "destination": "d", "count": "n"}
+COLUMNS = ["--origin", "o", "--destination", "d", "--count", "n"]
+
+
+def write(path, text):
+    path.write_text("o,d,n\n" + text)
+    return path
+
+
+def test_pinned_cells_end_with_1_and_bounds_are_written_for_the_owner(tmp_path):
+    file = write(tmp_path / "flows.csv", "A,B,3\nA,C,20\nA,Total,23\n")
+    out = tmp_path / "bounds.csv"
+    done = CliRunner().invoke(app, ["audit", str(file), *COLUMNS, "--out", str(out)])
+    assert done.exit_code == 1
+    assert "A>B is 3: total of o A: 23 minus 20" in done.output
+    assert pd.read_csv(out)["lower"].tolist() == [3]
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+    with pytest.raises(InputError, match="is there already"):
+        run_audit(file, reading=NAMES, out=out)
+
+
+def test_holes_and_a_file_of_totals(tmp_path):
+    file = write(tmp_path / "flows.csv", "A,B,x\nA,C,20\nB,C,30\n")
+    totals = tmp_path / "totals.csv"
+    totals.write_text("o,total\nA,27\nB,\n")
+    options = ["--hole", "x", "--published", str(totals)]
+    done = CliRunner().invoke(app, ["audit", str(file), *COLUMNS, *options])
+    assert done.exit_code == 1
+    assert "A>B is 7: total of o A: 27 minus 20" in done.output
+
+
+def test_nothing_pinned_ends_with_0(tmp_path):
+    file = write(tmp_path / "flows.csv", "A,B,3\nA,C,4\nB,C,5\nB,B,6\nC,C,9\nB,A,2\nC,A,3\nC,B,7\n")
+    done = CliRunner().invoke(app, ["audit", str(file), *COLUMNS, "--published", "national"])
+    assert done.exit_code == 0, done.output
+
+
+def test_an_unknown_word_is_bad_input(tmp_path):
+    file = write(tmp_path / "flows.csv", "A,B,3\nA,C,20\n")
+    with pytest.raises(InputError, match="no such file, and none of the words"):
+        run_audit(file, reading=NAMES, published=["orign"])
+
+
+ROWS = [("A", "B", 3), ("A", "C", 20), ("A", "D", 5), ("B", "A", 2), ("B", "C", 4), ("C", "D", 6)]
+
+
+def test_a_run_stops_at_totals_before_anything_is_written(tmp_path):
+    file = write(tmp_path / "flows.csv", "A,B,3\nA,C,20\nA,Total,23\n")
+    done = CliRunner().invoke(app, ["flows", str(file), *COLUMNS, "--out", str(tmp_path / "run")])
+    assert isinstance(done.exception, InputError)
+    assert "--totals drop" in str(done.exception)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_protection_fails_where_published_totals_pin_a_count():
+    frame = pd.DataFrame([*ROWS, ("C", "E", 30)], columns=["o", "d", "n"])
+    done = protect_flows(
+        read_flows(frame, **NAMES), published="origin", draws=50, tune=50, chains=2, releases=2,
+        seed=1,
+    )  # fmt: skip
+    [check] = [check for check in done.checks if check.key == "published_totals"]
+    assert check.verdict == "fail"
+    assert "C>D" in check.reason
+    assert done.audit is not None
+    assert done.audit.pinned == 1
+    assert "who knows all other small counts too finds 5 exactly" in check.reason
+
+
+def test_a_protection_refuses_totals_that_nobody_settled():
+    frame = pd.DataFrame([*ROWS[:3], ("A", "Total", 28)], columns=["o", "d", "n"])
+    with pytest.raises(InputError, match="holds totals"):
+        protect_flows(read_flows(frame, **NAMES), seed=1)
