@@ -22,6 +22,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.checks import Check, Verdict
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.text import read_bytes
@@ -273,6 +274,7 @@ class Policy:
         )
 
 
+@checked
 def read_policy(path: str | PathLike[str]) -> Policy:
     r"""Read a policy from a TOML file.
 

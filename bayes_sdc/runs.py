@@ -41,13 +41,13 @@ def check_out(out: Path, *, resume: bool = False) -> RunFolder:
     out : Path
         Folder of the run.
     resume : bool
-        An interrupted run is gone on with, which may have been writing its results.
+        An interrupted run is resumed, which may have been writing its results.
 
     Raises
     ------
     InputError
         If the folder cannot be written, holds a finished run, an interrupted one that is not to be
-        gone on with, or files that no run wrote.
+        resumed, or files that no run wrote.
     """
     run = _folders(out)
     earlier = results_of_earlier_run(run)

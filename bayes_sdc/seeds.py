@@ -1,6 +1,7 @@
 """One seed, many independent streams: each purpose has its own, whatever order they are used in."""
 
 import hashlib
+import secrets
 
 import numpy as np
 
@@ -28,11 +29,32 @@ def seed_sequence(seed: int, *purpose: str) -> np.random.SeedSequence:
     >>> a != b
     True
     """
-    if not isinstance(seed, int | np.integer) or seed < 0:
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise InputError(f"seed must be a whole number, 0 or more; it is {seed!r}")
     digest = hashlib.sha256("\x1f".join(purpose).encode()).digest()
     words = np.frombuffer(digest[:16], np.uint32)
     return np.random.SeedSequence([int(seed), *map(int, words)])
+
+
+def seed_or_fresh(seed: int | None) -> int:
+    """Return a seed, or a fresh one of 128 bits in place of none.
+
+    Raises
+    ------
+    InputError
+        If the seed is negative or no whole number.
+
+    Examples
+    --------
+    >>> seed_or_fresh(7)
+    7
+    >>> seed_or_fresh(None) != seed_or_fresh(None)
+    True
+    """
+    if seed is None:
+        return secrets.randbits(128)
+    seed_sequence(seed)
+    return int(seed)
 
 
 def generator(seed: int, *purpose: str) -> np.random.Generator:

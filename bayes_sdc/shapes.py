@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from bayes_sdc.arguments import PathLike, checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.text import read_bytes, unpack
 
@@ -42,12 +43,13 @@ class Shapes:
     geographic: bool
 
 
-def read_shapes(path: Path, *, key: str, codes: Iterable[str]) -> Shapes:
+@checked
+def read_shapes(path: PathLike, *, key: str, codes: Iterable[str]) -> Shapes:
     """Read the outlines of the areas of a table.
 
     Parameters
     ----------
-    path : Path
+    path : path
         GeoJSON or TopoJSON, also gzipped. Coordinates outside of +-180 and +-90 are taken as
         projected; those up to 10,000 as pixels of a screen, where y grows downwards.
     key : str
@@ -78,6 +80,7 @@ def read_shapes(path: Path, *, key: str, codes: Iterable[str]) -> Shapes:
     Shapes(missing=('02',), geographic=True)
     """
     wanted = sorted(set(codes))
+    path = Path(path)
     content = _load(path)
     layers = _layers(path, content)
     named = [(layer, _codes(layer, key)) for layer in layers]

@@ -299,9 +299,8 @@ def build(
     with pm.Model(coords=coords) as model:
         counts = pm.Data("y_data", y, dims="cell")
         at_origin = pm.Data("origin_index", np.asarray(origin_index, np.int64), dims="cell")
-        at_destination = pm.Data(
-            "destination_index", np.asarray(destination_index, np.int64), dims="cell"
-        )
+        destination_index = np.asarray(destination_index, np.int64)
+        at_destination = pm.Data("destination_index", destination_index, dims="cell")
         shift = pm.Data("offset", np.zeros(len(y)) if offset is None else offset, dims="cell")
         of_origin = pm.Data("origin_centering", centering(cells_of_origin), dims="origin")
         of_destination = pm.Data(

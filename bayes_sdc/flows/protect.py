@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 import pandas as pd
 import xarray as xr
 
+from bayes_sdc.arguments import PathLike, checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows import diagnostics
 from bayes_sdc.flows.audit.audit import Audit, audit_totals
 from bayes_sdc.flows.audit.families import Published
 from bayes_sdc.flows.audit.settle import settle_totals
-from bayes_sdc.flows.fit.fit import fit, sampling_of
+from bayes_sdc.flows.fit.fit import Family, PriorName, Sampler, fit, sampling_of, seed_of_fit
 from bayes_sdc.flows.fit.forecast import duration
 from bayes_sdc.flows.fit.stored_results import fingerprint, fingerprint_of_draws, kept_frame
 from bayes_sdc.flows.forecast import forecast_job, job_in_words
@@ -24,7 +25,7 @@ from bayes_sdc.flows.intruder.choosing import Choice, choose_release
 from bayes_sdc.flows.intruder.measure import measured_risk
 from bayes_sdc.flows.intruder.repeats import CLASSES, repeat_risk, risk_by, risk_by_datasets
 from bayes_sdc.flows.intruder.result import IntruderRisk
-from bayes_sdc.flows.intruder.settings import Prior, RiskSettings
+from bayes_sdc.flows.intruder.settings import Estimator, Knowledge, Prior, RiskSettings, Unique
 from bayes_sdc.flows.intruder.tradeoff import METHODS, risk_utility
 from bayes_sdc.flows.kept_columns.selection import select_columns
 from bayes_sdc.flows.leaks import leaks, unchanged
@@ -37,41 +38,42 @@ from bayes_sdc.flows.release.synthesis import refuse_column_named_dataset, synth
 from bayes_sdc.flows.release.utility import margins, utility
 from bayes_sdc.flows.table.cells import small_cells
 from bayes_sdc.flows.table.read import FlowTable
-from bayes_sdc.policy import Policy
+from bayes_sdc.policy import Policy, read_policy
 from bayes_sdc.progress import say
 
 MOST_DATASETS, COMPARED_DATASETS = 20, 10  # data sets up to which the risk is followed
 FEW = 5  # releases over which it is followed
 
 
+@checked
 def protect_flows(
     table: FlowTable,
     *,
-    family: str = "default",
-    prior: str = "default",
+    family: Family = "default",
+    prior: PriorName = "default",
     covariates: str = "default",
-    sampler: str = "gibbs",
+    sampler: Sampler = "gibbs",
     draws: int = 1000,
     tune: int | None = None,
     chains: int = 4,
     datasets: int = 1,
     releases: int = 20,
-    unique: str = "single-mover",
-    estimator: str = "integrated",
+    unique: Unique = "single-mover",
+    estimator: Estimator = "integrated",
     intruder_prior: Prior = "uniform",
-    knowledge: str = "all-others",
+    knowledge: Knowledge = "all-others",
     share: float | None = None,
     already_released: Sequence[Any] = (),
     refits: int = 0,
     candidates: int = 1,
-    policy: Policy | None = None,
+    policy: Policy | PathLike | None = None,
     keep: Collection[str] = (),
     own_area: OwnArea = "protect",
     published: Published = (),
     published_base: int = 1,
-    seed: int,
+    seed: int | None = None,
     cores: int | None = None,
-    resume: Path | None = None,
+    resume: PathLike | None = None,
     scheduler: str | None = None,
     ready: Callable[[], object] = lambda: None,
 ) -> Protection:
@@ -95,8 +97,9 @@ def protect_flows(
     candidates : int
         With more than 1, so many releases are drawn and one is chosen:
         :func:`bayes_sdc.choose_release`.
-    policy : Policy, optional
-        Limits on the intruder's risk, each judged by a check; none by default.
+    policy : Policy or path, optional
+        From :func:`bayes_sdc.read_policy`, or its file: limits on the intruder's risk, each judged
+        by a check; none by default.
     keep : collection of str
         Columns to release besides origin, destination, count, groups and those that only describe
         one area; a check tells whether they give small counts away.
@@ -105,11 +108,12 @@ def protect_flows(
     published, published_base
         Totals that are published beside the table, and what they are rounded to a multiple of, as
         for :func:`bayes_sdc.audit_totals`: a check fails if they pin a small count.
-    seed : int
+    seed : int, optional
         Everything random follows from it. Confidential, and best ``secrets.randbits(128)``: a
-        short one can be found by trial, and then the release is undone.
-    resume : Path, optional
-        Folder that keeps what an interrupted call has done, the fit and the dear steps after it
+        short one can be found by trial, and then the release is undone. By default a fresh one, or
+        that of the call that ``resume`` holds; it is among the attributes of the posterior.
+    resume : path, optional
+        Folder that keeps the fit and the expensive steps after it when a call is interrupted
         (:mod:`bayes_sdc.flows.fit.stored_results`); a later call with the same arguments goes on
         from there.
     ready : callable, optional
@@ -136,6 +140,9 @@ def protect_flows(
     >>> [check.name for check in result.checks][:2]
     ['convergence', 'divergences']
     """
+    seed = seed_of_fit(seed, resume)
+    if not isinstance(policy, Policy | None):
+        policy = read_policy(policy)
     job = Job(
         sampling=sampling_of(
             family=family, prior=prior, sampler=sampler, draws=draws, tune=tune, chains=chains,
@@ -144,7 +151,8 @@ def protect_flows(
         asked=RiskSettings(
             estimator=estimator, prior=intruder_prior, knowledge=knowledge, share=share,
             unique=unique, already_released=already_released, refits=refits, seed=seed,
-            cores=cores, resume=resume,
+            cores=cores,
+            resume=None if resume is None else Path(resume),
         ),
         datasets=datasets, releases=releases, candidates=candidates, policy=policy,
         keep=keep, own_area=own_area,

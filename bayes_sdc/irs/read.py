@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.irs.identities import MEASURES, check_identities, identity_table
 from bayes_sdc.irs.layouts import Direction, Layout, read_printed
@@ -192,6 +193,7 @@ class IrsFlows:
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 
+@checked
 def read_irs_flows(
     source: str | os.PathLike[str],
     *,

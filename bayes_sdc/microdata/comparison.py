@@ -1,8 +1,8 @@
 """All risk measures of a file side by side: what each expects, on what assumption, and for whom.
 
 Methods for the same file can give population uniques that differ a hundredfold, since each rests on
-another idea of how the values of the population hang together. Those that give every record a risk
-of its own are compared by how they rank the sample uniques, whatever their level.
+another idea of how the values of the population depend on each other. Those that give every record
+a risk of its own are compared by how they rank the sample uniques, whatever their level.
 """
 
 from dataclasses import dataclass, field
@@ -12,11 +12,12 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.keys import Microdata
 from bayes_sdc.microdata.individual.closed_form import individual_risk
 from bayes_sdc.microdata.lancaster.additive import Lancaster, lancaster
-from bayes_sdc.microdata.lancaster.structural_zeros import allowed_cells
+from bayes_sdc.microdata.lancaster.structural_zeros import StructuralZeros, allowed_cells
 from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk, latent_class_risk
 from bayes_sdc.microdata.size_models.ewens_pitman import ewens, pitman
 from bayes_sdc.microdata.size_models.poisson_gamma import poisson_gamma, zayatz
@@ -24,6 +25,7 @@ from bayes_sdc.microdata.size_models.size_table import SizeModel
 from bayes_sdc.microdata.special_uniques.dis_suda import DisSuda, dis_suda
 from bayes_sdc.microdata.special_uniques.forecast import check_size
 from bayes_sdc.microdata.uniques.unstructured import expected_uniques
+from bayes_sdc.seeds import seed_or_fresh
 
 UNIQUES = "sample uniques that are population uniques"
 MATCHES = "correct matches of sample uniques"
@@ -72,6 +74,8 @@ class RiskComparison:
         Sample uniques.
     notes : tuple of str
         What was assumed or left out.
+    seed : int, optional
+        Everything random followed from it.
     """
 
     methods: pd.DataFrame
@@ -80,6 +84,7 @@ class RiskComparison:
     disagreements: pd.DataFrame = field(repr=False)
     uniques: int
     notes: tuple[str, ...]
+    seed: int | None = None
 
     def __str__(self) -> str:
         """Return the expected numbers and assumptions, a line each."""
@@ -94,16 +99,17 @@ class RiskComparison:
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 
+@checked
 def compare_risks(
     microdata: Microdata,
-    population: int,
+    population_size: int,
     *,
     max_size: int = 3,
-    structural_zeros: Any = None,
+    structural_zeros: StructuralZeros | None = None,
     cells: int | None = None,
     latent_classes: LatentClassRisk | None = None,
     most_disagreements: int = 20,
-    seed: int = 0,
+    seed: int | None = 0,
 ) -> RiskComparison:
     """Compute every risk measure of sample uniques and compare them.
 
@@ -111,7 +117,7 @@ def compare_risks(
     ----------
     microdata : Microdata
         From `read_microdata`; two keys or more.
-    population : int
+    population_size : int
         People in the population, at least the number of records.
     max_size : int
         Largest minimal sample unique of DIS-SUDA.
@@ -124,8 +130,9 @@ def compare_risks(
         From `latent_class_risk` for this file and population; computed by default.
     most_disagreements : int
         Records to list.
-    seed : int
-        Of the latent classes and of the cross-validation of Lancaster's model.
+    seed : int, optional
+        Of the latent classes and of the cross-validation of Lancaster's model. None: a fresh one
+        of 128 bits; ``seed`` of the result.
 
     Returns
     -------
@@ -146,45 +153,39 @@ def compare_risks(
     >>> found.methods["expected"].idxmax(), len(found.records) == found.uniques
     ('Zayatz', True)
     """
+    seed = seed_or_fresh(seed)
     if most_disagreements < 0:
         raise InputError(f"most_disagreements must be 0 or more; it is {most_disagreements}")
     check_size(max_size, len(microdata.keys))  # before the work of the other methods
     additive = lancaster(
         microdata,
-        population,
+        population_size,
         shrinkage=(0.0, 1.0),
         structural_zeros=structural_zeros,
         seed=seed,
     )
     validated = lancaster(
-        microdata, population, shrinkage="cv", structural_zeros=structural_zeros, seed=seed
+        microdata, population_size, shrinkage="cv", structural_zeros=structural_zeros, seed=seed
     )
-    special = dis_suda(microdata, microdata.n / population, max_size=max_size)
+    special = dis_suda(microdata, microdata.n / population_size, max_size=max_size)
     if latent_classes is None:
-        latent_classes = latent_class_risk(microdata, population_size=population, seed=seed)
+        latent_classes = latent_class_risk(microdata, population_size=population_size, seed=seed)
     lines = [
         *_class_lines(latent_classes),
         *_additive_lines(additive, validated),
         _special_line(special),
     ]
     notes = [*additive.notes]
-    if cells is not None:
-        check_cells(microdata, cells)
-    else:
-        cells = allowed_cells(microdata, structural_zeros)
-        if structural_zeros is None:
-            notes.append(
-                f"Poisson-gamma and Cohen-Sackrowitz count all {cells:,} combinations of levels; "
-                "those that cannot occur must not be counted: every unique would look rarer"
-            )
+    cells, counted = _possible_cells(microdata, cells, structural_zeros)
+    notes += counted
     differing = size_indices_differ(microdata)
     notes += [f"Ewens, Pitman, Poisson-gamma and Zayatz are left out: {why}" for why in differing]
-    for model in [] if differing else _size_models(microdata, population, cells):
+    for model in [] if differing else _size_models(microdata, population_size, cells):
         if model.expected is None:
             notes.append(str(model))
         else:
             lines.append(_size_line(model))
-    lines.append(_cells_line(microdata, population, cells))
+    lines.append(_cells_line(microdata, population_size, cells))
     records = pd.DataFrame(
         {
             "latent classes": latent_classes.records["P_unique"],
@@ -212,12 +213,13 @@ def compare_risks(
         disagreements=_disagreements(records, microdata, most_disagreements),
         uniques=len(records),
         notes=tuple(dict.fromkeys(notes)),
+        seed=seed,
     )
 
 
 def _class_lines(found: LatentClassRisk) -> list[_Line]:
     text = (
-        "recommended: keys hang together in latent classes, about which combinations scatter as "
+        "recommended: keys are dependent by latent classes, about which combinations scatter as "
         "much as the file shows (90 % interval). Too high by up to a half where people come in "
         "clumps and the fraction is near 1 %; its checks say when the file cannot tell"
     )
@@ -232,6 +234,22 @@ def _class_lines(found: LatentClassRisk) -> list[_Line]:
     ]
 
 
+def _possible_cells(
+    microdata: Microdata, cells: int | None, structural_zeros: StructuralZeros | None
+) -> tuple[int, list[str]]:
+    """Number of combinations that can occur, and a note where the structural zeros are unknown."""
+    if cells is not None:
+        check_cells(microdata, cells)
+        return cells, []
+    cells = allowed_cells(microdata, structural_zeros)
+    if structural_zeros is not None:
+        return cells, []
+    return cells, [
+        f"Poisson-gamma and Cohen-Sackrowitz count all {cells:,} combinations of levels; "
+        "those that cannot occur must not be counted: every unique would look rarer"
+    ]
+
+
 def _additive_lines(additive: Lancaster, validated: Lancaster) -> list[_Line]:
     expected, negative = (
         additive.table[name].to_dict() for name in ("expected_renormalized", "negative")
@@ -243,7 +261,7 @@ def _additive_lines(additive: Lancaster, validated: Lancaster) -> list[_Line]:
         ),
         "Lancaster": (
             1.0,
-            "all pairs of keys hang together as in the file, and nothing else does; wrong where "
+            "all pairs of keys are dependent as in the file, and nothing else is; wrong where "
             "probabilities fall below 0: "
             f"{negative[1.0]:.2g} of negative probability cut off",
         ),

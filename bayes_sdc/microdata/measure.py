@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from bayes_sdc.arguments import PathLike, checked
 from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.columns import LARGEST_COUNT
@@ -19,7 +20,7 @@ from bayes_sdc.microdata.comparison import (
     size_indices_differ,
 )
 from bayes_sdc.microdata.file.keys import Microdata
-from bayes_sdc.microdata.individual.closed_form import household_risk
+from bayes_sdc.microdata.individual.closed_form import check_numbers, household_risk
 from bayes_sdc.microdata.individual.inclusion import weight_spread
 from bayes_sdc.microdata.individual.record_risk import RecordRisk, record_risk
 from bayes_sdc.microdata.individual.superpopulation import (
@@ -32,8 +33,8 @@ from bayes_sdc.microdata.limits import check_limits
 from bayes_sdc.microdata.special_uniques.dis import check_fraction
 from bayes_sdc.microdata.uniques.learned import LearnedUniques, learn_uniques
 from bayes_sdc.microdata.uniques.unstructured import expected_uniques, uniques_deviation
-from bayes_sdc.policy import Policy
-from bayes_sdc.seeds import seed_sequence
+from bayes_sdc.policy import Policy, read_policy
+from bayes_sdc.seeds import seed_or_fresh
 
 OVERLAP = 0.02  # share by which overlapping combinations may exceed the file without a remark
 AGREEMENT = 0.05  # relative difference of weight sum and population size that is remarked on
@@ -91,6 +92,8 @@ class Measurement:
         What was left out, and why.
     seconds : dict
         Wall time of each stage.
+    seed : int, optional
+        Everything random followed from it.
     """
 
     data: Microdata
@@ -105,6 +108,7 @@ class Measurement:
     checks: list[Check]
     notes: tuple[str, ...]
     seconds: dict[str, float]
+    seed: int | None = None
 
     @property
     def worst(self) -> SuperpopulationRisk:
@@ -119,22 +123,23 @@ class Measurement:
         return {name: float(np.sort(self.households[f"risk_{name}"]).sum()) for name in self.models}
 
 
+@checked
 def measure_microdata(
-    data: Microdata,
+    microdata: Microdata,
     *,
     population_size: int | None = None,
     sampling_fraction: float | None = None,
     cells: int | None = None,
-    policy: Policy | None = None,
+    policy: Policy | PathLike | None = None,
     population_counts: npt.ArrayLike | None = None,
     draws: int = 1000,
-    seed: int,
+    seed: int | None = None,
 ) -> Measurement:
     """Measure the risk of every record and of the file, and judge it by a policy.
 
     Parameters
     ----------
-    data : Microdata
+    microdata : Microdata
         From :func:`bayes_sdc.read_microdata`.
     population_size : int, optional
         N. Without weights and fraction it gives the sampling fraction n / N. With weights it only
@@ -144,15 +149,17 @@ def measure_microdata(
     cells : int, optional
         Combinations that can occur, without structural zeros: adds the estimates of population
         uniques that need this number.
-    policy : Policy, optional
-        Limits, each judged by a check; none by default.
+    policy : Policy or path, optional
+        From :func:`bayes_sdc.read_policy`, or its file: limits, each judged by a check; none by
+        default.
     population_counts : array_like of int, shape (record,), optional
         For each record how many members of the population share its key values, where that is
         known: the truth beside the estimates.
     draws : int
         Draws behind the intervals.
-    seed : int
+    seed : int, optional
         Everything random follows from it.
+        By default a fresh one of 128 bits; ``seed`` of the result.
 
     Returns
     -------
@@ -172,51 +179,35 @@ def measure_microdata(
     >>> from bayes_sdc.microdata.file.keys import read_microdata
     >>> from bayes_sdc.policy import MicrodataLimits, Policy
     >>> people = pd.DataFrame({"sex": list("mmfm"), "age": list("2232"), "w": [10, 30, 5, 9]})
-    >>> data = read_microdata(people, keys=["sex", "age"], weight="w")
+    >>> microdata = read_microdata(people, keys=["sex", "age"], weight="w")
     >>> policy = Policy("Survey", datetime.date(2026, 1, 15), microdata=MicrodataLimits(k=3))
-    >>> result = measure_microdata(data, policy=policy, seed=1)
+    >>> result = measure_microdata(microdata, policy=policy, seed=1)
     >>> [(check.name, check.verdict) for check in result.checks][-1]
     ('limit k', 'fail')
     """
+    if not isinstance(policy, Policy | None):
+        policy = read_policy(policy)
     if policy is not None:
         policy.for_microdata()  # refuses one without limits for microdata before the work
-    seed_sequence(seed)  # refuses a seed that is none
-    fraction = _fraction(data, population_size, sampling_fraction)
+    seed = seed_or_fresh(seed)
+    fraction = _fraction(microdata, population_size, sampling_fraction)
     if cells is not None:
-        check_cells(data, cells)
+        check_cells(microdata, cells)
     seconds: dict[str, float] = {}
     clock = monotonic()
-    risk = record_risk(data, sampling_fraction=fraction)
+    risk = record_risk(microdata, sampling_fraction=fraction)
     seconds["individual risk"] = monotonic() - clock
-    frame = risk.combinations
-    N = population_size or max(data.n, round(float(_population(data, fraction))))
-    truth = None if population_counts is None else _truth(data, population_counts)
+    N = population_size or max(microdata.n, round(float(_population(microdata, fraction))))
+    truth = None if population_counts is None else _truth(microdata, population_counts)
 
     notes: list[str] = []
     classes = None
-    if data.n < N and data.sample_uniques:
+    if microdata.n < N and microdata.sample_uniques:
         clock = monotonic()
-        classes = latent_class_risk(data, population_size=N, seed=seed)
+        classes = latent_class_risk(microdata, population_size=N, seed=seed)
         seconds["latent classes"] = monotonic() - clock
-    differing = size_indices_differ(data)
-    models: dict[str, SuperpopulationRisk] = {}
-    for model in MODELS:
-        clock = monotonic()
-        spread = None
-        if model == "uncertain":
-            if data.weights is None:
-                continue  # a fraction is known, not estimated
-            spread = weight_spread(data.weights, data.combination, frame["records"], f=frame["f"])
-        models[model] = superpopulation_risk(
-            frame["f"],
-            frame["p"],
-            records=frame["records"],
-            model=model,
-            spread=spread,
-            draws=draws,
-            seed=seed,
-        )
-        seconds[f"model {model}"] = monotonic() - clock
+    differing = size_indices_differ(microdata)
+    models = _by_model(microdata, risk.combinations, draws, seed, seconds)
     clock = monotonic()
     households = _households(risk, models)
     if households is not None:
@@ -226,19 +217,19 @@ def measure_microdata(
         notes += [f"uniques without structure were not estimated: {why}" for why in differing]
     elif cells is not None:
         clock = monotonic()
-        unstructured = _unstructured(data, N, cells, draws, seed)
+        unstructured = _unstructured(microdata, N, cells, draws, seed)
         seconds["uniques without structure"] = monotonic() - clock
     comparison = None
-    if len(data.keys) > 1 and data.sample_uniques:
+    if len(microdata.keys) > 1 and microdata.sample_uniques:
         clock = monotonic()
         try:
-            comparison = compare_risks(data, N, cells=cells, latent_classes=classes, seed=seed)
+            comparison = compare_risks(microdata, N, cells=cells, latent_classes=classes, seed=seed)
         except InputError as error:
             # the risks stand without it: more keys or sets than SUDA can search, say
             notes.append(f"all measures were not set side by side: {error}")
         seconds["comparison"] = monotonic() - clock
     return Measurement(
-        data=data,
+        data=microdata,
         risk=risk,
         latent_classes=classes,
         models=models,
@@ -248,12 +239,13 @@ def measure_microdata(
         population_size=N,
         truth=truth,
         checks=[
-            *_checks(data, risk, models, unstructured, N, population_size),
+            *_checks(microdata, risk, models, unstructured, N, population_size),
             *([] if classes is None else classes.checks),
             *check_limits(policy, risk, models, classes),
         ],
         notes=tuple(notes),
         seconds=seconds,
+        seed=seed,
     )
 
 
@@ -290,7 +282,7 @@ def _population(data: Microdata, fraction: float | None) -> float:
 
 
 def _truth(data: Microdata, population_counts: npt.ArrayLike) -> Truth:
-    counts = np.asarray(population_counts, dtype=np.float64)
+    counts = check_numbers(population_counts, "population_counts").astype(np.float64)
     if counts.shape != (data.n,):
         raise InputError(f"population_counts must have {data.n:,} values, one a record")
     first = np.empty(len(data.combinations), dtype=np.intp)
@@ -334,6 +326,33 @@ def _unstructured(data: Microdata, N: int, cells: int, draws: int, seed: int) ->
     )
 
 
+def _by_model(
+    microdata: Microdata, frame: pd.DataFrame, draws: int, seed: int, seconds: dict[str, float]
+) -> dict[str, SuperpopulationRisk]:
+    """Risk by every model that goes with the file; its wall times are put into ``seconds``."""
+    models: dict[str, SuperpopulationRisk] = {}
+    for model in MODELS:
+        clock = monotonic()
+        spread = None
+        if model == "uncertain":
+            if microdata.weights is None:
+                continue  # a fraction is known, not estimated
+            spread = weight_spread(
+                microdata.weights, microdata.combination, frame["records"], f=frame["f"]
+            )
+        models[model] = superpopulation_risk(
+            frame["f"],
+            frame["p"],
+            records=frame["records"],
+            model=model,
+            spread=spread,
+            draws=draws,
+            seed=seed,
+        )
+        seconds[f"model {model}"] = monotonic() - clock
+    return models
+
+
 def _checks(
     data: Microdata,
     risk: RecordRisk,
@@ -342,51 +361,64 @@ def _checks(
     N: int,
     given: int | None,
 ) -> list[Check]:
-    checks = []
     learned = [(name, model.converged) for name, model in models.items()]
     if unstructured is not None:
         learned.append(("learned concentration", unstructured.learned.trusted))
-    bad = [name for name, trusted in learned if not trusted]
-    checks.append(
-        Check(
-            "convergence",
-            "look" if bad else "pass",
-            f"parameters are not known to the digits asked for in: {', '.join(bad)}"
-            if bad
-            else "the parameters of every model are integrated to eight digits",
-            key="convergence",
-        )
+    return [
+        _convergence_check([name for name, trusted in learned if not trusted]),
+        _models_check(data, models),
+        *_missing_check(data, risk),
+        *_population_check(data, risk, N, given),
+    ]
+
+
+def _convergence_check(bad: list[str]) -> Check:
+    return Check(
+        "convergence",
+        "look" if bad else "pass",
+        f"parameters are not known to the digits asked for in: {', '.join(bad)}"
+        if bad
+        else "the parameters of every model are integrated to eight digits",
+        key="convergence",
     )
+
+
+def _models_check(data: Microdata, models: Mapping[str, SuperpopulationRisk]) -> Check:
     thin = [name for name, model in models.items() if model.converged and not model.trusted]
     shares = [model.expected.value / data.n for model in models.values()]
     alone = [model.tau1.value for model in models.values()]
     apart = any(max(totals) > 1.5 * min(totals) for totals in (shares, alone))
-    checks.append(
-        Check(
-            "models",
-            "look" if apart or thin else "pass",
-            f"expected share of re-identified records from {min(shares):.2%} to {max(shares):.2%}, "
-            f"population uniques among the sample's from {min(alone):,.1f} to {max(alone):,.1f}, "
-            "by model"
-            + ("; the closed form is known to be too low for rare cells" * apart)
-            + (f"; not trusted at this sampling fraction: {', '.join(thin)}" if thin else ""),
-            key="models",
-        )
+    return Check(
+        "models",
+        "look" if apart or thin else "pass",
+        f"expected share of re-identified records from {min(shares):.2%} to {max(shares):.2%}, "
+        f"population uniques among the sample's from {min(alone):,.1f} to {max(alone):,.1f}, "
+        "by model"
+        + ("; the closed form is known to be too low for rare cells" * apart)
+        + (f"; not trusted at this sampling fraction: {', '.join(thin)}" if thin else ""),
+        key="models",
     )
-    if data.missing != "own" and bool((data.codes < 0).any()):
-        times = float(risk.combinations["f"].sum() / data.n)
-        checks.append(
-            Check(
-                "missing values",
-                "look" if times > 1.0 + OVERLAP else "pass",
-                f"by the rule {data.missing!r} combinations overlap: their frequencies add up to "
-                f"{times:,.2f} times the file. The models take combinations for separate, so their "
-                "totals are the worse the more that is above 1: compare those of the rule 'own'",
-                key="missing_values",
-            )
+
+
+def _missing_check(data: Microdata, risk: RecordRisk) -> list[Check]:
+    if data.missing == "own" or not bool((data.codes < 0).any()):
+        return []
+    times = float(risk.combinations["f"].sum() / data.n)
+    return [
+        Check(
+            "missing values",
+            "look" if times > 1.0 + OVERLAP else "pass",
+            f"by the rule {data.missing!r} combinations overlap: their frequencies add up to "
+            f"{times:,.2f} times the file. The models take combinations for separate, so their "
+            "totals are the worse the more that is above 1: compare those of the rule 'own'",
+            key="missing_values",
         )
+    ]
+
+
+def _population_check(data: Microdata, risk: RecordRisk, N: int, given: int | None) -> list[Check]:
     if data.weights is None and risk.sampling_fraction is None:
-        checks.append(
+        return [
             Check(
                 "population",
                 "look",
@@ -394,16 +426,16 @@ def _checks(
                 "population, and every risk is 1/f",
                 key="population",
             )
+        ]
+    if given is None or data.weights is None:
+        return []
+    total = _population(data, None)
+    differs = abs(total / N - 1.0) > AGREEMENT
+    return [
+        Check(
+            "population",
+            "look" if differs else "pass",
+            f"the weights sum to {total:,.0f}, the population has {N:,}",
+            key="population",
         )
-    elif given is not None and data.weights is not None:
-        total = _population(data, None)
-        differs = abs(total / N - 1.0) > AGREEMENT
-        checks.append(
-            Check(
-                "population",
-                "look" if differs else "pass",
-                f"the weights sum to {total:,.0f}, the population has {N:,}",
-                key="population",
-            )
-        )
-    return checks
+    ]

@@ -6,6 +6,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.convergence import ESS_LIMIT, RHAT_LIMIT
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.model.parameters import draws_of
@@ -31,6 +32,7 @@ CHAIN_COLOURS = (BLUE, ORANGE, GREEN, RED)
 SKEWED = ("phi_beta", "phi_gamma", "r")  # shown on a logarithmic axis
 
 
+@checked
 def plot_convergence(groups: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Largest R-hat against smallest ESS, one mark a group, by verdict.
 
@@ -87,6 +89,7 @@ def plot_convergence(groups: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     return axes
 
 
+@checked
 def plot_chains(
     posterior: xr.DataTree,
     groups: pd.DataFrame,

@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter, StrMethodFormatter
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.plots.style import (
     BLUE,
@@ -24,8 +25,9 @@ from bayes_sdc.plots.style import (
 PROBABILITY_BINS = 20
 
 
+@checked
 def plot_intruder_risk(risk: IntruderRisk, *, figure: Panels | None = None) -> np.ndarray:
-    """How far off the intruder's best guess is, and how probable the true count is to him.
+    """How far off the intruder's best guess is, and how probable the true count is to them.
 
     Parameters
     ----------
@@ -123,6 +125,7 @@ def plot_weights(by_distance: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     return axes
 
 
+@checked
 def plot_risk_by_count(
     classes: pd.DataFrame, *, baseline: float | None = None, ax: Axes | None = None
 ) -> Axes:
@@ -174,6 +177,7 @@ def plot_risk_by_count(
     return axes
 
 
+@checked
 def plot_risk_by_datasets(growth: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Shares of cells found by number of released data sets.
 
@@ -234,6 +238,7 @@ def plot_risk_by_datasets(growth: pd.DataFrame, *, ax: Axes | None = None) -> Ax
     return axes
 
 
+@checked
 def plot_ru_map(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Risk against loss of utility: a line a method and knowledge, a mark a number of data sets.
 

@@ -6,6 +6,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.model.hyperparameters import hyperparameters
 from bayes_sdc.flows.model.parameters import CI_PROB, effects, extreme
@@ -26,6 +27,7 @@ from bayes_sdc.plots.style import (
 HISTOGRAM_BINS = 30
 
 
+@checked
 def plot_prior_posterior(posterior: xr.DataTree, *, figure: Panels | None = None) -> np.ndarray:
     """Posterior of each hyperparameter as a histogram, its prior as a line.
 
@@ -84,6 +86,7 @@ def plot_prior_posterior(posterior: xr.DataTree, *, figure: Panels | None = None
     return axes[: len(found)]
 
 
+@checked
 def plot_effects(
     posterior: xr.DataTree,
     *,
@@ -148,6 +151,7 @@ def plot_effects(
     return axes
 
 
+@checked
 def plot_predictive(counts: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Rootogram: observed and expected numbers of cells by count, on a square root scale.
 
@@ -214,6 +218,7 @@ def _root(x: np.ndarray) -> np.ndarray:
     return np.asarray(np.sqrt(np.maximum(x, 0.0)))
 
 
+@checked
 def plot_predictive_by_size(counts: pd.DataFrame, *, figure: Panels | None = None) -> np.ndarray:
     """Rootogram of the counts for small, middling and large groups.
 

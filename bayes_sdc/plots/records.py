@@ -4,6 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import StrMethodFormatter
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.microdata.comparison import RiskComparison
 from bayes_sdc.microdata.individual.record_risk import RecordRisk
 from bayes_sdc.plots.style import BLUE, ORANGE, axes_or_new, expect, ink, plain_powers
@@ -11,6 +12,7 @@ from bayes_sdc.plots.style import BLUE, ORANGE, axes_or_new, expect, ink, plain_
 FLOOR = 0.1  # a logarithmic axis has no 0
 
 
+@checked
 def plot_record_risk(risk: RecordRisk, *, ax: Axes | None = None) -> Axes:
     """Records by individual risk, on a logarithmic axis.
 
@@ -52,6 +54,7 @@ def plot_record_risk(risk: RecordRisk, *, ax: Axes | None = None) -> Axes:
     return axes
 
 
+@checked
 def plot_risk_comparison(
     comparison: RiskComparison, *, truth: float | None = None, ax: Axes | None = None
 ) -> Axes:

@@ -9,6 +9,8 @@ from matplotlib.colors import LogNorm, Normalize
 from matplotlib.path import Path
 from matplotlib.ticker import PercentFormatter
 
+from bayes_sdc.arguments import checked
+from bayes_sdc.errors import InputError
 from bayes_sdc.flows.release.utility import between
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.plots.style import (
@@ -32,6 +34,7 @@ from bayes_sdc.shapes import Shapes
 ROWS_NAMED, COLUMNS_NAMED = 25, 12  # in a heat map with room for a name each
 
 
+@checked
 def plot_margins(margins: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Synthetic against true totals of the small cells, one mark an area and side.
 
@@ -86,6 +89,7 @@ def plot_margins(margins: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     return axes
 
 
+@checked
 def plot_flows(
     table: FlowTable, release: pd.DataFrame, *, most: int = 50, figure: Panels | None = None
 ) -> np.ndarray:
@@ -125,6 +129,8 @@ def plot_flows(
     ['true', 'synthetic']
     """
     expect(table, FlowTable, "read_flows")
+    if most < 1:
+        raise InputError(f"most must be at least 1; it is {most}")
     sums = between(table, release)
     rows, columns = (
         sums["true"].groupby(level=level).sum().nlargest(most).index.sort_values()
@@ -166,6 +172,7 @@ def plot_flows(
     return axes
 
 
+@checked
 def plot_map(
     values: pd.Series,
     shapes: Shapes,

@@ -14,8 +14,8 @@ import pandas as pd
 from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.comparison import RiskComparison
-from bayes_sdc.microdata.file.keys import VIOLATIONS
-from bayes_sdc.microdata.individual.record_risk import BULK
+from bayes_sdc.microdata.file.keys import VIOLATIONS, Microdata
+from bayes_sdc.microdata.individual.record_risk import BULK, RecordRisk
 from bayes_sdc.microdata.individual.superpopulation import MODELS, SuperpopulationRisk
 from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk, recommended_line
 from bayes_sdc.microdata.measure import Measurement
@@ -131,9 +131,10 @@ def _shared(result: Measurement) -> dict[str, Any]:
     }
 
 
-def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
-    data, risk = result.data, result.risk
-    columns = {
+def _file_facts(result: Measurement, call: Mapping[str, Any]) -> dict[str, str]:
+    """What was read."""
+    data = result.data
+    return {
         "file": data.source,
         "SHA-256": data.sha256 or "none (a data frame)",
         "size": f"{call['input']['bytes']:,} bytes" if "input" in call else "none (a data frame)",
@@ -146,14 +147,23 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
         "missing_values": missing_rule(data),
         "combinations with F raised to f": f"{data.raised:,}",
     }
+
+
+def _violations(data: Microdata) -> list[list[str]]:
+    """Records and combinations that are rarer than each k."""
     violations = []
     for k in VIOLATIONS:
         low = data.k_violations(k)
         share = f"{low.records / data.n:.2%}"
         violations.append([f"f < {k}", f"{low.records:,}", share, f"{low.combinations:,}"])
+    return violations
+
+
+def _measures(risk: RecordRisk) -> list[list[str]]:
+    """Totals of the closed form, and how many records are beyond each level."""
     above = [(f"with risk > {level:g}", risk.above(level)) for level in LEVELS]
     above.append((f"above the bulk (risk > {risk.bulk_limit:.4g})", risk.above_bulk()))
-    measures = [
+    return [
         ["expected re-identifications", f"{risk.expected:,.2f}"],
         ["global risk (mean)", f"{risk.global_risk:.3%}"],
         ["tau1", f"{risk.tau1:,.2f}"],
@@ -163,19 +173,23 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
             for what, t in above
         ),
     ]
+
+
+def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
+    data, risk = result.data, result.risk
     return {
         "recommended": ""
         if result.latent_classes is None
         else recommended_line(result.latent_classes),
         "classes": [] if result.latent_classes is None else _classes(result.latent_classes),
-        "input": columns,
+        "input": _file_facts(result, call),
         "notes": data.notes,
         "left_out": result.notes,
         "model_notes": model_notes(result),
         "violation_columns": ["violation", "records", "share of records", "combinations"],
-        "violations": violations,
+        "violations": _violations(data),
         "sizes": [[f"{size:,}", f"{n:,}"] for size, n in data.size_indices.items()],
-        "measures": measures,
+        "measures": _measures(risk),
         "risk_plot": plots.record_risk(risk),
         "bulk": f"{risk.bulk_limit:.4g}",
         "risky_columns": [

@@ -30,7 +30,7 @@ class Checkpoint:
     folder : Path or None
         Where the parts are kept.
     call : dict
-        What makes the draws what they are: input, model, sampler, seed. Another call is refused.
+        What determines the draws: input, model, sampler, seed. Another call is refused.
     """
 
     def __init__(self, folder: Path | None, call: dict[str, Any]) -> None:
@@ -106,7 +106,7 @@ class Checkpoint:
         if self._folder is None:
             return
         name = f"chain-{first:06d}-{chain:03d}"
-        # the draws before the place: a place whose draws are missing could not be gone on from
+        # the draws before the place: a place whose draws are missing cannot be resumed
         if draws:
             write_arrays(self._folder / f"{name}-draw-{start:06d}.npz", draws)
         write_arrays(self._folder / f"{name}.npz", place)

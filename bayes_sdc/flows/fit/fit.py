@@ -4,13 +4,15 @@ import json
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
+from typing import Literal
 
 import xarray as xr
 
+from bayes_sdc.arguments import PathLike, checked
 from bayes_sdc.cores import threads
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.fit.batches import batches, sample_part
-from bayes_sdc.flows.fit.checkpoint import Checkpoint, Part
+from bayes_sdc.flows.fit.checkpoint import Checkpoint, Part, kept_call
 from bayes_sdc.flows.fit.cluster import cluster_parts
 from bayes_sdc.flows.fit.forecast import forecast
 from bayes_sdc.flows.fit.posterior import assemble
@@ -20,29 +22,34 @@ from bayes_sdc.flows.table.cells import SmallCells, identity, small_cells, subse
 from bayes_sdc.flows.table.published import COVARIATES, published_covariates
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import Progress
-from bayes_sdc.seeds import seed_sequence
+from bayes_sdc.seeds import seed_or_fresh, seed_sequence
 
 # draws of warm-up by sampler: NUTS mixes after 500 as well as after 1,000, in two thirds of the
 # time (measured: one group of 390 cells, and 36 groups of 1 to 108)
 WARM_UP = {"nuts": 500, "gibbs": 1000, "reference": 1000}
 SAMPLERS = tuple(WARM_UP)
 
+Family = Literal["default", "negative-binomial", "poisson"]
+PriorName = Literal["default", "pooled", "weak", "paper"]
+Sampler = Literal["gibbs", "nuts", "reference"]
+
 VERSIONED = ("bayes-sdc", "pymc", "nutpie", "numba", "numpy", "xarray")
 
 
+@checked
 def fit_flows(
     table: FlowTable,
     *,
-    family: str = "default",
-    prior: str = "default",
+    family: Family = "default",
+    prior: PriorName = "default",
     covariates: str = "default",
-    sampler: str = "gibbs",
+    sampler: Sampler = "gibbs",
     draws: int = 1000,
     tune: int | None = None,
     chains: int = 4,
-    seed: int,
+    seed: int | None = None,
     cores: int | None = None,
-    resume: Path | None = None,
+    resume: PathLike | None = None,
     scheduler: str | None = None,
 ) -> xr.DataTree:
     """Draw from the posterior of the truncated count model.
@@ -74,11 +81,12 @@ def fit_flows(
         Warm-up draws of each chain; by default 500 for NUTS and 1,000 for the others.
     chains : int
         Number of chains; four or more for R-hat to be worth reading.
-    seed : int
-        Same seed, same draws: for any ``cores`` and any order of the table's rows.
+    seed : int, optional
+        Same seed, same draws: for any ``cores`` and any order of the table's rows. By default a
+        fresh one of 128 bits, or that of the fit that ``resume`` holds; it is among the attributes.
     cores : int, optional
         Threads; by default as many as the machine has.
-    resume : Path, optional
+    resume : path, optional
         Folder that keeps the draws of an interrupted run; a later call with the same arguments goes
         on from there. The Gibbs samplers lose at most the last twenty seconds, on a cluster the
         chains that have not ended; NUTS the group in hand. It holds confidential draws.
@@ -121,9 +129,16 @@ def fit_flows(
     """
     sampling = sampling_of(
         family=family, prior=prior, sampler=sampler, draws=draws, tune=tune, chains=chains,
-        seed=seed, cores=cores, scheduler=scheduler, covariates=covariates,
+        seed=seed_of_fit(seed, resume), cores=cores, scheduler=scheduler, covariates=covariates,
     )  # fmt: skip
-    return fit(table, sampling, resume=resume)
+    return fit(table, sampling, resume=None if resume is None else Path(resume))
+
+
+def seed_of_fit(seed: int | None, resume: PathLike | None) -> int:
+    """Return the seed given, that of a fit to resume, or a fresh one."""
+    if seed is None and resume is not None and (Path(resume) / "call.json").exists():
+        return int(kept_call(Path(resume))["seed"])
+    return seed_or_fresh(seed)
 
 
 def fit(table: FlowTable, sampling: Sampling, *, resume: Path | None = None) -> xr.DataTree:
@@ -209,7 +224,7 @@ def sampling_of(
         covariates = "published" if is_pooled(settings) else "none"
     if scheduler is not None and sampler == "nuts":
         raise InputError("scheduler: runs the Gibbs samplers; choose sampler 'gibbs'")
-    seed_sequence(seed)  # refuses a seed that is none
+    seed_sequence(seed)  # refuses an invalid seed
     return Sampling(
         family, settings, draws, tune, chains, seed, threads(cores), sampler, scheduler,
         prior_name=migration.DEFAULT_PRIOR if prior == "default" else prior,

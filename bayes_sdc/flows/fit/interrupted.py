@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
+from bayes_sdc.arguments import PathLike, checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.fit.batches import batches, joined
 from bayes_sdc.flows.fit.chains import chain_at
@@ -17,7 +18,8 @@ from bayes_sdc.flows.table.cells import identity, small_cells, subset
 from bayes_sdc.flows.table.read import FlowTable
 
 
-def posterior_so_far(table: FlowTable, folder: Path) -> xr.DataTree:
+@checked
+def posterior_so_far(table: FlowTable, folder: PathLike) -> xr.DataTree:
     """Draws that an interrupted fit has made, to be looked at before it goes on.
 
     Stop :func:`bayes_sdc.fit_flows` with Ctrl-C, or the stop button of a notebook, look,
@@ -27,7 +29,7 @@ def posterior_so_far(table: FlowTable, folder: Path) -> xr.DataTree:
     ----------
     table : FlowTable
         The table that is fitted.
-    folder : Path
+    folder : path
         What ``fit_flows`` was given as ``resume``.
 
     Returns
@@ -56,7 +58,8 @@ def posterior_so_far(table: FlowTable, folder: Path) -> xr.DataTree:
     >>> posterior_so_far(table, folder).attrs["interrupted"]
     '1 of 1 groups, 2 of 2 chains, 10 of 10 draws'
     """
-    call = kept_call(Path(folder))
+    folder = Path(folder)
+    call = kept_call(folder)
     cells = small_cells(table, covariates=call.get("covariates", "none"))
     if any(call.get(name) != value for name, value in identity(table, cells).items()):
         raise InputError(f"{folder}: holds the fit of another table than {table.source}")

@@ -1,9 +1,9 @@
 """Results of the steps after a fit on disk, so that a run that is killed late goes on late.
 
-Kept are the dearest: the intruder's probabilities, some thousands of cells at a time; refits, some
-cells at a time; the fits of an intruder who does not know the other counts (with their draws, as by
-:mod:`bayes_sdc.flows.fit.checkpoint`); and the tables of the diagnostics, of the repeated releases
-and of other protections, each when it is done. The rest is made again.
+Kept are the most expensive: the intruder's probabilities, some thousands of cells at a time;
+refits, some cells at a time; the fits of an intruder who does not know the other counts (with their
+draws, as by :mod:`bayes_sdc.flows.fit.checkpoint`); and the tables of the diagnostics, of the
+repeated releases and of other protections, each when it is done. The rest is made again.
 
 A result stands in a folder, or under a name, with a fingerprint of all that it follows from: one of
 another posterior, release or argument is not found, and so not taken for it.

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.intruder.bayes import (
     MEASURES,
@@ -36,7 +37,7 @@ from bayes_sdc.flows.release.synthesis import (
 from bayes_sdc.flows.table.cells import SmallCells, fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.policy import FlowLimits
-from bayes_sdc.seeds import generator
+from bayes_sdc.seeds import generator, seed_or_fresh
 
 GAINS = ("gain_bits", "pushed_over_80")  # limits on what a release adds
 
@@ -86,6 +87,7 @@ class Choice:
         )
 
 
+@checked
 def choose_release(
     table: FlowTable,
     posterior: xr.DataTree,
@@ -96,7 +98,7 @@ def choose_release(
     datasets: int = 1,
     repetitions: int = 20,
     own_area: OwnArea = "protect",
-    seed: int,
+    seed: int | None = None,
 ) -> Choice:
     """Draw several releases, drop those beyond the limits, and keep the one with the best totals.
 
@@ -119,8 +121,8 @@ def choose_release(
         Repetitions of the procedure, to measure its risk.
     own_area : {"protect", "withhold", "publish"}
         As for :func:`bayes_sdc.synthesize`.
-    seed : int
-        Confidential, as for :func:`bayes_sdc.synthesize`.
+    seed : int, optional
+        Confidential, as for :func:`bayes_sdc.synthesize`. By default a fresh one.
 
     Returns
     -------
@@ -144,6 +146,7 @@ def choose_release(
     >>> bool(choice.candidates.loc[choice.candidates["chosen"], "totals_error"].item() == best)
     True
     """
+    seed = seed_or_fresh(seed)
     numbers = {"candidates": candidates, "repetitions": repetitions, "datasets": datasets}
     for name, value in numbers.items():
         if value < 1:

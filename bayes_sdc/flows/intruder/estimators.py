@@ -134,9 +134,7 @@ def _refitted(
 ) -> ByCell:
     """Estimate by fits with every candidate count."""
     chains = posterior["posterior"].sizes["chain"]
-    exact = refit(
-        posterior, cells, part, seed=settings.seed or 0, cores=settings.cores, advance=advance
-    )
+    exact = refit(posterior, cells, part, seed=settings.seed, cores=settings.cores, advance=advance)
     by_chain = [
         likelihood_of_release(exact.by_start[k % STARTS :: chains].mean(axis=0), released[:, part])
         for k in range(chains)

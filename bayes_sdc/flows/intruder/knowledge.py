@@ -46,7 +46,7 @@ def backgrounds(
     y = small_cells(table).y
     if settings.knowledge == "all-others":
         return [lambda: (posterior, y)]
-    seed, resume = settings.seed or 0, settings.resume
+    seed, resume = settings.seed, settings.resume
     known = generator(seed, "cells the intruder knows").random(len(y)) < (settings.share or 0.0)
 
     def fitted(number: int) -> tuple[xr.DataTree, np.ndarray]:

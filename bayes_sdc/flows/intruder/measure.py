@@ -15,6 +15,7 @@ import pandas as pd
 import xarray as xr
 from scipy.stats import binomtest
 
+from bayes_sdc.arguments import PathLike, checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.intruder.bayes import (
     ReleaseProbabilities,
@@ -28,32 +29,33 @@ from bayes_sdc.flows.intruder.gain import gains_by_prior
 from bayes_sdc.flows.intruder.knowledge import backgrounds
 from bayes_sdc.flows.intruder.prior import NAMED, prior_of_cells
 from bayes_sdc.flows.intruder.result import UNIQUE, IntruderRisk, Share
-from bayes_sdc.flows.intruder.settings import NO_SEED, Prior, RiskSettings
+from bayes_sdc.flows.intruder.settings import Estimator, Knowledge, Prior, RiskSettings, Unique
 from bayes_sdc.flows.release.earlier import earlier_counts
 from bayes_sdc.flows.release.released import released_counts
 from bayes_sdc.flows.release.synthesis import check_posterior
 from bayes_sdc.flows.table.cells import fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import Progress
-from bayes_sdc.seeds import generator
+from bayes_sdc.seeds import generator, seed_or_fresh
 
 
+@checked
 def intruder_risk(
     table: FlowTable,
     posterior: xr.DataTree,
     release: pd.DataFrame,
     *,
-    estimator: str = "integrated",
+    estimator: Estimator = "integrated",
     prior: Prior = "uniform",
-    knowledge: str = "all-others",
+    knowledge: Knowledge = "all-others",
     share: float | None = None,
-    unique: str = "single-mover",
+    unique: Unique = "single-mover",
     cells: int | Sequence[str] | None = None,
     already_released: Sequence[Any] = (),
     refits: int = 0,
     seed: int | None = None,
     cores: int | None = None,
-    resume: Path | None = None,
+    resume: PathLike | None = None,
 ) -> IntruderRisk:
     """Measure what an intruder learns about each small count from the release.
 
@@ -93,10 +95,11 @@ def intruder_risk(
         Budget: so many of the cells that cannot be relied on (k-hat above the threshold, or Monte
         Carlo error of M above 0.01) are refitted, worst first, for each fit of the intruder.
     seed : int, optional
-        Needed for refits, random cells, and knowledge other than "all-others".
+        For refits, random cells, and knowledge other than "all-others"; by default a fresh one of
+        128 bits, kept in ``seed`` of the result.
     cores : int, optional
         Threads of fits and refits; by default all. No number depends on it.
-    resume : Path, optional
+    resume : path, optional
         Folder that keeps what an interrupted call has done: a later one of the same posterior,
         release and arguments goes on from there. It holds confidential numbers.
 
@@ -108,8 +111,7 @@ def intruder_risk(
     Raises
     ------
     InputError
-        If the release or the posterior belongs to another table, an argument is unknown, or a seed
-        is needed and missing.
+        If the release or the posterior belongs to another table, or an argument is unknown.
 
     References
     ----------
@@ -129,7 +131,9 @@ def intruder_risk(
     """
     settings = RiskSettings(
         estimator=estimator, prior=prior, knowledge=knowledge, share=share, unique=unique,
-        already_released=already_released, refits=refits, seed=seed, cores=cores, resume=resume,
+        already_released=already_released,
+        refits=refits, seed=seed_or_fresh(seed), cores=cores,
+        resume=None if resume is None else Path(resume),
     )  # fmt: skip
     return measured_risk(table, posterior, release, settings, cells=cells)
 
@@ -252,6 +256,7 @@ def _summarized(
             labels=label.cells,
             unreliable=guesses.unreliable,
         ),
+        seed=settings.seed,
     )
 
 
@@ -338,7 +343,7 @@ def _mean(arrays: list[np.ndarray]) -> np.ndarray:
     return arrays[0] if len(arrays) == 1 else np.asarray(np.mean(arrays, axis=0))
 
 
-def _targets(labels: list[str], cells: int | Sequence[str] | None, seed: int | None) -> np.ndarray:
+def _targets(labels: list[str], cells: int | Sequence[str] | None, seed: int) -> np.ndarray:
     """Positions of the cells to measure, ascending."""
     if cells is None:
         return np.arange(len(labels))
@@ -347,8 +352,6 @@ def _targets(labels: list[str], cells: int | Sequence[str] | None, seed: int | N
     if isinstance(cells, int | np.integer):
         if not 1 <= cells <= len(labels):
             raise InputError(f"cells must be from 1 to {len(labels)}, or labels; it is {cells}")
-        if seed is None:
-            raise InputError(NO_SEED)
         rng = generator(seed, "target cells")
         return np.sort(rng.choice(len(labels), cells, replace=False))
     positions = {label: position for position, label in enumerate(labels)}

@@ -1,9 +1,12 @@
 """Intruder risk over many releases of one posterior: M does not depend on what is released."""
 
+from typing import Literal, get_args
+
 import numpy as np
 import pandas as pd
 import xarray as xr
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.intruder.bayes import (
     best_guess,
@@ -24,11 +27,13 @@ from bayes_sdc.flows.release.utility import ground_truth
 from bayes_sdc.flows.table.cells import fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import Progress
-from bayes_sdc.seeds import generator
+from bayes_sdc.seeds import generator, seed_or_fresh
 
-CLASSES = ("true-count", "group", "area-size", "area")
+Classes = Literal["true-count", "group", "area-size", "area"]
+CLASSES: tuple[Classes, ...] = get_args(Classes)
 
 
+@checked
 def repeat_risk(
     table: FlowTable,
     posterior: xr.DataTree,
@@ -36,7 +41,7 @@ def repeat_risk(
     *,
     releases: int = 20,
     datasets: int = 1,
-    seed: int,
+    seed: int | None = None,
 ) -> pd.DataFrame:
     """Intruder risk over independent releases: how much the luck of one release matters.
 
@@ -52,8 +57,8 @@ def repeat_risk(
     datasets : int
         Number m of data sets in each release. What was released before (``already_released`` of the
         risk) the intruder has beside each.
-    seed : int
-        Seed of the releases.
+    seed : int, optional
+        Seed of the releases. By default a fresh one.
 
     Returns
     -------
@@ -83,6 +88,7 @@ def repeat_risk(
     >>> repeat_risk(table, posterior, risk, releases=5, seed=2).shape
     (5, 8)
     """
+    seed = seed_or_fresh(seed)
     if datasets < 1:
         raise InputError(f"datasets must be at least 1; it is {datasets}")
     rows = _measure(table, posterior, risk, releases, datasets, seed)
@@ -90,6 +96,7 @@ def repeat_risk(
     return last.set_index(pd.RangeIndex(1, releases + 1, name="release"))
 
 
+@checked
 def risk_by_datasets(
     table: FlowTable,
     posterior: xr.DataTree,
@@ -97,7 +104,7 @@ def risk_by_datasets(
     *,
     most: int = 20,
     releases: int = 20,
-    seed: int,
+    seed: int | None = None,
 ) -> pd.DataFrame:
     """Intruder risk as the number m of released data sets grows from 1 to ``most``.
 
@@ -130,6 +137,7 @@ def risk_by_datasets(
     >>> risk_by_datasets(table, posterior, risk, most=3, releases=2, seed=2).index.tolist()
     [1, 2, 3]
     """
+    seed = seed_or_fresh(seed)
     if most < 1:
         raise InputError(f"most must be at least 1; it is {most}")
     rows = _measure(table, posterior, risk, releases, most, seed)
@@ -199,7 +207,8 @@ def check_repeatable(table: FlowTable, posterior: xr.DataTree, risk: IntruderRis
         raise InputError("the risk to repeat is of other cells; measure all cells of this table")
 
 
-def risk_by(table: FlowTable, risk: IntruderRisk, by: str) -> pd.DataFrame:
+@checked
+def risk_by(table: FlowTable, risk: IntruderRisk, by: Classes) -> pd.DataFrame:
     """Intruder risk of classes of cells.
 
     Parameters

@@ -113,8 +113,8 @@ class IntruderRisk:
     refitted : DataArray (cell,)
         Whether the cell's probabilities are from refits alone, in every fit of the intruder.
     refitted_by_fit : DataArray (cell, fit)
-        The same for each of his fits, from 1: one, or one for each released data set when the
-        release stands in for what he does not know.
+        The same for each of their fits, from 1: one, or one for each released data set when the
+        release stands in for what they do not know.
     r_all, r_unq : Share
         Eq. (9) and (10): share of cells whose single most probable count is the true one.
     distance : DataArray (cell,)
@@ -135,6 +135,8 @@ class IntruderRisk:
     gains : mapping of str to Gain
         What the intruder knew before any release and knows after it, by name of the prior:
         "uniform", "shape", "model", and "given" where weights were given.
+    seed : int
+        Of refits, random cells and fits of the intruder. Confidential.
     """
 
     rho: xr.DataArray = field(repr=False)
@@ -159,6 +161,7 @@ class IntruderRisk:
     unique: str
     already_released: xr.DataArray = field(repr=False)
     gains: Mapping[str, Gain] = field(repr=False)
+    seed: int | None = field(default=None, repr=False)
 
     @property
     def strongest(self) -> Gain:

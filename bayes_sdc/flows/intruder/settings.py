@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -11,14 +11,13 @@ import pandas as pd
 from bayes_sdc.cores import threads
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.intruder.prior import prior_of_cells
-from bayes_sdc.flows.intruder.result import UNIQUE
 from bayes_sdc.flows.release.earlier import earlier_counts
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.seeds import seed_sequence
 
-ESTIMATORS = ("integrated", "paper", "refit")
-KNOWLEDGE = ("all-others", "none", "share")
-
+Estimator = Literal["integrated", "paper", "refit"]
+Knowledge = Literal["all-others", "none", "share"]
+Unique = Literal["single-mover", "isolated"]
 Prior = str | Sequence[float] | pd.Series | pd.DataFrame
 
 
@@ -26,21 +25,16 @@ Prior = str | Sequence[float] | pd.Series | pd.DataFrame
 class RiskSettings:
     """The intruder's assumptions and how the risk is computed; see `bayes_sdc.intruder_risk`."""
 
-    estimator: str = "integrated"
+    seed: int
+    estimator: Estimator = "integrated"
     prior: Prior = "uniform"
-    knowledge: str = "all-others"
+    knowledge: Knowledge = "all-others"
     share: float | None = None
-    unique: str = "single-mover"
+    unique: Unique = "single-mover"
     already_released: Sequence[Any] = ()
     refits: int = 0
-    seed: int | None = None
     cores: int | None = None
     resume: Path | None = None
-
-    @property
-    def is_random(self) -> bool:
-        """Whether a seed is needed."""
-        return self.knowledge != "all-others" or self.refits > 0 or self.estimator == "refit"
 
     def check(self, table: FlowTable) -> None:
         """Refuse settings that cannot be used, before any work.
@@ -55,27 +49,18 @@ class RiskSettings:
         InputError
             Naming the setting, its value and what is allowed.
         """
-        check_choice("estimator", self.estimator, ESTIMATORS)
-        check_choice("knowledge", self.knowledge, KNOWLEDGE)
-        check_choice("unique", self.unique, list(UNIQUE))
+        check_choice("estimator", self.estimator, get_args(Estimator))
+        check_choice("knowledge", self.knowledge, get_args(Knowledge))
+        check_choice("unique", self.unique, get_args(Unique))
         check_share(self.knowledge, self.share)
         whole = isinstance(self.refits, int | np.integer) and not isinstance(self.refits, bool)
         if not whole or self.refits < 0:
             raise InputError(f"refits must be a whole number, 0 or more; it is {self.refits!r}")
         threads(self.cores)
-        if self.seed is not None:
-            seed_sequence(self.seed)
-        elif self.is_random:
-            raise InputError(NO_SEED)
+        seed_sequence(self.seed)
         if table.n_small and not (isinstance(self.prior, str) and self.prior == "model"):
             prior_of_cells(self.prior, table, None)
         earlier_counts(table, self.already_released)
-
-
-NO_SEED = (
-    "a seed is needed for refits, for random cells, and for knowledge other than "
-    '"all-others"; pass seed='
-)
 
 
 def check_share(knowledge: str, share: float | None) -> None:

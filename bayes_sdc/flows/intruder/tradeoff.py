@@ -1,7 +1,7 @@
 """Risk and utility of the model's release beside those of other protections of the same cells.
 
-Every method meets the same intruder: he knows the mechanism and which cells are small, finds the
-counts ``low`` to ``high`` equally probable beforehand, and applies Bayes' rule. Believing what is
+Every method meets the same intruder: they know the mechanism and which cells are small, find the
+counts ``low`` to ``high`` equally probable beforehand, and apply Bayes' rule. Believing what is
 released is not what is measured.
 """
 
@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.intruder.bayes import likelihood_of_release, measures, posterior_of_counts
 from bayes_sdc.flows.intruder.measure import unique_cells
@@ -29,7 +30,7 @@ from bayes_sdc.flows.release.utility import GroundTruth, ground_truth, measure
 from bayes_sdc.flows.table.cells import fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import Progress
-from bayes_sdc.seeds import generator
+from bayes_sdc.seeds import generator, seed_or_fresh
 
 OURS = "model-based synthesis"
 MECHANISMS = {
@@ -40,13 +41,14 @@ MECHANISMS = {
 METHODS = 1 + len(MECHANISMS)  # that are measured by number of data sets
 
 
+@checked
 def risk_utility(
     table: FlowTable,
     posterior: xr.DataTree,
     risk: IntruderRisk,
     *,
     datasets: Iterable[int] = range(1, 11),
-    seed: int,
+    seed: int | None = None,
 ) -> pd.DataFrame:
     """Compare the model's release with other protections, by number of data sets.
 
@@ -66,8 +68,8 @@ def risk_utility(
     datasets : iterable of int
         Numbers m of data sets. Noise and rounding are repeated independently, as no agency should;
         suppression has one table, and one m.
-    seed : int
-        Seed of all releases; a stream of its own for each method.
+    seed : int, optional
+        Seed of all releases; a stream of its own for each method. By default a fresh one.
 
     Returns
     -------
@@ -91,7 +93,7 @@ def risk_utility(
     -----
     The risk of suppression with "margins" is not comparable with the other rows, whose intruder
     knows all other small cells: it is what an intruder with far less knowledge finds. Sums by
-    destination, where they are published too, tell him more than this.
+    destination, where they are published too, tell them more than this.
 
     Examples
     --------
@@ -105,6 +107,7 @@ def risk_utility(
     {'model-based synthesis': 2, 'Poisson synthesis': 2, 'cell-key noise': 2,
      'random rounding': 2, 'suppression': 2}
     """
+    seed = seed_or_fresh(seed)
     numbers = _numbers(datasets)
     truth = ground_truth(table)
     check_posterior(table, posterior)

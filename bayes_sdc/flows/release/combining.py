@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.release.released import released_counts
 from bayes_sdc.flows.release.utility import SIDES
@@ -38,6 +39,7 @@ class CombinedTotals:
     datasets: int
 
 
+@checked
 def combined_totals(table: FlowTable, release: pd.DataFrame) -> CombinedTotals:
     """Estimate totals of small cells from several data sets, by the rules for partial synthesis.
 

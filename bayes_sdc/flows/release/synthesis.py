@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.model import truncated as counts
 from bayes_sdc.flows.model.truncated import Ladder
@@ -15,9 +16,10 @@ from bayes_sdc.flows.release.own_areas import OwnArea, without_own_areas
 from bayes_sdc.flows.release.totals import Mixing, mixing, with_totals
 from bayes_sdc.flows.table.cells import SmallCells, fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
-from bayes_sdc.seeds import generator
+from bayes_sdc.seeds import generator, seed_or_fresh
 
 
+@checked
 def synthesize(
     table: FlowTable,
     posterior: xr.DataTree,
@@ -25,7 +27,7 @@ def synthesize(
     datasets: int = 1,
     totals: str | Sequence[str] = (),
     own_area: OwnArea = "protect",
-    seed: int,
+    seed: int | None = None,
     cores: int | None = None,
 ) -> pd.DataFrame:
     """Replace the small counts by draws from the posterior predictive distribution.
@@ -50,9 +52,9 @@ def synthesize(
     own_area : {"protect", "withhold", "publish"}
         What becomes of small counts of people who stayed in their area: drawn from a model of their
         own, left blank, or released as they are.
-    seed : int
+    seed : int, optional
         Confidential: who knows it can undo the draw. Use one that cannot be found by trial, such as
-        ``secrets.randbits(128)``.
+        ``secrets.randbits(128)``; by default such a one, which is not kept.
     cores : int, optional
         Threads, where totals are kept; by default all. The counts do not depend on it.
 
@@ -95,6 +97,7 @@ def synthesize(
     >>> int(release["n"][1]), bool(release["n"][[0, 2]].between(1, 9).all())
     (40, True)
     """
+    seed = seed_or_fresh(seed)
     if datasets < 1:
         raise InputError(f"datasets must be at least 1; it is {datasets}")
     names = check_margins(totals)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.release.propensity import propensity
 from bayes_sdc.flows.release.released import released_counts
@@ -161,6 +162,7 @@ class Utility:
         return float(self.totals.loc[["origin", "destination"], "total_error"].mean())
 
 
+@checked
 def utility(table: FlowTable, release: pd.DataFrame) -> Utility:
     """Measure what a release is good for: totals, net migration, size bands, ratios, pMSE.
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.io.tables import load
@@ -18,6 +19,7 @@ EARTH_RADIUS = 6371.0  # km
 NEAREST = 1.0  # km; areas whose centroids coincide are taken to be as far apart as this
 
 
+@checked
 def with_covariates(table: FlowTable, covariates: pd.DataFrame) -> FlowTable:
     """Give a table covariates of its small cells, instead of those it may have.
 
@@ -85,6 +87,7 @@ def with_covariates(table: FlowTable, covariates: pd.DataFrame) -> FlowTable:
     return replace(table, covariates=pd.DataFrame(columns, index=table.cells.index))
 
 
+@checked
 def gravity_covariates(
     table: FlowTable,
     areas: pd.DataFrame | None = None,
@@ -171,6 +174,8 @@ def gravity_covariates(
         states = [_texts(areas, codes, state) for codes in (origin, destination)]
         columns["same_state"] = np.asarray(states[0] == states[1], dtype=np.float64)
     if neighbours is not None:
+        if neighbours.shape[1] < 2 or neighbours.empty:
+            raise InputError("neighbours: needs two columns of codes, and a row for each pair")
         pairs = neighbours.iloc[:, :2].astype(str).to_numpy()
         if not set(pairs.ravel()) & (set(origin) | set(destination)):
             raise InputError(

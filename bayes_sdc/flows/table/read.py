@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.table.code_notes import ask_about_ends, code_notes
 from bayes_sdc.html import facts_table
@@ -157,6 +158,7 @@ class FlowTable:
         write_bytes(Path(path), encode(frame, self.dialect))
 
 
+@checked
 def read_flows(
     source: Any,
     *,

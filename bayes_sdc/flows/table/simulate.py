@@ -101,7 +101,7 @@ def simulate_areas(*, areas: int = 80, states: int = 4, seed: int) -> pd.DataFra
     >>> simulate_areas(areas=3, states=1, seed=2)["area"].tolist()
     ['01001', '01003', '01005']
     """
-    seed_sequence(seed)  # refuses a seed that is none
+    seed_sequence(seed)  # refuses an invalid seed
     country = _country(areas, states, np.random.default_rng(seed))
     east, north = (country.place - country.place.mean(axis=0)).T / KM_A_DEGREE
     return pd.DataFrame(
@@ -162,7 +162,7 @@ def simulate_flows(
     >>> simulate_flows(areas=3, states=1, seed=2)["origin"].unique().tolist()
     ['01001', '01003', '01005']
     """
-    seed_sequence(seed)  # refuses a seed that is none
+    seed_sequence(seed)  # refuses an invalid seed
     if areas > MOST_AREAS:
         raise InputError(f"areas must be {MOST_AREAS:,} or fewer for flows; got {areas:,}")
     rng = np.random.default_rng(seed)

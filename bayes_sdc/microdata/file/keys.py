@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.html import facts_table
 from bayes_sdc.io.columns import refuse_problems
@@ -273,6 +274,7 @@ class Microdata:
         )
 
 
+@checked
 def read_microdata(
     source: Any,
     *,

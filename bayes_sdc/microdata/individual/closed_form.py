@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.tabulate import sums
 
@@ -39,6 +40,7 @@ MOST_TERMS = 10_000
 Floats = npt.NDArray[np.float64]
 
 
+@checked
 def individual_risk(
     f: npt.ArrayLike,
     p: npt.ArrayLike,
@@ -173,6 +175,7 @@ def _series(f: np.ndarray, p: np.ndarray, terms: int) -> np.ndarray:
     return risk
 
 
+@checked
 def terms_for_error(f: int, p: float, error: float) -> int:
     r"""Find how many terms bring the series within an absolute error of the exact risk.
 
@@ -229,6 +232,7 @@ def terms_for_error(f: int, p: float, error: float) -> int:
     )
 
 
+@checked
 def household_risk(risk: npt.ArrayLike, household: Any) -> Floats:
     """Compute the risk that at least one member of a record's household is re-identified.
 

@@ -6,6 +6,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.tabulate import sums
 from bayes_sdc.microdata.individual.closed_form import check_numbers, check_whole, individual_risk
@@ -18,6 +19,7 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
+@checked
 def weight_spread(
     weights: npt.ArrayLike,
     combination: npt.ArrayLike,
@@ -63,11 +65,13 @@ def weight_spread(
     place, number = check_whole(combination, "combination", 0), check_whole(records, "records")
     if not (np.isfinite(given) & (given > 0)).all():
         raise InputError("weights must be numbers above 0")
-    if given.shape != place.shape or not np.array_equal(
-        np.bincount(place, minlength=len(number)), number
+    if (
+        given.ndim != 1
+        or given.shape != place.shape
+        or not np.array_equal(np.bincount(place, minlength=len(number)), number)
     ):
         raise InputError(
-            f"records must count the {len(given):,} weights by combination; they count "
+            f"records must count the {given.size:,} weights by combination; they count "
             f"{number.sum():,}"
         )
     if number.max() == 1:

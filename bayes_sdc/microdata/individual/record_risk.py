@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.keys import VIOLATIONS, Microdata, Tally
 from bayes_sdc.microdata.individual.closed_form import check_risks, household_risk, individual_risk
@@ -172,12 +173,13 @@ def bulk_limit(risk: npt.ArrayLike) -> float:
     return max(0.1, middle + 2.0 * 1.4826 * float(np.median(np.abs(risks - middle))))
 
 
-def record_risk(data: Microdata, *, sampling_fraction: float | None = None) -> RecordRisk:
+@checked
+def record_risk(microdata: Microdata, *, sampling_fraction: float | None = None) -> RecordRisk:
     """Compute the exact individual risk of all records, and of households where there are any.
 
     Parameters
     ----------
-    data : Microdata
+    microdata : Microdata
         From :func:`bayes_sdc.read_microdata`.
     sampling_fraction : float, optional
         n / N, above 0 and at most 1, for a file without weights: then F = f over it. Without
@@ -202,10 +204,10 @@ def record_risk(data: Microdata, *, sampling_fraction: float | None = None) -> R
     >>> result.risk.round(4).tolist(), round(result.expected, 4)
     ([0.0443, 0.0443, 0.4024], 0.491)
     """
-    frame = data.combinations.copy()
+    frame = microdata.combinations.copy()
     f = frame["f"].to_numpy()
     if sampling_fraction is not None:
-        if data.weights is not None:
+        if microdata.weights is not None:
             raise InputError("the file has weights: a sampling fraction would contradict them")
         if not 0 < sampling_fraction <= 1:
             raise InputError(
@@ -215,13 +217,16 @@ def record_risk(data: Microdata, *, sampling_fraction: float | None = None) -> R
     frame["p"] = np.minimum(1.0, f / frame["F"].to_numpy())
     frame["risk"] = individual_risk(f, frame["p"].to_numpy())
     household = None
-    if data.household is not None:
-        household = household_risk(frame["risk"].to_numpy()[data.combination], data.household)
-    return RecordRisk(data, sampling_fraction, frame, household)
+    if microdata.household is not None:
+        household = household_risk(
+            frame["risk"].to_numpy()[microdata.combination], microdata.household
+        )
+    return RecordRisk(microdata, sampling_fraction, frame, household)
 
 
+@checked
 def compare_key_sets(
-    data: Microdata,
+    microdata: Microdata,
     key_sets: Mapping[str, Sequence[str]],
     *,
     sampling_fraction: float | None = None,
@@ -230,7 +235,7 @@ def compare_key_sets(
 
     Parameters
     ----------
-    data : Microdata
+    microdata : Microdata
         Read with all the keys that occur in a set.
     key_sets : mapping from name to key variables
         What different attackers could know.
@@ -254,16 +259,16 @@ def compare_key_sets(
     >>> import pandas as pd
     >>> from bayes_sdc.microdata.file.keys import read_microdata
     >>> people = pd.DataFrame({"sex": list("mmf"), "age": list("233")})
-    >>> data = read_microdata(people, keys=["sex", "age"])
+    >>> microdata = read_microdata(people, keys=["sex", "age"])
     >>> sets = {"neighbour": ["sex"], "colleague": ["sex", "age"]}
-    >>> compare_key_sets(data, sets, sampling_fraction=0.1)["records_below_2"].to_dict()
+    >>> compare_key_sets(microdata, sets, sampling_fraction=0.1)["records_below_2"].to_dict()
     {'neighbour': 1, 'colleague': 3}
     """
     if not key_sets:
         raise InputError("key_sets must hold at least one set")
     rows = {}
     for name, keys in key_sets.items():
-        part = data.select(keys)
+        part = microdata.select(keys)
         risk = record_risk(part, sampling_fraction=sampling_fraction)
         row: dict[str, float] = {"keys": len(part.keys), "combinations": len(part.combinations)}
         for k in VIOLATIONS:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.individual.closed_form import check_numbers, check_whole, individual_risk
 from bayes_sdc.microdata.individual.inclusion import draw_inclusion, uncertain_risk
@@ -31,7 +32,7 @@ from bayes_sdc.microdata.sampling import (
     mean_error,
     spread_draws,
 )
-from bayes_sdc.seeds import generator, seed_sequence
+from bayes_sdc.seeds import generator, seed_or_fresh
 
 Model = Literal["known", "uncertain", "gamma", "extended"]
 MODELS: dict[Model, str] = {
@@ -92,6 +93,8 @@ class SuperpopulationRisk:
         Number of draws behind the totals.
     notes : tuple of str
         What was done otherwise than asked for.
+    seed : int, optional
+        Everything random followed from it.
     """
 
     model: str
@@ -106,8 +109,10 @@ class SuperpopulationRisk:
     trusted: bool
     draws: int
     notes: tuple[str, ...]
+    seed: int | None = None
 
 
+@checked
 def superpopulation_risk(
     f: npt.ArrayLike,
     p: npt.ArrayLike,
@@ -118,7 +123,7 @@ def superpopulation_risk(
     empty: int | None = None,
     draws: int = 1000,
     sampler: Sampler = "quadrature",
-    seed: int,
+    seed: int | None = None,
 ) -> SuperpopulationRisk:
     """Draw the population frequencies of all combinations, and sum up the risk of the file.
 
@@ -143,8 +148,9 @@ def superpopulation_risk(
     sampler : {"quadrature", "nuts"}
         How alpha and beta of "gamma" and "extended" are learned: means are exact by quadrature;
         NUTS samples the PyMC model, and compiles it first.
-    seed : int
+    seed : int, optional
         Everything random follows from it.
+        By default a fresh one of 128 bits; ``seed`` of the result.
 
     Returns
     -------
@@ -172,18 +178,10 @@ def superpopulation_risk(
     if frequency.ndim != 1 or not len(frequency) or multiplicity.shape != frequency.shape:
         raise InputError("f, p and records must have one dimension, equal lengths and no length 0")
     inclusion = _as_long("p", p, frequency)
-    if model not in MODELS:
-        raise InputError(f"model {model!r} is unknown; choose from {list(MODELS)}")
-    for name, given, only in (("spread", spread, "uncertain"), ("empty", empty, "gamma")):
-        if given is not None and model != only:
-            raise InputError(f"{name} goes with the model {only!r}, not with {model!r}")
+    _check_model(model, spread, empty)
     check_draws(draws)
     check_sampler(sampler)
-    if empty is not None:
-        number = isinstance(empty, int | np.integer) and not isinstance(empty, bool)
-        if not number or empty < 0:
-            raise InputError(f"empty must be a whole number, 0 or more; it is {empty!r}")
-    seed_sequence(seed)  # refuses a seed that is none
+    seed = seed_or_fresh(seed)
     used = int(np.clip(SIMULATED // len(frequency), FEWEST_DRAWS, draws))
     notes: tuple[str, ...] = ()
     if used < draws:
@@ -198,9 +196,7 @@ def superpopulation_risk(
     shape, rate = np.zeros(used), np.zeros(used)
     deviation = None
     if model == "uncertain":
-        if spread is None:
-            raise InputError("the model 'uncertain' needs spread; see weight_spread")
-        deviation = _as_long("spread", spread, frequency)
+        deviation = _as_long("spread", np.asarray(spread), frequency)
         if not bool(np.all((deviation >= 0) & np.isfinite(deviation))):
             raise InputError("spread must be 0 or more")
         risk = uncertain_risk(frequency, inclusion, deviation)
@@ -245,6 +241,7 @@ def superpopulation_risk(
         trusted=trusted,
         draws=used,
         notes=notes,
+        seed=seed,
     )
 
 
@@ -262,6 +259,17 @@ def _enough(
         f"{limit:.2%}, and they know nothing of the key variables but how often combinations "
         "occur; they can be too low by half or more",
     )
+
+
+def _check_model(model: Model, spread: npt.ArrayLike | None, empty: int | None) -> None:
+    """Refuse an argument that is missing, out of range or of another model."""
+    for name, given, only in (("spread", spread, "uncertain"), ("empty", empty, "gamma")):
+        if given is not None and model != only:
+            raise InputError(f"{name} goes with the model {only!r}, not with {model!r}")
+    if model == "uncertain" and spread is None:
+        raise InputError("the model 'uncertain' needs spread; see weight_spread")
+    if empty is not None and empty < 0:
+        raise InputError(f"empty must be a whole number, 0 or more; it is {empty!r}")
 
 
 def _as_long(name: str, values: npt.ArrayLike, f: Integers) -> Floats:

@@ -25,24 +25,26 @@ of interaction", Australian Journal of Statistics 13 (1971) 36-44.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.keys import Microdata
 from bayes_sdc.microdata.file.tabulate import patterns
 from bayes_sdc.microdata.lancaster.cells import Additive, Sums, sample, walk
 from bayes_sdc.microdata.lancaster.forecast import FOLDS, WALKED_CELLS, refuse, shrinkages
 from bayes_sdc.microdata.lancaster.structural_zeros import (
+    StructuralZeros,
     fit_allowed,
     labels_of,
     level_codes,
     pair_term,
     read_rules,
 )
-from bayes_sdc.seeds import generator
+from bayes_sdc.seeds import generator, seed_or_fresh
 
 DRAWS = 1 << 20  # cells drawn from a larger table
 
@@ -79,6 +81,8 @@ class Lancaster:
         Whether all cells were added up; otherwise they were sampled.
     notes : tuple of str
         What was assumed.
+    seed : int, optional
+        Everything random followed from it.
     """
 
     risk: pd.DataFrame = field(repr=False)
@@ -89,16 +93,18 @@ class Lancaster:
     cells: int
     walked: bool
     notes: tuple[str, ...]
+    seed: int | None = None
 
 
+@checked
 def lancaster(
     microdata: Microdata,
-    population: int,
+    population_size: int,
     *,
     shrinkage: float | Sequence[float] | Literal["cv"] = 1.0,
     renormalize: bool = True,
-    structural_zeros: Any = None,
-    seed: int = 0,
+    structural_zeros: StructuralZeros | None = None,
+    seed: int | None = 0,
 ) -> Lancaster:
     """Estimate the risk of sample uniques by Lancaster's additive model.
 
@@ -107,7 +113,7 @@ def lancaster(
     microdata : Microdata
         From `read_microdata`; any number of keys from two. A missing value is a level of its own
         here, whatever it matches elsewhere.
-    population : int
+    population_size : int
         People in the population, at least the number of records.
     shrinkage : float, sequence of float, or "cv"
         Factor of the interactions, from 0 (independence) to 1; "cv" chooses one of 0, 0.1, ... 1 by
@@ -118,9 +124,9 @@ def lancaster(
     structural_zeros : data frame or sequence of mappings, optional
         Impossible cells: each rule maps keys to a value or several, and in a data frame an empty
         cell stands for any value.
-    seed : int
+    seed : int, optional
         Of the parts of the file in cross-validation, and of cells drawn from a table that is too
-        large to walk.
+        large to walk. None: a fresh one of 128 bits; ``seed`` of the result.
 
     Returns
     -------
@@ -147,30 +153,11 @@ def lancaster(
     >>> found.table["expected_renormalized"].round(6).tolist()
     [0.023467, 8.7e-05]
     """
-    if len(microdata.keys) < 2:
-        raise InputError("lancaster needs two keys or more: it is about pairs of them")
-    if (
-        isinstance(population, bool)
-        or not isinstance(population, int | np.integer)
-        or population < microdata.n
-    ):
-        raise InputError(
-            f"population must be a whole number from the {microdata.n:,} records up; it is "
-            f"{population!r}"
-        )
+    seed = seed_or_fresh(seed)
+    _check_file(microdata, population_size)
     grid = shrinkages(shrinkage)
     refuse(microdata)
-    notes: tuple[str, ...] = ()
-    rules = None
-    if structural_zeros is not None:
-        rules, notes = read_rules(structural_zeros, microdata)
-        notes = (
-            *notes,
-            "structural zeros: weights are fitted iteratively on the allowed cells, and two-way "
-            "proportions are not reproduced exactly at any shrinkage",
-        )
-    if (microdata.codes < 0).any():
-        notes = (*notes, "a missing value is a level of its own in the proportions")
+    rules, notes = _rules(structural_zeros, microdata)
     codes, sizes = level_codes(microdata), [len(labels) for labels in labels_of(microdata)]
     place, rows = patterns(codes, tuple(sizes))
     number = np.bincount(place)
@@ -195,8 +182,8 @@ def lancaster(
     )
     record = np.flatnonzero(microdata.f == 1)
     at = place[record]
-    raw = _risk(p[at], int(population) - microdata.n)
-    renormalized = _risk(p[at] / normalizer, int(population) - microdata.n)
+    raw = _risk(p[at], int(population_size) - microdata.n)
+    renormalized = _risk(p[at] / normalizer, int(population_size) - microdata.n)
     # sorted: the sums must not depend on the order of the records
     table["expected_raw"], table["expected_renormalized"] = (
         np.sort(risk, axis=0).sum(0) for risk in (raw, renormalized)
@@ -224,7 +211,37 @@ def lancaster(
         cells=model.cells,
         walked=walked,
         notes=notes,
+        seed=seed,
     )
+
+
+def _check_file(microdata: Microdata, population_size: int) -> None:
+    """Refuse a single key, and a population that is smaller than the file."""
+    if len(microdata.keys) < 2:
+        raise InputError("lancaster needs two keys or more: it is about pairs of them")
+    if population_size < microdata.n:
+        raise InputError(
+            f"population_size must be a whole number from the {microdata.n:,} records up; it is "
+            f"{population_size!r}"
+        )
+
+
+def _rules(
+    structural_zeros: StructuralZeros | None, microdata: Microdata
+) -> tuple[np.ndarray | None, tuple[str, ...]]:
+    """Impossible cells as rules, if there are any, and notes on them and on missing values."""
+    rules: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
+    if structural_zeros is not None:
+        rules, notes = read_rules(structural_zeros, microdata)
+        notes = (
+            *notes,
+            "structural zeros: weights are fitted iteratively on the allowed cells, and two-way "
+            "proportions are not reproduced exactly at any shrinkage",
+        )
+    if (microdata.codes < 0).any():
+        notes = (*notes, "a missing value is a level of its own in the proportions")
+    return rules, notes
 
 
 def _posterior(log_likelihood: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numba
 import numpy as np
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.keys import Microdata
 from bayes_sdc.microdata.lancaster.structural_zeros import labels_of
@@ -51,6 +52,7 @@ class AdditiveForecast:
         )
 
 
+@checked
 def lancaster_forecast(
     microdata: Microdata, *, shrinkage: float | Sequence[float] | Literal["cv"] = 1.0
 ) -> AdditiveForecast:

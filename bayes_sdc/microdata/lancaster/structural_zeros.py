@@ -13,16 +13,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.keys import Microdata
 from bayes_sdc.microdata.lancaster.cells import Additive
+
+#: Impossible cells: a mapping from keys to values for each rule, or a row of a data frame.
+StructuralZeros = pd.DataFrame | Sequence[Mapping[str, Any]]
 
 LARGEST_TABLE = 1 << 25  # cells of the keys that the rules name
 TOLERANCE = 1e-12  # of the fitted proportions
 MOST_SCALINGS = 20_000
 
 
-def read_rules(structural_zeros: Any, microdata: Microdata) -> tuple[np.ndarray, tuple[str, ...]]:
+def read_rules(
+    structural_zeros: StructuralZeros, microdata: Microdata
+) -> tuple[np.ndarray, tuple[str, ...]]:
     """Check rules and turn them into flags.
 
     Parameters
@@ -78,7 +84,7 @@ def read_rules(structural_zeros: Any, microdata: Microdata) -> tuple[np.ndarray,
     return np.array(rules, bool).reshape(len(rules), int(starts[-1])), tuple(notes)
 
 
-def _mappings(structural_zeros: Any, keys: Sequence[str]) -> list[Mapping[str, Any]]:
+def _mappings(structural_zeros: StructuralZeros, keys: Sequence[str]) -> list[Mapping[str, Any]]:
     if isinstance(structural_zeros, pd.DataFrame):
         return [
             {str(key): value for key, value in row.items() if pd.notna(value) and value != ""}
@@ -108,7 +114,8 @@ def level_codes(microdata: Microdata) -> np.ndarray:
     return microdata.codes + (microdata.codes < 0).any(axis=0).astype(microdata.codes.dtype)
 
 
-def allowed_cells(microdata: Microdata, structural_zeros: Any = None) -> int:
+@checked
+def allowed_cells(microdata: Microdata, structural_zeros: StructuralZeros | None = None) -> int:
     """Count the combinations of levels that are possible.
 
     The number of cells for `expected_uniques`, `learn_uniques` and `poisson_gamma`, in which

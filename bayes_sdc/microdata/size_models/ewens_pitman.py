@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.size_models.estimation import (
     ESTIMATORS,
@@ -62,6 +63,7 @@ ASSUMPTION = {
 }
 
 
+@checked
 def ewens(
     size_indices: Any,
     n: int,
@@ -136,6 +138,7 @@ def ewens(
     )
 
 
+@checked
 def pitman(
     size_indices: Any,
     n: int,
@@ -186,15 +189,13 @@ def pitman(
     if estimator == "quick":
         return _quick_pitman(table)
     if estimator == "moments":
-        done = [table]
-        solved = [pitman_moments(table)]
+        done, solved = [table], [pitman_moments(table)]
     else:
         done = completions(table)
         solved = [pitman_likelihood(completion) for completion in done]
     if solved[0] is None:
-        return _without_solution(
-            table, estimator, "no alpha in [0, 1) gives both the uniques and the combinations"
-        )
+        reason = "no alpha in [0, 1) gives both the uniques and the combinations"
+        return _without_solution(table, estimator, reason)
     alpha, theta = solved[0]
     covariance = (
         moment_covariance(alpha, theta, table.n)
@@ -216,16 +217,7 @@ def pitman(
             notes = (*notes, "parameters are those of the most equal completion of the open class")
     if alpha == 0.0:
         notes = (*notes, "the likelihood is largest at alpha = 0, which is Ewens' formula")
-    errors, error = {}, None
-    if covariance is not None:
-        gradient = np.array(
-            [
-                _slope(lambda a: expected(a, theta), alpha),
-                _slope(lambda t: expected(alpha, t), theta),
-            ]
-        )
-        errors = dict(zip(("alpha", "theta"), np.sqrt(np.diag(covariance)).tolist(), strict=True))
-        error = float(np.sqrt(gradient @ covariance @ gradient))
+    errors, error = _standard_errors(covariance, expected, alpha, theta)
     fit, fit_p = goodness_of_fit(
         table,
         lambda size: expected_sizes(alpha, theta, table.n, size),
@@ -247,6 +239,25 @@ def pitman(
         fit_p=fit_p,
         notes=notes,
     )
+
+
+def _standard_errors(
+    covariance: np.ndarray | None,
+    expected: Callable[[float, float], float],
+    alpha: float,
+    theta: float,
+) -> tuple[dict[str, float], float | None]:
+    """Standard errors of the parameters and, by linearization, of the expected number."""
+    if covariance is None:
+        return {}, None
+    gradient = np.array(
+        [
+            _slope(lambda a: expected(a, theta), alpha),
+            _slope(lambda t: expected(alpha, t), theta),
+        ]
+    )
+    errors = dict(zip(("alpha", "theta"), np.sqrt(np.diag(covariance)).tolist(), strict=True))
+    return errors, float(np.sqrt(gradient @ covariance @ gradient))
 
 
 def _check_estimator(estimator: str) -> None:

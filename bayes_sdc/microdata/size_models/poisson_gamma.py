@@ -31,6 +31,7 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import gammaln
 from scipy.stats import nbinom, poisson
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.size_models.estimation import ESTIMATORS, Estimator
 from bayes_sdc.microdata.size_models.size_table import (
@@ -44,6 +45,7 @@ from bayes_sdc.microdata.size_models.size_table import (
 LOG_ALPHA = (-45.0, 25.0)  # beyond these the distribution no longer changes
 
 
+@checked
 def poisson_gamma(
     size_indices: Any,
     n: int,
@@ -89,44 +91,38 @@ def poisson_gamma(
     if estimator not in ESTIMATORS:
         raise InputError(f"estimator {estimator!r} is unknown; choose from {list(ESTIMATORS)}")
     table = check_sizes(size_indices, n, N)
-    if isinstance(cells, bool) or not isinstance(cells, int | np.integer):
-        raise InputError(f"cells must be a whole number; it is {cells!r}")
-    if cells < max(table.combinations, 2):
-        raise InputError(
-            f"cells = {cells:,} possible combinations are fewer than the {table.combinations:,} "
-            "that occur, or than two; the product of the numbers of levels is an upper limit"
-        )
-    mean, s1 = table.n / int(cells), table.uniques
+    cells = _check_cells(cells, table)
+    mean, s1 = table.n / cells, table.uniques
     if estimator == "quick" and s1 == 0:
         raise InputError(
             "estimator 'quick' equates the number of uniques, and there are none; remedy: "
             "estimator='maximum-likelihood'"
         )
     done = [table] if estimator == "quick" else completions(table)
-    alphas = [_alpha(completion, mean, int(cells), estimator) for completion in done]
+    alphas = [_alpha(completion, mean, cells, estimator) for completion in done]
     alpha = alphas[0]
-    error = _alpha_error(alpha, mean, done[0], int(cells), estimator)
-    probability = _stays_unique(alpha, table.n, table.N, int(cells))
+    error = _alpha_error(alpha, mean, done[0], cells, estimator)
+    probability = _stays_unique(alpha, table.n, table.N, cells)
     spread = None
     if table.open_cells:
         # alpha of every completion is between those of the extremes
         between = np.geomspace(min(alphas[0], 1e12), min(alphas[-1], 1e12), 101)
-        values = [s1 * _stays_unique(float(a), table.n, table.N, int(cells)) for a in between]
+        values = [s1 * _stays_unique(float(a), table.n, table.N, cells) for a in between]
         spread = (min(values), max(values))
     step = 1e-4 * alpha
     slope = (
         0.0
         if math.isinf(alpha)
         else (
-            _stays_unique(alpha + step, table.n, table.N, int(cells))
-            - _stays_unique(alpha - step, table.n, table.N, int(cells))
+            _stays_unique(alpha + step, table.n, table.N, cells)
+            - _stays_unique(alpha - step, table.n, table.N, cells)
         )
         / (2 * step)
     )
     fit, fit_p = goodness_of_fit(
         table,
-        lambda size: int(cells) * np.exp(_log_pmf(size, alpha, mean)),
-        int(cells) * -math.expm1(float(_log_pmf(np.zeros(1), alpha, mean)[0])),
+        lambda size: cells * np.exp(_log_pmf(size, alpha, mean)),
+        cells * -math.expm1(float(_log_pmf(np.zeros(1), alpha, mean)[0])),
         1,
     )
     notes = table.notes
@@ -147,12 +143,23 @@ def poisson_gamma(
         expected=s1 * probability,
         expected_error=None if error is None else s1 * abs(slope) * error,
         expected_range=spread,
-        population_uniques=int(cells)
-        * float(np.exp(_log_pmf(np.ones(1), alpha, table.N / int(cells))[0])),
+        population_uniques=cells * float(np.exp(_log_pmf(np.ones(1), alpha, table.N / cells)[0])),
         fit=fit,
         fit_p=fit_p,
         notes=notes,
     )
+
+
+def _check_cells(cells: int, table: SizeTable) -> int:
+    """Refuse fewer cells than combinations that occur."""
+    if isinstance(cells, bool) or not isinstance(cells, int | np.integer):
+        raise InputError(f"cells must be a whole number; it is {cells!r}")
+    if cells < max(table.combinations, 2):
+        raise InputError(
+            f"cells = {cells:,} possible combinations are fewer than the {table.combinations:,} "
+            "that occur, or than two; the product of the numbers of levels is an upper limit"
+        )
+    return int(cells)
 
 
 def _log_pmf(size: np.ndarray, alpha: float, mean: float) -> np.ndarray:
@@ -236,6 +243,7 @@ def _alpha_error(
     return alpha**2 / mean**2 * math.sqrt(max(variance, 0.0) / cells)
 
 
+@checked
 def zayatz(size_indices: Any, n: int, N: int) -> SizeModel:
     """Population uniques by Zayatz' estimator.
 

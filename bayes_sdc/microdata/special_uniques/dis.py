@@ -29,6 +29,7 @@ import numpy as np
 from scipy.special import betaincinv
 from scipy.stats import norm
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.keys import Microdata
 
@@ -95,6 +96,7 @@ class Dis:
         )
 
 
+@checked
 def dis(microdata: Microdata, sampling_fraction: float | None) -> Dis:
     """Estimate the probability that a unique match is correct, by the general form.
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.keys import Microdata
 from bayes_sdc.microdata.special_uniques.dis import check_fraction
-from bayes_sdc.seeds import generator
+from bayes_sdc.seeds import generator, seed_or_fresh
 
 FRAGMENTS_AT_A_TIME = 50
 MOST_FRAGMENTS = 20_000
@@ -44,6 +45,8 @@ class DisSimulation:
         Number of fragments drawn.
     fragment_size : int
         Records in each.
+    seed : int, optional
+        Everything random followed from it.
     """
 
     value: float | None
@@ -53,6 +56,7 @@ class DisSimulation:
     correct_matches: int
     fragments: int
     fragment_size: int
+    seed: int | None = None
 
     def __str__(self) -> str:
         """Return the estimate in words."""
@@ -65,12 +69,13 @@ class DisSimulation:
         )
 
 
+@checked
 def dis_special(
     original: Microdata,
     protected: Microdata | None = None,
     *,
     sampling_fraction: float,
-    seed: int,
+    seed: int | None = None,
     error: float = 0.002,
     fragment: int | None = None,
 ) -> DisSimulation:
@@ -85,8 +90,9 @@ def dis_special(
         missing values holds in the matching, so suppressed values can be wildcards.
     sampling_fraction : float
         In (0, 1]: records by people in the population.
-    seed : int
+    seed : int, optional
         Of the fragments; the same seed gives the same answer for any order of records.
+        By default a fresh one of 128 bits; ``seed`` of the result.
     error : float
         Monte Carlo standard error at which to stop, above 0.
     fragment : int, optional
@@ -115,6 +121,7 @@ def dis_special(
     >>> found.stable, abs(found.value - 0.6) < 0.1
     (True, True)
     """
+    seed = seed_or_fresh(seed)
     check_fraction(sampling_fraction)
     if not error > 0:
         raise InputError(f"error must be above 0; it is {error!r}")
@@ -149,6 +156,7 @@ def dis_special(
         correct_matches=sum(correct),
         fragments=len(unique),
         fragment_size=int(size),
+        seed=seed,
     )
 
 

@@ -33,6 +33,7 @@ from typing import Literal
 
 import numpy as np
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.keys import Microdata
 from bayes_sdc.microdata.special_uniques.dis import Dis, dis
@@ -77,6 +78,7 @@ class DisSuda:
     without_share: int
 
 
+@checked
 def dis_suda(
     microdata: Microdata,
     sampling_fraction: float | None,

@@ -27,6 +27,7 @@ import numba
 import numpy as np
 import pandas as pd
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.keys import Microdata, MissingRule
 from bayes_sdc.microdata.special_uniques.forecast import (
@@ -155,6 +156,7 @@ class Suda:
         return frame.sort_values(["record", "size"], kind="stable", ignore_index=True)
 
 
+@checked
 def suda(
     microdata: Microdata,
     *,
@@ -233,6 +235,7 @@ def suda(
     )
 
 
+@checked
 def suda_forecast(microdata: Microdata, *, max_size: int = 3) -> Forecast:
     """Say what `suda` would need, before it is run.
 

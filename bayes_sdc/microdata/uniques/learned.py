@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.microdata.quadrature import LogDensity
 from bayes_sdc.microdata.sampling import (
     Estimate,
@@ -33,7 +34,7 @@ from bayes_sdc.microdata.sampling import (
 )
 from bayes_sdc.microdata.uniques.unstructured import check_size_indices, unique_probability
 from bayes_sdc.models.priors import CONCENTRATION
-from bayes_sdc.seeds import generator
+from bayes_sdc.seeds import generator, seed_or_fresh
 
 SCANNED = 6.0  # standard deviations of the prior on each side, among which modes are looked for
 
@@ -58,6 +59,8 @@ class LearnedUniques:
         False when the quadrature, or the chains of NUTS, did not converge.
     notes : tuple of str
         What was done otherwise than asked for.
+    seed : int, optional
+        Everything random followed from it.
     """
 
     concentration: Estimate
@@ -66,8 +69,10 @@ class LearnedUniques:
     posterior: xr.DataTree = field(repr=False)
     trusted: bool
     notes: tuple[str, ...]
+    seed: int | None = None
 
 
+@checked
 def learn_uniques(
     size_indices: pd.Series | Mapping[int, int],
     N: int,
@@ -75,7 +80,7 @@ def learn_uniques(
     *,
     draws: int = 1000,
     sampler: Sampler = "quadrature",
-    seed: int,
+    seed: int | None = None,
 ) -> LearnedUniques:
     """Estimate the number of population uniques, learning the concentration from the sample.
 
@@ -93,8 +98,9 @@ def learn_uniques(
     sampler : {"quadrature", "nuts"}
         How c is learned: means are exact by quadrature; NUTS samples the PyMC model, and compiles
         it first.
-    seed : int
+    seed : int, optional
         Everything random follows from it.
+        By default a fresh one of 128 bits; ``seed`` of the result.
 
     Returns
     -------
@@ -113,6 +119,7 @@ def learn_uniques(
     >>> result.trusted, 0 <= result.probability.value <= 1
     (True, True)
     """
+    seed = seed_or_fresh(seed)
     sizes, cells, n = check_size_indices(size_indices, K)
     unique_probability(n, N, K)  # refuses sizes that do not go together
     check_draws(draws)
@@ -145,6 +152,7 @@ def learn_uniques(
         posterior=learned.posterior,
         trusted=learned.trusted,
         notes=learned.notes,
+        seed=seed,
     )
 
 

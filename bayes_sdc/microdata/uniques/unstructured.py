@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.individual.closed_form import check_numbers, check_whole, is_number
 
@@ -50,6 +51,7 @@ class Mixture(NamedTuple):
     probability: float
 
 
+@checked
 def unique_probability(n: int, N: int, K: int, *, concentration: float = 1.0) -> float:
     """Probability that a sample unique is alone in the population.
 
@@ -137,6 +139,7 @@ def _log1p_less(x: float) -> float:
     return 2.0 * s * series - x * s
 
 
+@checked
 def expected_uniques(s: int, n: int, N: int, K: int, *, concentration: float = 1.0) -> float:
     """Expected number of sample uniques that are alone in the population.
 
@@ -166,6 +169,7 @@ def expected_uniques(s: int, n: int, N: int, K: int, *, concentration: float = 1
     return s * unique_probability(n, N, K, concentration=concentration)
 
 
+@checked
 def uniques_deviation(s: int, n: int, N: int, K: int, *, concentration: float = 1.0) -> float:
     """Posterior standard deviation of the number of population uniques among sample uniques.
 
@@ -197,6 +201,7 @@ def uniques_deviation(s: int, n: int, N: int, K: int, *, concentration: float = 
     return math.sqrt(max(0.0, s * one + s * (s - 1) * both - (s * one) ** 2))
 
 
+@checked
 def mixture_of_priors(
     size_indices: pd.Series | Mapping[int, int],
     N: int,
@@ -285,6 +290,7 @@ def _log_likelihood(
     return float(cells @ members[sizes] - np.log(K + np.arange(n) * inverse).sum())
 
 
+@checked
 def unique_test(q: float, *, loss_accept: float, loss_reject: float) -> bool:
     """Decide whether a sample unique is to be taken for a population unique.
 
@@ -321,6 +327,7 @@ def unique_test(q: float, *, loss_accept: float, loss_reject: float) -> bool:
     return not q < loss_accept / (loss_reject + loss_accept)
 
 
+@checked
 def largest_sample(N: int, K: int, q: float, *, concentration: float = 1.0) -> int:
     """Find the largest sample whose sample uniques are alone with probability at most q.
 
@@ -351,6 +358,7 @@ def largest_sample(N: int, K: int, q: float, *, concentration: float = 1.0) -> i
     return first - 1
 
 
+@checked
 def smallest_sample(N: int, K: int, q: float, *, concentration: float = 1.0) -> int:
     """Find the smallest sample whose sample uniques are alone with probability at least q.
 

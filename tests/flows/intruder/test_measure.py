@@ -507,8 +507,9 @@ def test_chosen_cells_have_the_risk_they_have_among_all(table, posterior, releas
     assert random.r_all.cells == 5
     with pytest.raises(InputError, match="no small cell 'x>y'"):
         intruder_risk(table, posterior, release, cells=["x>y"])
-    with pytest.raises(InputError, match="a seed is needed"):
-        intruder_risk(table, posterior, release, cells=5)
+    fresh = intruder_risk(table, posterior, release, cells=5)
+    again = intruder_risk(table, posterior, release, cells=5, seed=fresh.seed)
+    np.testing.assert_array_equal(fresh.rho, again.rho)  # a result without a seed can be repeated
 
 
 def test_cells_with_bad_weights_are_refitted_within_the_budget(table, posterior, release):

@@ -1,0 +1,194 @@
+"""One check of the arguments of every public function, by its annotations, before any work.
+
+A type checker finds a wrong argument where it runs. In a notebook nobody runs one, and a wrong
+argument shows as an error of some library deep inside, or after hours. What an annotation cannot
+say, such as the range of a number, each function checks for itself.
+"""
+
+import inspect
+import os
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from functools import cache, wraps
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from bayes_sdc.errors import InputError
+
+#: Path of a file or a folder, as text or as a `pathlib.Path`.
+PathLike = str | os.PathLike[str]
+
+MADE_BY = {  # what gives an object of a type, for the message
+    "FlowTable": "read_flows",
+    "IntruderRisk": "intruder_risk",
+    "DataTree": "fit_flows",
+    "Microdata": "read_microdata",
+    "RecordRisk": "record_risk",
+    "RiskComparison": "compare_risks",
+    "Policy": "read_policy",
+    "Shapes": "read_shapes",
+}
+
+
+def checked[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """Make a function refuse, with `InputError`, arguments that do not fit its annotations.
+
+    Parameters
+    ----------
+    function : callable
+        With an annotation for each parameter.
+
+    Returns
+    -------
+    callable
+        The same, checked.
+
+    Examples
+    --------
+    >>> @checked
+    ... def double(n: int) -> int:
+    ...     return 2 * n
+    >>> double(2)
+    4
+    >>> double("2")
+    Traceback (most recent call last):
+        ...
+    bayes_sdc.errors.InputError: n must be a whole number; it is '2'
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        signature, hints = _declared(function)
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise InputError(_wrong_call(function.__name__, signature, kwargs, error)) from None
+        for name, value in given.items():
+            check(name, value, hints.get(name, Any))
+        return function(*args, **kwargs)
+
+    return call
+
+
+def check(name: str, value: object, hint: Any) -> None:
+    """Refuse a value that does not fit an annotation.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument.
+    value : object
+        What was given.
+    hint : type
+        The annotation.
+
+    Raises
+    ------
+    InputError
+        Naming the argument, what it must be and what it is.
+
+    Examples
+    --------
+    >>> check("share", 0.5, float | None)
+    >>> check("share", "half", float | None)
+    Traceback (most recent call last):
+        ...
+    bayes_sdc.errors.InputError: share must be a number; it is 'half'
+    """
+    options = _options(hint)
+    if any(_fits(value, option) for option in options):
+        return
+    choices = [choice for one in options if get_origin(one) is Literal for choice in get_args(one)]
+    others = [one for one in options if get_origin(one) is not Literal and one is not type(None)]
+    if choices and isinstance(value, str):
+        more = f" or give {_words(others)}" if others else ""
+        raise InputError(f"{name} {value!r} is unknown; choose from {choices}{more}")
+    words = _words([*([f"one of {choices}"] if choices else []), *others])
+    raise InputError(f"{name} must be {words}; it is {_shown(value)}")
+
+
+@cache
+def _declared(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Any]]:
+    return inspect.signature(function), get_type_hints(function)
+
+
+def _wrong_call(
+    function: str, signature: inspect.Signature, kwargs: Mapping[str, object], error: TypeError
+) -> str:
+    """Name an argument that is missing, unknown or too much."""
+    unknown = [name for name in kwargs if name not in signature.parameters]
+    if not unknown:
+        return f"{function}: {error}; its arguments are {function}{signature}"
+    near = get_close_matches(unknown[0], list(signature.parameters), 1)
+    meant = f"; do you mean {near[0]!r}?" if near else f"; there are {list(signature.parameters)}"
+    return f"{function} has no argument {unknown[0]!r}{meant}"
+
+
+def _options(hint: Any) -> list[Any]:
+    """Alternatives of a union."""
+    hint = getattr(hint, "__value__", hint)  # of a type alias
+    if get_origin(hint) in (Union, types.UnionType):
+        return [option for one in get_args(hint) for option in _options(one)]
+    return [hint]
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Whether a value is of a type; a truth value is no number, and NaN is none either."""
+    if hint is Any or isinstance(hint, TypeVar):
+        return True
+    if hint is None or hint is type(None):
+        return value is None
+    origin = get_origin(hint)
+    if origin is Literal:
+        return isinstance(value, str) and value in get_args(hint)
+    if hint in (int, float):
+        kinds = (int, np.integer) if hint is int else (int, float, np.integer, np.floating)
+        return isinstance(value, kinds) and not isinstance(value, bool) and value == value
+    if hint is bool:
+        return isinstance(value, bool | np.bool_)
+    if origin in (Sequence, Iterable):
+        return _is_row(value, origin, get_args(hint))
+    kind = origin or hint
+    if kind is Callable:
+        return callable(value)
+    return isinstance(value, kind) if isinstance(kind, type) else True
+
+
+def _is_row(value: object, kind: Any, of: tuple[Any, ...]) -> bool:
+    """Whether a value is a row of values of a type; a text is not one of letters."""
+    if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__iter__"):
+        return False
+    if not hasattr(value, "__len__"):
+        return kind is Iterable  # not to be used up
+    if kind is Sequence and (hasattr(value, "columns") or not hasattr(value, "__getitem__")):
+        return False  # a data frame is a row of names only by accident
+    return all(any(_fits(one, option) for option in _options(of[0])) for one in value)
+
+
+def _words(options: Iterable[Any]) -> str:
+    """Say in words what is accepted."""
+    plain = {int: "a whole number", float: "a number", str: "a text", bool: "True or False"}
+    words: list[str] = []
+    for option in options:
+        origin = get_origin(option)
+        if origin is os.PathLike:
+            words[-1:] = ["a path"]  # in place of the text before it
+        elif isinstance(option, str):
+            words.append(option)
+        elif option in plain:
+            words.append(plain[option])
+        elif origin in (Sequence, Iterable):
+            words.append("a list of " + _words(_options(get_args(option)[0])))
+        else:
+            name = getattr(origin or option, "__name__", str(option))
+            maker = f" (from {MADE_BY[name]})" if name in MADE_BY else ""
+            words.append(f"a {name}{maker}")
+    return " or ".join(dict.fromkeys(words))
+
+
+def _shown(value: object) -> str:
+    """Show a value, or only its type where it is long."""
+    text = repr(value)
+    return text if len(text) <= 60 and "\n" not in text else f"a {type(value).__name__}"

@@ -1,0 +1,78 @@
+"""Functions that can be read without scrolling and called without counting."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+MOST_LINES, MOST_PARAMETERS = 60, 10
+
+# public signatures that are fixed, and what only hands options on
+MANY_PARAMETERS = {
+    "flows.protect.protect_flows": "the job: what can be asked of it, in one call",
+    "flows.fit.fit.fit_flows": "public and fixed",
+    "flows.intruder.measure.intruder_risk": "public and fixed",
+    "cli.flows": "the options of a command",
+    "cli.microdata": "the options of a command",
+    "jobs.flows.run_flows": "the options of a command, in groups",
+    "models.migration.build": "public and fixed: what a model of the user must take as well",
+    # Numba's kernels take arrays one by one: a tuple of them compiles to a slower loop
+    "flows.intruder.importance._cells": "a kernel",
+    "flows.intruder.integrated.densities": "a kernel",
+    "microdata.special_uniques.minimal._search": "a kernel",
+}
+
+LONG = {
+    # its steps share a dozen numbers, and a call for each of millions of cells costs time
+    "models.truncated._log_probability": "a kernel",
+}
+
+
+def functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Name and definition of every function of the package and of its models."""
+    for folder in ("bayes_sdc", "models"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            module = ".".join(parts).removeprefix("bayes_sdc.")
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    yield f"{module}.{node.name}", node
+
+
+FUNCTIONS = list(functions())
+
+
+def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of the body, the docstring left out."""
+    body = function.body
+    if ast.get_docstring(function) is not None:
+        body = body[1:]
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Parameters of a function, self and cls left out."""
+    given = function.args
+    named = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    return len([name for name in named if name not in ("self", "cls")])
+
+
+def test_a_body_fits_on_a_screen() -> None:
+    long = {name: length(node) for name, node in FUNCTIONS if length(node) > MOST_LINES}
+    assert set(long) == set(LONG), "take them apart"
+
+
+def test_parameters_can_be_kept_in_mind() -> None:
+    many = {
+        name: parameters(node) for name, node in FUNCTIONS if parameters(node) > MOST_PARAMETERS
+    }
+    assert set(many) <= set(MANY_PARAMETERS), "pass an object on"
+
+
+@pytest.mark.parametrize("name", MANY_PARAMETERS)
+def test_exceptions_are_still_needed(name: str) -> None:
+    """An exception that nobody needs hides the next one."""
+    (count,) = [parameters(node) for other, node in FUNCTIONS if other == name]
+    assert count > MOST_PARAMETERS
