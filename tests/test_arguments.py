@@ -46,6 +46,7 @@ IMPOSSIBLE: dict[str, dict[str, list[Any]]] = {
     "repeat_risk": {"releases": [0], "datasets": [0], "seed": [-1]},
     "risk_by_datasets": {"most": [0], "releases": [0], "seed": [-1]},
     "risk_utility": {"datasets": [[0], [], ["x"]], "seed": [-1]},
+    "audit_totals": {"published": ["colour"], "base": [0, -1]},
     "risk_by": {"by": ["colour"]},
     "read_flows": {"origin": ["zz"], "groups": [["zz"]], "low": [-1, 99], "high": [0]},
     "read_microdata": {"keys": [[], ["zz"]], "weight": ["zz"], "missing": ["drop"]},
@@ -111,6 +112,7 @@ def usable(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
     cells = {"n": 60, "N": 600, "K": 64}
     return {
         "allowed_cells": {"microdata": microdata},
+        "audit_totals": {"table": table},
         "choose_release": {**seen, "candidates": 2, "repetitions": 1},
         "combined_totals": {"table": table, "release": bayes_sdc.synthesize(
             table, measured.posterior, datasets=2, seed=1)},

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.checks import Check, Verdict
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.audit.families import Family, Ints, Published, families_of
@@ -186,6 +187,7 @@ def _share(number: int, of: int) -> str:
     return f"{number:,} of {of:,}" + (f" ({number / of:.1%})" if of else "")
 
 
+@checked
 def audit_totals(
     table: FlowTable,
     *,
