@@ -203,11 +203,8 @@ def compare_risks(
         risk = individual_risk(np.ones(len(records), np.int64), inclusion)
         records["individual risk"] = risk
         lines += _individual_lines(risk, inclusion)
-    methods = pd.DataFrame(lines).set_index("method")
-    places = methods["about"].map({UNIQUES: 0, MATCHES: 1, DRAWN: 2})
-    methods = methods.iloc[np.lexsort([-methods["expected"], places])]
     return RiskComparison(
-        methods=methods,
+        methods=_ordered(lines),
         records=records,
         agreement=_agreement(records),
         disagreements=_disagreements(records, microdata, most_disagreements),
@@ -232,6 +229,13 @@ def _class_lines(found: LatentClassRisk) -> list[_Line]:
             ("matches", MATCHES, found.tau2),
         )
     ]
+
+
+def _ordered(lines: list[_Line]) -> pd.DataFrame:
+    """Table of the methods: by what is expected, the highest first."""
+    methods = pd.DataFrame(lines).set_index("method")
+    places = methods["about"].map({UNIQUES: 0, MATCHES: 1, DRAWN: 2})
+    return methods.iloc[np.lexsort([-methods["expected"], places])]
 
 
 def _possible_cells(

@@ -185,10 +185,7 @@ def measure_microdata(
     >>> [(check.name, check.verdict) for check in result.checks][-1]
     ('limit k', 'fail')
     """
-    if not isinstance(policy, Policy | None):
-        policy = read_policy(policy)
-    if policy is not None:
-        policy.for_microdata()  # refuses one without limits for microdata before the work
+    policy = _limits(policy)
     seed = seed_or_fresh(seed)
     fraction = _fraction(microdata, population_size, sampling_fraction)
     if cells is not None:
@@ -324,6 +321,15 @@ def _unstructured(data: Microdata, N: int, cells: int, draws: int, seed: int) ->
         uniform_deviation=uniques_deviation(s, n, N, cells),
         learned=learn_uniques(sizes, N, cells, draws=draws, seed=seed),
     )
+
+
+def _limits(policy: Policy | PathLike | None) -> Policy | None:
+    """Return a policy, read where its file is given; refuses one without limits for microdata."""
+    if policy is None:
+        return None
+    limits = policy if isinstance(policy, Policy) else read_policy(policy)
+    limits.for_microdata()
+    return limits
 
 
 def _by_model(

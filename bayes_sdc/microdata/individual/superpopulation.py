@@ -183,12 +183,7 @@ def superpopulation_risk(
     check_sampler(sampler)
     seed = seed_or_fresh(seed)
     used = int(np.clip(SIMULATED // len(frequency), FEWEST_DRAWS, draws))
-    notes: tuple[str, ...] = ()
-    if used < draws:
-        notes = (
-            f"intervals by model are from {used:,} draws, not {draws:,}: there are "
-            f"{len(frequency):,} combinations",
-        )
+    notes = _fewer(used, draws, len(frequency))
     rng = generator(seed, "superpopulation", model)
     posterior, trusted, errors = None, True, [0.0, 0.0]
     alone = frequency == 1
@@ -258,6 +253,16 @@ def _enough(
         f"shared rates are not trusted: the sampling fraction, {fraction:.2%}, is below 1 / log n, "
         f"{limit:.2%}, and they know nothing of the key variables but how often combinations "
         "occur; they can be too low by half or more",
+    )
+
+
+def _fewer(used: int, draws: int, combinations: int) -> tuple[str, ...]:
+    """Say that fewer draws were made than asked for."""
+    if used == draws:
+        return ()
+    return (
+        f"intervals by model are from {used:,} draws, not {draws:,}: there are "
+        f"{combinations:,} combinations",
     )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.checks import Check
 from bayes_sdc.convergence import convergence
 from bayes_sdc.cores import threads
@@ -165,6 +166,7 @@ def _shown(estimate: Estimate90) -> str:
     return f"{estimate.value:,.1f} [{low:,.1f}, {high:,.1f}]"
 
 
+@checked
 def latent_class_risk(
     microdata: Microdata,
     *,
