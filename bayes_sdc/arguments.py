@@ -31,6 +31,17 @@ MADE_BY = {  # what gives an object of a type, for the message
     "Shapes": "read_shapes",
 }
 
+FRAMES = {  # what gives the table that a plot shows
+    "plot_chains": "diagnostics.group_diagnostics",
+    "plot_convergence": "diagnostics.group_diagnostics",
+    "plot_predictive": "diagnostics.predictive_counts",
+    "plot_predictive_by_size": "predictive_counts_by_size",
+    "plot_margins": "margins",
+    "plot_risk_by_count": "risk_by",
+    "plot_risk_by_datasets": "risk_by_datasets",
+    "plot_ru_map": "risk_utility",
+}
+
 
 def checked[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     """Make a function refuse, with `InputError`, arguments that do not fit its annotations.
@@ -66,7 +77,11 @@ def checked[**P, R](function: Callable[P, R]) -> Callable[P, R]:
         except TypeError as error:
             raise InputError(_wrong_call(function.__name__, signature, kwargs, error)) from None
         for name, value in given.items():
-            check(name, value, hints.get(name, Any))
+            try:
+                check(name, value, hints.get(name, Any))
+            except InputError as error:
+                maker = FRAMES.get(function.__name__, "")
+                raise InputError(f"{error}{maker and f'; {maker} gives one'}") from None
         return function(*args, **kwargs)
 
     return call

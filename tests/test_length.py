@@ -21,6 +21,7 @@ MANY_PARAMETERS = {
 }
 
 LONG = {
+    "models.migration.build": "the model, to be read from top to bottom",
     "jobs.microdata._record": "one dictionary, the record of a run",
     # its steps share a dozen numbers, and a call for each of millions of cells costs time
     "models.truncated._log_probability": "a kernel",

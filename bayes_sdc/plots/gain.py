@@ -4,6 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.plots.style import BLUE, axes_or_new, expect, ink
 
@@ -15,6 +16,7 @@ NAMES = {
 }
 
 
+@checked
 def plot_gain(risk: IntruderRisk, *, ax: Axes | None = None) -> Axes:
     """Share of small counts found before and after the release, by what the intruder expects.
 

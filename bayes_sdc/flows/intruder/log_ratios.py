@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.flows.intruder.bayes import TINY
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.html import facts_table
@@ -86,6 +87,7 @@ class LogRatios:
         return facts_table(caption, self._facts(), [NO_GUARANTEE])
 
 
+@checked
 def log_ratios(risk: IntruderRisk) -> LogRatios:
     """Measure how much each true count can change the log probability of the release.
 

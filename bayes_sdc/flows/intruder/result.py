@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.intruder.bayes import LARGEST_ERROR, likelihood_of_release, missed
 from bayes_sdc.flows.intruder.gain import Gain, percents, strongest
@@ -291,6 +292,7 @@ class IntruderRisk:
         )
 
 
+@checked
 def intruder_gain(risk: IntruderRisk, *, prior: str | None = None) -> Gain:
     """Return what the release adds to what the intruder knew: before, after and the gain.
 
