@@ -21,6 +21,7 @@ MANY_PARAMETERS = {
 }
 
 LONG = {
+    "microdata.individual.superpopulation.superpopulation_risk": "checks, then each model in turn",
     "models.migration.build": "the model, to be read from top to bottom",
     "jobs.microdata._record": "one dictionary, the record of a run",
     # its steps share a dozen numbers, and a call for each of millions of cells costs time
