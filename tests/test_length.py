@@ -16,6 +16,8 @@ MANY_PARAMETERS = {
     "flows.intruder.measure.intruder_risk": "public and fixed",
     "cli.flows": "the options of a command",
     "cli.microdata": "the options of a command",
+    "cli.audit": "the options of a command",
+    "flows.audit.holes.audit_holes": "public and fixed",
     "jobs.flows.run_flows": "the options of a command, in groups",
     "models.migration.build": "public and fixed: what a model of the user must take as well",
 }
