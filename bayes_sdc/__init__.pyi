@@ -31,12 +31,21 @@ from .flows.table.covariates import gravity_covariates as gravity_covariates
 from .flows.table.covariates import with_covariates as with_covariates
 from .flows.table.read import FlowTable as FlowTable
 from .flows.table.read import read_flows as read_flows
+from .flows.table.simulate import example_flows_path as example_flows_path
+from .flows.table.simulate import simulate_areas as simulate_areas
+from .flows.table.simulate import simulate_flows as simulate_flows
+from .irs.hidden import hidden_flows as hidden_flows
+from .irs.hidden import hidden_margins as hidden_margins
 from .irs.read import IrsFlows as IrsFlows
 from .irs.read import read_irs_flows as read_irs_flows
+from .irs.simulate import example_irs_path as example_irs_path
+from .irs.simulate import simulate_irs_flows as simulate_irs_flows
 from .microdata.comparison import RiskComparison as RiskComparison
 from .microdata.comparison import compare_risks as compare_risks
 from .microdata.file.keys import Microdata as Microdata
 from .microdata.file.keys import read_microdata as read_microdata
+from .microdata.file.simulate import example_persons_path as example_persons_path
+from .microdata.file.simulate import simulate_persons as simulate_persons
 from .microdata.individual.closed_form import household_risk as household_risk
 from .microdata.individual.closed_form import individual_risk as individual_risk
 from .microdata.individual.closed_form import terms_for_error as terms_for_error
@@ -143,9 +152,14 @@ __all__ = [
     "dis_special",
     "dis_suda",
     "ewens",
+    "example_flows_path",
+    "example_irs_path",
+    "example_persons_path",
     "expected_uniques",
     "fit_flows",
     "gravity_covariates",
+    "hidden_flows",
+    "hidden_margins",
     "household_risk",
     "individual_risk",
     "intruder_gain",
@@ -189,6 +203,10 @@ __all__ = [
     "risk_by_datasets",
     "risk_utility",
     "settle_totals",
+    "simulate_areas",
+    "simulate_flows",
+    "simulate_irs_flows",
+    "simulate_persons",
     "smallest_sample",
     "suda",
     "suda_forecast",

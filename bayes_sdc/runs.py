@@ -54,7 +54,7 @@ def check_out(out: Path, *, resume: bool = False) -> RunFolder:
     if is_interrupted(out):
         if not resume:
             raise InputError(
-                f"{out}: holds an interrupted run of flows; go on with it by --resume, choose "
+                f"{out}: holds an interrupted run of flows; continue it with --resume, choose "
                 "another folder with --out, or delete that one to start anew"
             )
     elif _is_finished(run, earlier):

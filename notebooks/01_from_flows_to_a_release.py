@@ -20,9 +20,15 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from bayes_sdc import fit_flows, intruder_risk, read_flows, repeat_risk, synthesize
-from bayes_sdc.flows import diagnostics
-from bayes_sdc.flows.table.simulate import example_flows_path
+from bayes_sdc import (
+    diagnostics,
+    example_flows_path,
+    fit_flows,
+    intruder_risk,
+    read_flows,
+    repeat_risk,
+    synthesize,
+)
 
 # %% [markdown]
 # ## Read

@@ -37,12 +37,12 @@ from bayes_sdc import (
     risk_by,
     risk_by_datasets,
     risk_utility,
+    simulate_flows,
     synthesize,
 )
 from bayes_sdc.flows.limits import check_limits
-from bayes_sdc.flows.table.simulate import EXAMPLE_SEED, simulate_flows
 
-country = simulate_flows(seed=EXAMPLE_SEED)
+country = simulate_flows(seed=2011)
 states = ["origin_state", "destination_state"]
 table = read_flows(
     country[country[states].isin(["01", "02"]).all(axis=1)],
@@ -58,9 +58,9 @@ print(table.summary())
 
 # %% [markdown]
 # ## One cell by hand
-# The intruder wants the count of one cell, the target. He knows every other small count, the model
-# and the release. For each candidate count he asks: had this been the truth, how probable is the
-# count that was released? These probabilities are the matrix M of the cell, a row for each
+# The intruder wants the count of one cell, the target. They know every other small count, the
+# model and the release. For each candidate count they ask: had this been the truth, how probable is
+# the count that was released? These probabilities are the matrix M of the cell, a row for each
 # candidate. The column of the released count is the likelihood. Prior times likelihood, made to
 # add up to one, is `rho`.
 
@@ -200,8 +200,9 @@ axes.set(
 _ = axes.legend()
 
 # %% [markdown]
-# `refits=` is a budget: so many of the cells beyond the limit are refitted, worst first. Cells that
-# stay beyond it are counted, and `R_all` says NOT TRUSTED when they are more than one in a hundred.
+# `refits=` is a budget: that many of the cells beyond the limit are refitted, worst first. Cells
+# that stay beyond it are counted, and `R_all` says NOT TRUSTED when they are more than one in a
+# hundred.
 
 # %%
 mended = intruder_risk(*of_state, estimator="paper", refits=2, seed=6)
@@ -213,12 +214,12 @@ print("R_all, paper:", paper.r_all)
 
 # %% [markdown]
 # ## What the intruder knows
-# The prior is what he believed before: all counts alike (the paper's choice), what the model
+# The prior is what they believed before: all counts alike (the paper's choice), what the model
 # predicts from the other cells, or any weights. Here is one that falls as 1 / count, as counts of
-# movers do. A prior also serves him without a release: the column `no release`. What a release
+# movers do. A prior also serves them without a release: the column `no release`. What a release
 # adds is the difference between the two.
 #
-# Knowledge is which other small counts he has: all of them is the worst case; with "none" the
+# Knowledge is which other small counts they have: all of them is the worst case; with "none" the
 # release stands in for them; "share" is in between.
 
 # %%
@@ -249,7 +250,7 @@ summary = pd.DataFrame(
 summary.round(3)
 
 # %% [markdown]
-# The naive intruder takes the released count for the true one. He needs no model.
+# The naive intruder takes the released count for the true one. They need no model.
 
 # %%
 print(f"R_all of the naive intruder: {risk.believes_release:.1%}")
@@ -363,8 +364,8 @@ first[["r_all", "true_count_probability", "totals_error"]].round(3)
 # %% [markdown]
 # The model's synthesis is the one whose true counts stay almost as improbable as the prior has
 # them, also with more data sets. It pays with the largest error of totals. The other draws,
-# repeated, give the counts away. Suppression hides nothing from who knows the other cells: he
-# subtracts. Its other mark is of an intruder with far less knowledge, and not to be compared.
+# repeated, give the counts away. Suppression hides nothing from who knows the other cells: they
+# subtract. Its other mark is of an intruder with far less knowledge, and not to be compared.
 
 # %%
 others = compared[compared["knowledge"] == "all-others"].set_index("method")

@@ -25,15 +25,13 @@ import pandas as pd
 import pymc as pm
 import xarray as xr
 
-from bayes_sdc import fit_flows, read_flows
-from bayes_sdc.flows import diagnostics
-from bayes_sdc.flows.table.simulate import EXAMPLE_SEED, simulate_flows
+from bayes_sdc import diagnostics, fit_flows, read_flows, simulate_flows
 from bayes_sdc.models import migration
 from bayes_sdc.models.truncated import TruncatedPoisson
 
 columns = {"origin": "origin", "destination": "destination", "count": "count"}
 states = ["origin_state", "destination_state"]
-country = simulate_flows(seed=EXAMPLE_SEED)
+country = simulate_flows(seed=2011)
 inside = country[(country[states] == "03").all(axis=1)]
 table = read_flows(inside, **columns, groups=states)
 print(table.summary())

@@ -37,6 +37,7 @@ from bayes_sdc import (
     dis_special,
     dis_suda,
     ewens,
+    example_persons_path,
     expected_uniques,
     household_risk,
     individual_risk,
@@ -50,6 +51,7 @@ from bayes_sdc import (
     poisson_gamma,
     read_microdata,
     record_risk,
+    simulate_persons,
     suda,
     superpopulation_risk,
     unique_probability,
@@ -58,13 +60,6 @@ from bayes_sdc import (
     weight_spread,
     zayatz,
 )
-from bayes_sdc.microdata.file.simulate import (
-    EXAMPLE_KEYS,
-    EXAMPLE_SEED,
-    PERSONS,
-    example_persons_path,
-    simulate_persons,
-)
 
 # %% [markdown]
 # ## Read
@@ -72,7 +67,7 @@ from bayes_sdc.microdata.file.simulate import (
 # persons it stands for.
 
 # %%
-keys = list(EXAMPLE_KEYS)
+keys = ["region", "sex", "age", "marital_status", "birth_place"]
 data = read_microdata(example_persons_path(), keys=keys, weight="weight", household="household")
 print(data.summary())
 
@@ -123,10 +118,10 @@ truth = {
     "tau1": int((F[unique] == 1).sum()),
     "tau2": (1 / F[unique]).sum(),
 }
-people = simulate_persons(seed=EXAMPLE_SEED)
+people = simulate_persons(seed=2011)
 occupied = read_microdata(people, keys=keys)
 print({name: round(float(value), 1) for name, value in truth.items()})
-print(f"sampling fraction {data.n / PERSONS:.4f}; sum of the weights {data.weights.sum():,.0f}")
+print(f"sampling fraction {data.n / 100_000:.4f}; sum of the weights {data.weights.sum():,.0f}")
 print(
     f"combinations: {len(data.combinations):,} in the file, {len(occupied.combinations):,} in all"
 )
@@ -257,7 +252,7 @@ assert not impossible.any()
 levels = [len(labels) for labels in data.labels]
 every = math.prod(levels)
 allowed = every - every // levels[2] * len(young) * 3 // levels[3]
-settings = (data.n, PERSONS)
+settings = (data.n, 100_000)
 rows = {}
 for name, K in (
     ("all combinations of levels", every),
@@ -265,7 +260,7 @@ for name, K in (
     ("occupied in the population (unknown)", len(occupied.combinations)),
 ):
     learned = mixture_of_priors(
-        data.size_indices, PERSONS, K, concentrations=np.geomspace(0.01, 10, 25)
+        data.size_indices, 100_000, K, concentrations=np.geomspace(0.01, 10, 25)
     )
     rows[name] = {
         "K": K,
@@ -294,7 +289,7 @@ print(f"Q = {Q:.3f}")
 for reject in (5, 20):
     taken = unique_test(Q, loss_accept=1, loss_reject=reject)
     print(f"missing a population unique costs {reject}, a false alarm 1: treat as unique? {taken}")
-print(f"largest sample with Q at most 0.1: {largest_sample(PERSONS, allowed, 0.1):,}")
+print(f"largest sample with Q at most 0.1: {largest_sample(100_000, allowed, 0.1):,}")
 
 # %% [markdown]
 # ## What the sizes of the combinations say
@@ -370,7 +365,7 @@ by_fifth.round(3)
 
 # %%
 true_dis = unique.sum() / F[unique].sum()
-by_fraction, by_weight = dis(data, data.n / PERSONS), dis(data, None)
+by_fraction, by_weight = dis(data, data.n / 100_000), dis(data, None)
 print(f"with the fraction: {by_fraction}")
 print(f"with the weights:  {by_weight}")
 print(f"truth:             {true_dis:.4f}")
@@ -385,8 +380,8 @@ assert low <= true_dis <= high
 hidden = frame.copy()
 hidden.loc[unique, "birth_place"] = None
 protected = read_microdata(hidden, keys=keys, weight="weight")
-plain = dis_special(data, sampling_fraction=data.n / PERSONS, seed=1)
-after = dis_special(data, protected, sampling_fraction=data.n / PERSONS, seed=1)
+plain = dis_special(data, sampling_fraction=data.n / 100_000, seed=1)
+after = dis_special(data, protected, sampling_fraction=data.n / 100_000, seed=1)
 print(f"as it is:  {plain}")
 print(f"protected: {after}")
 assert after.value < plain.value
@@ -429,7 +424,7 @@ pd.DataFrame(
 
 # %%
 additive = lancaster(
-    data, PERSONS, shrinkage=[0.0, 0.2, 0.4, 0.6, 0.8, 1.0], structural_zeros=zeros
+    data, 100_000, shrinkage=[0.0, 0.2, 0.4, 0.6, 0.8, 1.0], structural_zeros=zeros
 )
 columns = ["expected_raw", "expected_renormalized", "negative", "clamped"]
 additive.table[columns].assign(truth=truth["tau1"]).round(3)
@@ -446,7 +441,7 @@ additive.table[columns].assign(truth=truth["tau1"]).round(3)
 # truth of its own.
 
 # %%
-comparison = compare_risks(data, PERSONS, structural_zeros=zeros)
+comparison = compare_risks(data, 100_000, structural_zeros=zeros)
 about = comparison.methods["about"].drop_duplicates().tolist()
 true_of = dict(zip(about, (truth["tau1"], truth["tau2"], true_dis * unique.sum()), strict=True))
 table = comparison.methods[["about", "expected", "low", "high"]].copy()
@@ -565,7 +560,7 @@ policy = Policy(
     datetime.date(2026, 1, 15),
     microdata=MicrodataLimits(k=3, record_risk=0.2, file_risk=0.1),
 )
-result = measure_microdata(data, population_size=PERSONS, policy=policy, seed=1)
+result = measure_microdata(data, population_size=100_000, policy=policy, seed=1)
 for check in result.checks:
     print(f"{check.name}: {check.verdict}. {check.reason}")
 verdicts = {check.name: check.verdict for check in result.checks}

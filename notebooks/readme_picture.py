@@ -9,8 +9,7 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from bayes_sdc import protect_flows, read_flows
-from bayes_sdc.flows.table.simulate import example_flows_path
+from bayes_sdc import example_flows_path, protect_flows, read_flows
 
 table = read_flows(
     example_flows_path(),

@@ -271,7 +271,7 @@ def test_an_interrupted_run_is_gone_on_with_or_refused(tmp_path):
     # else its hours are lost to a command without --resume
     run = runs.open_run(tmp_path / "out")
     run.resume.mkdir()
-    with pytest.raises(InputError, match="holds an interrupted run of flows; go on with it by"):
+    with pytest.raises(InputError, match="holds an interrupted run of flows; continue it with"):
         runs.check_out(tmp_path / "out")
     assert runs.is_interrupted(tmp_path / "out")
     assert runs.check_out(tmp_path / "out", resume=True) == run

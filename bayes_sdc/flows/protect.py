@@ -95,7 +95,7 @@ def protect_flows(
         As for :func:`bayes_sdc.intruder_risk`. The worst case, an intruder who knows
         all other cells, is measured in any case.
     candidates : int
-        With more than 1, so many releases are drawn and one is chosen:
+        With more than 1, that many releases are drawn and one is chosen:
         :func:`bayes_sdc.choose_release`.
     policy : Policy or path, optional
         From :func:`bayes_sdc.read_policy`, or its file: limits on the intruder's risk, each judged
@@ -249,6 +249,9 @@ class Job:
         )
 
 
+LONG = 60.0  # seconds left that are worth a line
+
+
 class Laps:
     """Wall time of each stage, and what is left by the forecast."""
 
@@ -264,10 +267,8 @@ class Laps:
         if stage in self._expected:
             del self._expected[stage]
             left = sum(time or 0.0 for time in self._expected.values())
-            say(
-                f"{stage}: done after {duration(self.seconds[stage])}; then by the forecast about "
-                f"{duration(left)}: {', '.join(self._expected)}"
-            )
+            if left > LONG:  # of a short rest the step's own line says enough
+                say(f"by the forecast about {duration(left)} left: {', '.join(self._expected)}")
 
 
 def _protected(table: FlowTable, job: Job) -> Protection:

@@ -42,6 +42,11 @@ def hidden_margins(flows: IrsFlows) -> pd.DataFrame:
         by rule (``threshold.adds_up``), and in files with a county where they do not, ``low`` is 0,
         and ``high`` at least the threshold less one. It is missing where nothing is known.
 
+    Raises
+    ------
+    InputError
+        If ``flows`` is not what :func:`bayes_sdc.read_irs_flows` returns.
+
     Examples
     --------
     >>> from bayes_sdc import read_irs_flows
@@ -51,6 +56,8 @@ def hidden_margins(flows: IrsFlows) -> pd.DataFrame:
     >>> bool((margins["total"] - margins["detail"] == margins["high"]).all())
     True
     """
+    if not isinstance(flows, IrsFlows):
+        raise InputError(f"flows must be an IrsFlows, from read_irs_flows; it is {flows!r:.60}")
     frames = []
     for scope in SCOPES:
         found = _scope_numbers(flows.rows, scope)

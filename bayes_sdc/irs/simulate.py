@@ -9,7 +9,7 @@ bayes_sdc.irs.simulate``), the module rewrites the example files of the package.
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
@@ -257,11 +257,18 @@ def example_irs_path(direction: Direction) -> Path:
     pathlib.Path
         A CSV file in the layout of the IRS, of an invented country, with a threshold of 10 returns.
 
+    Raises
+    ------
+    InputError
+        If the direction is another word.
+
     Examples
     --------
     >>> example_irs_path("inflow").name
     'example_irs_inflow.csv'
     """
+    if direction not in get_args(Direction):
+        raise InputError(f"direction {direction!r} is unknown; choose inflow or outflow")
     return Path(__file__).resolve().parent.parent / "data" / f"example_irs_{direction}.csv"
 
 

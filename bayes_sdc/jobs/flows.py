@@ -411,8 +411,8 @@ def summary(result: Protection) -> list[str]:
         ]
     else:  # the spread is that of the worst case
         shares = [
-            f"R_all, an intruder who knows {knowledge_in_words(risk)}: {risk.r_all}",
-            f"{unique}, the same: {risk.r_unq}",
+            f"R_all: {risk.r_all}",
+            f"{unique}: {risk.r_unq}",
             f"R_all in the worst case: {worst.r_all}; {other_releases('r_all')}",
             f"R_unq in the worst case: {worst.r_unq}; {other_releases('r_unq')}",
         ]
@@ -422,6 +422,8 @@ def summary(result: Protection) -> list[str]:
         result.checks,
         [
             *gain_lines(worst),
+            f"intruder: estimator {risk.estimator}, prior {risk.prior}, knows "
+            f"{knowledge_in_words(risk)}",
             *shares,
             utility_line(measured.utility),
             *([] if measured.combined is None else [combined_line(measured.combined)]),

@@ -1,4 +1,4 @@
-"""What both reports say of the intruder: who he is, what he finds, and how that varies.
+"""What both reports say of the intruder: what they know, what they find, and how that varies.
 
 The external part gives whole per cents of many cells. Its picture is drawn from the same rounded
 numbers, because the points of an SVG can be read back.

@@ -34,7 +34,10 @@ PUBLIC_REASONS = {
     ("classes_width", "pass"): "The estimate is not too uncertain to be of use.",
     ("classes_width", "look"): "The estimate is uncertain by about a third.",
     ("classes_fraction", "pass"): "The sampling fraction is large enough for estimates of uniques.",
-    ("classes_fraction", "look"): "The estimate rests on the way the key variables hang together.",
+    (
+        "classes_fraction",
+        "look",
+    ): "The estimate rests on how the key variables depend on each other.",
     ("classes_kappa", "pass"): "The file tells how much combinations scatter.",
     ("classes_kappa", "look"): "The file does not tell how much combinations scatter.",
     ("classes_scatter", "pass"): "Combinations hardly scatter about the classes.",

@@ -70,7 +70,7 @@ def chains(posterior: xr.DataTree, groups: pd.DataFrame, number: int) -> Markup:
 
 
 def prior_posterior(posterior: xr.DataTree, number: int) -> Markup:
-    """Prior and posterior of so many hyperparameters."""
+    """Prior and posterior of the hyperparameters that are shown."""
     return _svg(
         "prior-posterior",
         "Prior and posterior of the hyperparameters",

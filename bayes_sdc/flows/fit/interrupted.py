@@ -23,7 +23,7 @@ def posterior_so_far(table: FlowTable, folder: PathLike) -> xr.DataTree:
     """Draws that an interrupted fit has made, to be looked at before it goes on.
 
     Stop :func:`bayes_sdc.fit_flows` with Ctrl-C, or the stop button of a notebook, look,
-    and call it again with the same arguments: it goes on from where it was.
+    and call it again with the same arguments: it continues where it was.
 
     Parameters
     ----------

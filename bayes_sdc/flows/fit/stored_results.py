@@ -1,4 +1,4 @@
-"""Results of the steps after a fit on disk, so that a run that is killed late goes on late.
+"""Results of the steps after a fit on disk, so that a run that is killed late continues late.
 
 Kept are the most expensive: the intruder's probabilities, some thousands of cells at a time;
 refits, some cells at a time; the fits of an intruder who does not know the other counts (with their
@@ -147,7 +147,7 @@ def kept_frame(
     frame = make()
     _make_folder(folder)
     write_atomically(path, frame.to_parquet, private=True)
-    # as it will be read: a run that goes on must not differ
+    # as it will be read: a resumed run must not differ
     return pd.read_parquet(path)
 
 

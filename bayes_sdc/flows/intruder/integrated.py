@@ -69,7 +69,7 @@ from bayes_sdc.flows.table.cells import SmallCells
 LEAST, BUDGET = 500, 2_000_000
 # Batches of the draws, whose spread gives the Monte Carlo error: against other fits of the same six
 # tables, with six times the draws, the median ratio of the difference to it is 0.4 to 1.4. The
-# weights' effective size alone does not see that the draws of a small group hang together.
+# weights' effective size alone does not see that the draws of a small group are dependent.
 BATCHES = 20
 ROOM = 1 << 26  # bytes of a block, of which each thread has one
 

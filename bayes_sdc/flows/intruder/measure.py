@@ -101,7 +101,7 @@ def intruder_risk(
         Threads of fits and refits; by default all. No number depends on it.
     resume : path, optional
         Folder that keeps what an interrupted call has done: a later one of the same posterior,
-        release and arguments goes on from there. It holds confidential numbers.
+        release and arguments continues from there. It holds confidential numbers.
 
     Returns
     -------

@@ -208,8 +208,8 @@ def other_flows(table: FlowTable, *, side: str = "origin") -> pd.DataFrame:
 def suppression_posterior(table: FlowTable, *, side: str = "origin") -> xr.DataArray:
     """Compute what an intruder learns of hidden cells from the sums of one side, exactly.
 
-    He knows which cells are hidden and that each is a small count, finds all values equally
-    probable beforehand, and sees the sum of each area: no other small cell and no sum of the other
+    They know which cells are hidden and that each is a small count, find all values equally
+    probable beforehand, and see the sum of each area: no other small cell and no sum of the other
     side. One who knows all other small cells learns the hidden one by subtraction.
 
     Parameters

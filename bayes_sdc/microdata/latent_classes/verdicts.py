@@ -115,7 +115,7 @@ def _fraction(facts: Facts) -> Check:
     if low:
         text += (
             ". Below it no estimate is right for every population: this one rests on the way the "
-            "key variables hang together in the file"
+            "key variables are dependent in the file"
         )
     return Check(
         "latent classes: fraction", "look" if low else "pass", text, key="classes_fraction"
