@@ -10,7 +10,7 @@ from bayes_sdc.checks import Check, Verdict
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.audit.families import Family, Ints, Published, families_of
 from bayes_sdc.flows.audit.inside import totals_inside
-from bayes_sdc.flows.audit.propagation import FREE, make_system
+from bayes_sdc.flows.audit.propagation import FREE, System, make_system
 from bayes_sdc.flows.audit.reasons import Reasons
 from bayes_sdc.flows.audit.settle import in_words, published_inside, unsettled
 from bayes_sdc.flows.audit.solve import solve
@@ -262,9 +262,7 @@ def audit_totals(
     found = unsettled(table)
     if found:
         table = published_inside(table, found)
-    families = families_of(table, published, own_area=own_area, base=base)
-    if table.totals or table.total_columns:
-        families += [each.family for each in totals_inside(table)]
+    families = _families(table, published, own_area, base)
     rows = table.cells["row"].to_numpy()
     counts = table.frame[table.count].to_numpy(np.int64)
     n = len(rows)
@@ -302,6 +300,33 @@ def _hidden_besides(table: FlowTable, counts: Ints, own_area_hidden: bool) -> tu
     own[list(table.totals)] = False
     withheld = np.array(sorted(set(table.withheld) - set(table.totals)), dtype=np.int64)
     return np.flatnonzero(own & own_area_hidden).astype(np.int64), withheld
+
+
+def _families(
+    table: FlowTable, published: Published, own_area: bool | None, base: int
+) -> list[Family]:
+    """Totals beside a table, and those inside it that stay."""
+    families = families_of(table, published, own_area=own_area, base=base)
+    if table.totals or table.total_columns:
+        families += [each.family for each in totals_inside(table)]
+    return families
+
+
+def system_of(
+    table: FlowTable, published: Published, *, own_area: bool | None = None, base: int = 1
+) -> tuple[System, Ints]:
+    """Return small cells and totals in the order of the rows, and that order of the cells.
+
+    All counts that are not small are taken for known.
+    """
+    families = _families(table, published, own_area, base)
+    rows = table.cells["row"].to_numpy()
+    order = np.argsort(rows, kind="stable")
+    counts = table.frame[table.count].to_numpy(np.int64)
+    hidden = np.zeros(len(counts), dtype=bool)
+    hidden[rows] = True
+    lower, upper = np.full(len(rows), table.low), np.full(len(rows), table.high)
+    return make_system(counts, hidden, lower, upper, families), order
 
 
 def covered_cells(families: list[Family], rows: Ints) -> int:
