@@ -16,6 +16,7 @@ import pytest
 from bayes_sdc import InputError, cli
 from bayes_sdc.microdata.file.keys import read_microdata
 from bayes_sdc.microdata.individual import superpopulation
+from bayes_sdc.microdata.latent_classes.risk import recommended_line
 from bayes_sdc.microdata.measure import Measurement, measure_microdata
 from bayes_sdc.report.microdata import render_microdata
 
@@ -86,6 +87,24 @@ def internal(result: Measurement) -> str:
 @pytest.fixture(scope="module")
 def external(result: Measurement) -> str:
     return render_microdata(result, audience="external", call=CALL)
+
+
+def test_the_recommended_estimate_comes_first(
+    internal: str, external: str, result: Measurement
+) -> None:
+    """A reader who stops after a line has the estimate that holds, with its interval."""
+    found = result.latent_classes
+    assert found is not None
+    line = recommended_line(found)[1:]
+    assert internal.count(line) == 1
+    assert internal.index(line) < internal.index("<section>")
+    assert line not in external
+    table = {row[0]: row[1:] for row in Page(internal).tables[
+        "Estimates by latent classes, with 90 % intervals"
+    ]}  # fmt: skip
+    low, high = found.tau1.interval
+    shown = table["tau1, sample uniques that are population uniques"]
+    assert shown == [f"{found.tau1.value:,.2f}", f"{low:,.2f} to {high:,.2f}"]
 
 
 def test_internal_report_shows_what_was_measured(internal: str, result: Measurement) -> None:

@@ -92,10 +92,8 @@ def spread(values: np.ndarray, t: float, lowest: float, weight: float) -> None:
 @compiled
 def collect(f: np.ndarray, log_ng: np.ndarray, unseen: np.ndarray, weight: float) -> Terms:
     """Sum up the likelihood; ``unseen`` has log(n g) of drawn combinations, each for ``weight``."""
-    lowest = log_ng.min()
-    highest = log_ng.max()
-    if len(unseen) > 0:
-        lowest, highest = min(lowest, unseen.min()), max(highest, unseen.max())
+    every = np.concatenate((log_ng, unseen))
+    lowest, highest = every.min(), every.max()
     lowest -= 2.0 * NODE
     nodes = int((highest - lowest) / NODE) + 5
     node = lowest + NODE * np.arange(nodes)

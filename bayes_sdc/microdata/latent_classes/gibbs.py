@@ -171,8 +171,10 @@ def run_chain(
     occupied = np.ascontiguousarray(cells.rows[complete])
     table = index_rows(occupied)
     f = cells.records[complete]
-    n = float(f.sum())
-    rest = (sample.population - 1.0) * float(cells.records.sum())
+    # by the rules that match missing values the scatter is learned from complete records; a record
+    # is unique among all of them
+    known, n = float(f.sum()), float(cells.records.sum())
+    rest = (sample.population - 1.0) * n
     monitors = np.empty((plan.warm_up + plan.draws * plan.every, len(MONITORS)))
     uniques = len(sample.unique)
     of_draw = np.empty((2, plan.draws, uniques), dtype=np.float32)
@@ -206,7 +208,8 @@ def run_chain(
             second, number_drawn, cells.start, occupied, table, state.eta, state.phi
         )
         predict(
-            second, f, np.log(n * state.g[complete]), np.log(n * unseen), n / number_drawn,
+            second, f, np.log(known * state.g[complete]), np.log(max(known, 1.0) * unseen),
+            known / number_drawn,
             np.log(n * state.g[sample.unique]), sample.times, sample.population,
             sample.pull, result,
         )  # fmt: skip

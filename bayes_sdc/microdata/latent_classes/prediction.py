@@ -101,7 +101,7 @@ def predict(
         Changed in place.
     """
     terms = collect(f, log_ng, unseen, weight)
-    typical = of_uniques.mean() if len(of_uniques) > 0 else log_ng.mean()
+    typical = of_uniques.mean() if len(of_uniques) > 0 else terms.node.mean()
     weights, box, slope = posterior_grid(terms, typical, pull)
     without = log_likelihood_without(terms)
     for draw in range(HYPER_DRAWS):

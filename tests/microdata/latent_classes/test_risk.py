@@ -86,6 +86,16 @@ def test_missing_values_by_every_rule(missing: str) -> None:
     assert ((risk.records >= 0.0) & (risk.records <= 1.0)).all(axis=None)
 
 
+def test_no_record_is_complete() -> None:
+    """Then nothing can be learned of the scatter, which is said by its width, not by a crash."""
+    holes = SAMPLE.copy()
+    holes.iloc[::2, 1] = None
+    holes.iloc[1::2, 2] = None
+    risk = latent_class_risk(read(holes, missing="wildcard"), population_size=4000, seed=1)
+    assert ((risk.records >= 0.0) & (risk.records <= 1.0)).all(axis=None)
+    assert np.isfinite(risk.tau2.value)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
