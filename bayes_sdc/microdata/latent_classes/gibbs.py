@@ -55,11 +55,11 @@ def plan_for(n: int, combinations: int) -> Plan:
     Examples
     --------
     >>> plan_for(500, 300)
-    Plan(classes=40, warm_up=400, draws=50, every=16)
+    Plan(classes=40, warm_up=350, draws=40, every=15)
     """
     classes = 40 if n < 2000 else 60
     if combinations < 20_000:
-        return Plan(classes, 400, 50, 16)
+        return Plan(classes, 350, 40, 15)
     if combinations < 100_000:
         return Plan(classes, 250, 25, 10)
     return Plan(classes, 150, 10, 15)
