@@ -301,8 +301,8 @@ The prior was tuned on samples of Fulton, Adult and eusilcP ("tuned") other than
 as it came.
 """
 ONLY_REDUCED = (
-    " **This is a reduced run**: {fits} samples of {designs} designs, the other estimators on the "
-    "first {others} of a design; the shares of intervals that held are of so few samples."
+    " **This is a reduced run**: {fits} samples of {designs} designs, the other estimators on "
+    "{others} of them; the shares of intervals that held are of so few samples."
 )
 
 
@@ -313,14 +313,16 @@ def report(frame: pd.DataFrame, options: argparse.Namespace, command: str) -> st
         said = ONLY_REDUCED.format(
             fits=int((frame["method"] == OURS).sum()),
             designs=frame["design"].nunique(),
-            others=options.others,
+            others=int((frame["method"] == "model known").sum()),
         )
     frame = frame.assign(
         half=np.where(frame["population"].isin(TUNED), "tuned", "as it came"),
         fraction=frame["fraction"].map("{:.1%}".format),
     )
     mine = frame[frame["method"] == OURS]
-    compared = frame[frame["sample"] < options.others]
+    # samples on which the others were tried too
+    both = frame.groupby(["design", "sample"])["method"].transform("nunique") > 1
+    compared = frame[both]
     date = time.strftime("%Y-%m-%d")
     parts = [
         HEAD.format(command=command, date=date, reduced=said),
