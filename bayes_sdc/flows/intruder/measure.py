@@ -31,6 +31,7 @@ from bayes_sdc.flows.intruder.prior import NAMED, prior_of_cells
 from bayes_sdc.flows.intruder.result import UNIQUE, IntruderRisk, Share
 from bayes_sdc.flows.intruder.settings import Estimator, Knowledge, Prior, RiskSettings, Unique
 from bayes_sdc.flows.release.earlier import earlier_counts
+from bayes_sdc.flows.release.margins import totals_kept
 from bayes_sdc.flows.release.released import released_counts
 from bayes_sdc.flows.release.synthesis import check_posterior
 from bayes_sdc.flows.table.cells import fitted_cells
@@ -152,6 +153,13 @@ def measured_risk(
         raise InputError(f"{table.source}: no small cells, so there is no risk to measure")
     check_posterior(table, posterior)
     released = released_counts(table, release)
+    if kept := totals_kept(table, released):
+        raise InputError(
+            f"the release keeps the totals by {' and '.join(kept)}: its counts are not drawn cell "
+            "by cell, so these probabilities do not hold for it, and with published totals whoever "
+            "knows all other counts knows this one; measure a release drawn without totals, and "
+            "see audit_totals for what the totals tell"
+        )
     earlier = earlier_counts(table, settings.already_released)
     targets = _targets(table.cells.index.tolist(), cells, settings.seed)
     seen = np.concatenate([released, earlier])

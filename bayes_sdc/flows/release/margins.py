@@ -95,6 +95,33 @@ def margins_of(table: FlowTable, totals: Sequence[str]) -> Margins:
     return Margins(left, right, _sums(left, y), _sums(right, y))
 
 
+LEAST_BLOCKS = 10  # totals that must all agree before it is no chance
+
+
+def totals_kept(table: FlowTable, released: np.ndarray) -> list[str]:
+    """Names of the margins that every data set of a release has exactly as the table.
+
+    Only totals of two and more small cells whose counts changed count, and there must be
+    :data:`LEAST_BLOCKS` of them: fewer may agree by chance.
+
+    Parameters
+    ----------
+    table : FlowTable
+        The true table.
+    released : array of int, shape (dataset, cell)
+        Released counts, from 0.
+    """
+    y = table.cells["y"].to_numpy(np.int64)
+    kept = []
+    for name, columns in COLUMNS.items():
+        blocks = _blocks(table.cells, columns)
+        told = np.bincount(blocks, (released != y).any(axis=0)) > 0
+        equal = [(_sums(blocks, data) == _sums(blocks, y))[told].all() for data in released]
+        if told.sum() >= LEAST_BLOCKS and all(equal):
+            kept.append(name)
+    return kept
+
+
 def _blocks(cells: pd.DataFrame, columns: list[str]) -> np.ndarray:
     """Number the blocks of cells that agree in all columns, in sorted order."""
     number: np.ndarray = cells.groupby(columns, sort=True).ngroup().to_numpy(np.int64)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayes_sdc import InputError, fit_flows, read_flows, synthesize
+from bayes_sdc import InputError, fit_flows, intruder_risk, read_flows, synthesize
 from bayes_sdc.flows.model import truncated
 from bayes_sdc.flows.release.alternating_cycles import graph_of, mix
 from bayes_sdc.flows.release.margins import Margins, check_margins, margins_of, repaired
@@ -16,7 +16,7 @@ from bayes_sdc.flows.release.synthesis import (
     rates_by_draw,
 )
 from bayes_sdc.flows.release.totals import connected_parts, mixing, with_totals
-from bayes_sdc.flows.table.cells import small_cells
+from bayes_sdc.flows.table.cells import fitted_cells
 from bayes_sdc.flows.table.simulate import simulate_flows
 
 # cells as pairs of blocks: dense, sparse, rings, a bridge between two squares, parts, one partition
@@ -144,7 +144,7 @@ def test_totals_of_the_release_are_the_true_ones(fitted, totals) -> None:
 def test_two_truths_with_equal_totals_give_the_same_release(fitted) -> None:
     """What starts at the truth, or looks at it on the way, gives itself away here."""
     table, posterior = fitted
-    cells, rates = small_cells(table), rates_by_draw(posterior)
+    cells, rates = fitted_cells(table, posterior), rates_by_draw(posterior)
     kept = margins_of(table, ["origin", "destination"])
     graph = graph_of(kept.left, kept.right)
     other = cells.y.copy()
@@ -171,7 +171,7 @@ def test_counts_do_not_depend_on_the_cores(fitted) -> None:
 def test_share_of_unchanged_counts_is_at_its_plateau_from_the_start(fitted) -> None:
     """A chain that starts at the truth comes down to the plateau; ours is there, or below."""
     table, posterior = fitted
-    cells, rates = small_cells(table), rates_by_draw(posterior)
+    cells, rates = fitted_cells(table, posterior), rates_by_draw(posterior)
     kept = mixing(margins_of(table, ["origin", "destination"]))
     rng = np.random.default_rng(2)
     same = {sweeps: [] for sweeps in (0, 5, 40)}
@@ -185,6 +185,15 @@ def test_share_of_unchanged_counts_is_at_its_plateau_from_the_start(fitted) -> N
     error = np.std(same[40]) / np.sqrt(10)
     for sweeps in (0, 5):
         assert np.mean(same[sweeps]) < np.mean(same[40]) + 4 * error
+
+
+def test_the_risk_of_cells_drawn_alone_is_not_told_of_cells_drawn_together(fitted) -> None:
+    """The totals are the disclosure, and the intruder of intruder_risk does not know them."""
+    table, posterior = fitted
+    release = synthesize(table, posterior, totals="origin", seed=3)
+    with pytest.raises(InputError, match="keeps the totals by origin"):
+        intruder_risk(table, posterior, release)
+    intruder_risk(table, posterior, synthesize(table, posterior, seed=3), cells=2, seed=1)
 
 
 @pytest.mark.parametrize(
