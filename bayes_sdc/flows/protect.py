@@ -27,7 +27,7 @@ from bayes_sdc.flows.intruder.repeats import CLASSES, repeat_risk, risk_by, risk
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.intruder.settings import Estimator, Knowledge, Prior, RiskSettings, Unique
 from bayes_sdc.flows.intruder.tradeoff import METHODS, risk_utility
-from bayes_sdc.flows.kept_columns.selection import select_columns
+from bayes_sdc.flows.kept_columns.selection import Selection, select_columns
 from bayes_sdc.flows.leaks import leaks, unchanged
 from bayes_sdc.flows.limits import check_limits, worse_checks
 from bayes_sdc.flows.protection import Measured, Protection
@@ -155,7 +155,7 @@ def protect_flows(
             resume=None if resume is None else Path(resume),
         ),
         datasets=datasets, releases=releases, candidates=candidates, policy=policy,
-        keep=keep, own_area=own_area,
+        columns=select_columns(table, keep), own_area=own_area,
     )  # fmt: skip
     job.check(table)
     settle_totals(table)  # stops at totals of which it is not said what becomes of them
@@ -163,12 +163,11 @@ def protect_flows(
     ready()
     if table.n_small == 0:
         release = synthesize(table, xr.DataTree(), datasets=datasets, own_area=own_area, seed=seed)
-        columns = select_columns(table, keep)
         checks = [
-            *leaks(table, release, columns, own_area),
+            *leaks(table, release, job.columns, own_area),
             *check_limits(policy, None, unique=unique),
         ]
-        return Protection(table, columns.of(release), None, checks, {}, columns)
+        return Protection(table, job.columns.of(release), None, checks, {}, job.columns)
     protection = _protected(table, job)
     if audit is None:
         return protection
@@ -195,7 +194,7 @@ class Job:
     releases: int
     candidates: int
     policy: Policy | None
-    keep: Collection[str]
+    columns: Selection
     own_area: OwnArea
 
     @property
@@ -227,7 +226,6 @@ class Job:
                 raise InputError(f"{name} must be at least 1; it is {getattr(self, name)}")
         self.asked.check(table)
         check_own_area(self.own_area)
-        select_columns(table, self.keep)  # refuses one that is not there
         if self.policy is not None:
             self.policy.for_flows()  # refuses one without limits for flows
 
@@ -312,7 +310,7 @@ def _protected(table: FlowTable, job: Job) -> Protection:
     )
     unique = job.asked.unique
     limits = [check_limits(job.policy, each, choice, unique=unique) for each in (worst, risk)]
-    columns = select_columns(table, job.keep)
+    columns = job.columns
     checks = [
         *diagnostics.checks(groups, predictive, by_size, dispersion, risk),
         unchanged(table, release),

@@ -19,8 +19,8 @@ from bayes_sdc.flows.kept_columns.features import (
     single_features,
 )
 from bayes_sdc.flows.kept_columns.identities import identity
-from bayes_sdc.flows.kept_columns.selection import Selection
-from bayes_sdc.flows.kept_columns.totals import pinned_by, total_in
+from bayes_sdc.flows.kept_columns.selection import Selection, codes_of, depends_on
+from bayes_sdc.flows.kept_columns.totals import ends_of, pinned_by, total_in
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.seeds import generator
 
@@ -146,13 +146,13 @@ def _small(table: FlowTable) -> Small:
 
 def _totals(table: FlowTable, selection: Selection) -> Iterator[Finding]:
     """Totals of areas that were named to be kept: they publish what can be added up."""
+    ends = ends_of(table)
     for name in selection.kept:
         for side in ("origin", "destination"):
             column = table.frame[name]
-            ends = table.frame[getattr(table, side)]
-            if column.groupby(ends.to_numpy(), dropna=False).nunique(dropna=False).max() > 1:
+            if depends_on(codes_of(column), getattr(ends, side)) is False:
                 continue
-            total = total_in(table, column, side)
+            total = total_in(table, column, side, ends)
             if total is None:
                 continue
             fixed, closer = pinned_by(table, total)

@@ -47,7 +47,9 @@ class Column(NamedTuple):
 
 def read_column(name: str, values: pd.Series) -> Column:
     """Read a column as text and as numbers."""
-    text = values.astype(object).map(lambda v: "" if pd.isna(v) else str(v)).reset_index(drop=True)
+    places, distinct = pd.factorize(values.astype(object), use_na_sentinel=False)
+    texts = ["" if pd.isna(value) else str(value) for value in distinct]
+    text = pd.Series(np.array(texts, dtype=object)[places])
     return Column(name, text, numbers_in(values))
 
 

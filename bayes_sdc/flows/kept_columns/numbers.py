@@ -22,7 +22,12 @@ def numbers_in(column: pd.Series) -> npt.NDArray[np.float64]:
     >>> numbers_in(pd.Series(["2020-01-01", "2020-01-08"])).tolist()
     [18262.0, 18269.0]
     """
-    text = column.astype(object).map(lambda value: "" if value is None else str(value))
+    places, distinct = pd.factorize(column.astype(object), use_na_sentinel=False)
+    return _parsed(pd.Series(["" if value is None else str(value) for value in distinct]))[places]
+
+
+def _parsed(text: pd.Series) -> npt.NDArray[np.float64]:
+    """Numbers of different texts."""
     plain = text.str.replace(PLAIN, "", regex=True).replace({"True": "1", "False": "0"})
     for written in (plain, plain.str.replace(",", "."), plain.str.replace(",", "")):
         values = pd.to_numeric(written, errors="coerce").to_numpy(np.float64)
@@ -36,4 +41,4 @@ def numbers_in(column: pd.Series) -> npt.NDArray[np.float64]:
         if days.notna().mean() >= MOSTLY:
             zero = pd.Timestamp("1970-01-01", tz="UTC")
             return np.asarray((days - zero) / pd.Timedelta(days=1), np.float64)
-    return np.full(len(column), np.nan)
+    return np.full(len(text), np.nan)

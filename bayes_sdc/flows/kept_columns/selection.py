@@ -13,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy.special import logsumexp
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.kept_columns.totals import total_in
+from bayes_sdc.flows.kept_columns.totals import Ends, ends_of, total_in
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.io.text import find_columns
 
@@ -104,7 +105,7 @@ def select_columns(table: FlowTable, keep: Collection[str] = ()) -> Selection:
     names = [str(name) for name in table.frame.columns]
     find_columns(table.source, names, list(keep))
     own = {table.origin, table.destination, table.count, *table.groups}
-    ends = [pd.factorize(table.frame[name])[0] for name in (table.origin, table.destination)]
+    ends = ends_of(table)
     released, areas, kept, left_out = [], [], [], []
     for place, name in enumerate(names):
         if name in own:
@@ -123,18 +124,18 @@ def select_columns(table: FlowTable, keep: Collection[str] = ()) -> Selection:
     return Selection(tuple(released), tuple(areas), tuple(kept), tuple(left_out))
 
 
-def _why_not(table: FlowTable, column: pd.Series, ends: list[npt.NDArray[np.intp]]) -> str:
+def _why_not(table: FlowTable, column: pd.Series, ends: Ends) -> str:
     """Why a column is not released unless named; nothing where it describes an area."""
     values = codes_of(column)
     if len(values) and values.max() == 0:
         return ""
-    is_function = [depends_on(values, end) for end in ends]
+    is_function = [depends_on(values, end) for end in (ends.origin, ends.destination)]
     if True not in is_function:
         if None in is_function:
             return "each area has too few rows to tell whether it only describes areas"
         return "it is not a function of the origin or of the destination alone"
     for side, found in zip(END_NAMES, is_function, strict=True):
-        total = total_in(table, column, side) if found else None
+        total = total_in(table, column, side, ends) if found else None
         if total is not None:
             return f"it holds {total.words}, so it publishes totals"
     return ""
@@ -142,7 +143,8 @@ def _why_not(table: FlowTable, column: pd.Series, ends: list[npt.NDArray[np.intp
 
 def codes_of(column: pd.Series) -> npt.NDArray[np.intp]:
     """Number the values of a column, a missing one like any other."""
-    return pd.factorize(column.astype(object).map(str), use_na_sentinel=False)[0]
+    codes, values = pd.factorize(column.astype(object), use_na_sentinel=False)
+    return np.asarray(pd.factorize(np.array([str(value) for value in values]))[0][codes], np.intp)
 
 
 def depends_on(values: npt.NDArray[np.intp], end: npt.NDArray[np.intp]) -> bool | None:
@@ -156,12 +158,15 @@ def depends_on(values: npt.NDArray[np.intp], end: npt.NDArray[np.intp]) -> bool 
     >>> depends_on(np.array([0, 1, 2]), np.array([0, 1, 2])) is None
     True
     """
-    pairs = pd.DataFrame({"end": end, "value": values}).drop_duplicates()
-    if pairs["end"].duplicated().any():
+    first = np.full(end.max(initial=0) + 1, -1)
+    first[end[::-1]] = values[::-1]
+    if (first[end] != values).any():
         return False
     share = np.bincount(values) / len(values)
     # the chance that rows that are shuffled agree inside every area, one area like the other
     sizes, areas = np.unique(np.bincount(end), return_counts=True)
     sizes, areas = sizes[sizes > 1], areas[sizes > 1]
-    log_chance = sum(n * np.log(np.sum(share**size)) for size, n in zip(sizes, areas, strict=True))
+    log_chance = sum(
+        n * logsumexp(size * np.log(share)) for size, n in zip(sizes, areas, strict=True)
+    )
     return True if log_chance < np.log(ACCIDENT) else None

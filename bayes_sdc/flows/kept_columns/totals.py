@@ -9,6 +9,8 @@ import pandas as pd
 from bayes_sdc.flows.kept_columns.numbers import numbers_in
 from bayes_sdc.flows.table.read import FlowTable
 
+Codes = npt.NDArray[np.intp]
+
 NEARLY_ALL = 0.8  # of the areas have the sum
 FEWEST = 3  # different sums, so that equality is no accident
 DIGITS = 1e-3  # relative distance that rounding may leave
@@ -23,7 +25,23 @@ class Total(NamedTuple):
     error: float
 
 
-def total_in(table: FlowTable, column: pd.Series, side: str) -> Total | None:
+class Ends(NamedTuple):
+    """Areas of every row, numbered alike on both sides."""
+
+    origin: Codes
+    destination: Codes
+    number: int
+
+
+def ends_of(table: FlowTable) -> Ends:
+    """Number the areas of a table."""
+    sides = [table.frame[name].astype(str) for name in (table.origin, table.destination)]
+    codes, labels = pd.factorize(np.concatenate([side.to_numpy(object) for side in sides]))
+    n = len(table.frame)
+    return Ends(codes[:n], codes[n:], len(labels))
+
+
+def total_in(table: FlowTable, column: pd.Series, side: str, ends: Ends) -> Total | None:
     """Return which sum of counts a column holds that is a function of one side, or None.
 
     Parameters
@@ -34,6 +52,8 @@ def total_in(table: FlowTable, column: pd.Series, side: str) -> Total | None:
         In the order of the rows.
     side : {"origin", "destination"}
         The side that fixes the column.
+    ends : Ends
+        From :func:`ends_of`.
 
     Returns
     -------
@@ -41,24 +61,24 @@ def total_in(table: FlowTable, column: pd.Series, side: str) -> Total | None:
         Sums over all rows, without own areas, of small counts alone, means, and their multiples
         (shares, thousands), of the area as origin or as destination.
     """
-    values = numbers_in(column)
+    areas, first = np.unique(getattr(ends, side), return_index=True)
+    values = numbers_in(column.iloc[first])
     if np.isnan(values).mean() > 0.5:
         return None
-    codes = {by: table.frame[getattr(table, by)].astype(str) for by in ("origin", "destination")}
-    by_area = pd.Series(values).groupby(codes[side].to_numpy()).first().dropna()
     count = table.frame[table.count].to_numpy(np.float64)
-    own = (codes["origin"] == codes["destination"]).to_numpy()
-    every = np.ones(len(count), dtype=bool)
+    away = ends.origin != ends.destination
     small = (count >= table.low) & (count <= table.high)
     for by in (side, "destination" if side == "origin" else "origin"):
         for words, rows in (
-            ("counts", every), ("counts without own areas", ~own), ("small counts", small & ~own),
-        ):  # fmt: skip
-            held = pd.Series(np.where(rows, count, 0.0)).groupby(codes[by].to_numpy())
-            sums = held.sum().reindex(by_area.index)
-            numbers = pd.Series(rows).groupby(codes[by].to_numpy()).sum().reindex(by_area.index)
-            for kind, sought in (("sums", sums), ("means", sums / numbers.where(numbers > 0))):
-                error = _equal(by_area.to_numpy(), sought.to_numpy())
+            ("counts", np.ones(len(count), dtype=bool)),
+            ("counts without own areas", away),
+            ("small counts", small & away),
+        ):
+            end = getattr(ends, by)[rows]
+            sums = np.bincount(end, count[rows], minlength=ends.number)[areas]
+            number = np.bincount(end, minlength=ends.number)[areas]
+            for kind, sought in (("sums", sums), ("means", sums / np.maximum(number, 1))):
+                error = _equal(values, sought)
                 if error is not None:
                     return Total(f"{kind} of the {words} of each {by}", by, rows, error)
     return None
@@ -66,7 +86,7 @@ def total_in(table: FlowTable, column: pd.Series, side: str) -> Total | None:
 
 def _equal(values: npt.NDArray[np.float64], sums: npt.NDArray[np.float64]) -> float | None:
     """Width that rounding left when values are the sums or a multiple of them, else None."""
-    known = np.isfinite(sums) & (sums > 0)
+    known = np.isfinite(values) & (sums > 0)
     if len(np.unique(sums[known])) < FEWEST:
         return None
     values, sums = values[known], sums[known]
