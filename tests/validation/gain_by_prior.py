@@ -25,7 +25,7 @@ TABLES = {
     "us commuting": "us_county_commuting_acs2009_2013",
     "us within state": "us_county_migration_within_state_acs2009_2013",
 }
-CHAINS = {"draws": 1000, "tune": 500, "chains": 4}
+CHAINS = {"draws": 400, "tune": 400, "chains": 4}
 HEAD = """\
 # What a release adds, by the intruder's prior
 
