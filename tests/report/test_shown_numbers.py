@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from lxml import html
 
-from bayes_sdc import Protection
+from bayes_sdc import Gain, Protection, log_ratios
 from bayes_sdc.flows.intruder.result import Share
 from bayes_sdc.flows.model.hyperparameters import hyperparameters
 from bayes_sdc.flows.model.parameters import effects, extreme
@@ -131,6 +131,59 @@ def row_classes(result: Protection) -> list[tuple[str, int]]:
         (f"below {low}: unchanged", table.n_below),
         ("groups with small cells", table.cells["group"].nunique()),
     ]
+
+
+def gain_tables(result: Protection) -> dict[str, list[list[Cell]]]:
+    """Before and after the release: by prior in the worst case, and by cell."""
+    table, risk, worst = result.table, result.measured.risk, result.measured.worst
+
+    def of_cells(gain: Gain, by: str) -> list[list[Cell]]:
+        first = gain.by_cell.sort_values(by, ascending=False, kind="stable").iloc[:20]
+        return [
+            [
+                *table.cells.loc[label, ["origin", "destination", "group"]],
+                table.cells.loc[label, "y"] + table.low,
+                *(g["before"], g["after"]),
+                ("the release" if g["moved"] else "known anyway")
+                if by == "after"
+                else g["after"] / g["before"],
+            ]
+            for label, g in first.iterrows()
+        ]
+
+    ratios = log_ratios(worst)
+    steps = table.k
+    return {
+        "Before and after the release, by what the intruder expects": [
+            [
+                name + " (strongest)" * (gain is worst.strongest),
+                *(gain.guessed.before, gain.guessed.after),
+                ("{} points", 100 * gain.guessed.gain),
+                ("{} points", 100 * gain.guessed.monte_carlo_error),
+                ("{} → {}", gain.unique.before, gain.unique.after),
+                ("{} → {}", gain.probability.before, gain.probability.after),
+                ("{} bits", gain.by_cell["bits"].mean()),
+                ("{} to {}", *gain.bits.interval),
+                ("{} / {} / {}", *gain.pushed.values()),
+                (gain.by_cell["after"] / gain.by_cell["before"]).max(),
+            ]
+            for name, gain in worst.gains.items()
+        ],
+        "Cells that the release moves most": of_cells(worst.strongest, "bits"),
+        "Cells whose true count is most probable": of_cells(risk.strongest, "after"),
+        "Log ratio of release probabilities": [
+            [
+                name,
+                *(q["neighbours"], q["neighbours_at_least"], q["neighbours"]),
+                *(q["any_pair"], q["any_pair_at_least"], q["any_pair"] / steps),
+            ]
+            for name, q in zip(
+                ("median", "95 % of cells below", "largest"),
+                (ratios.by_cell.quantile(part) for part in (0.5, 0.95, 1.0)),
+                strict=True,
+            )
+        ],
+    }
 
 
 def limits(result: Protection | Measurement, *, internal: bool) -> list[list[Cell]]:
@@ -291,8 +344,6 @@ def flows_tables(result: Protection) -> dict[str, list[list[Cell]]]:
     by_group = result.measured.classes["group"].sort_values(
         ["true_count_probability", "r_all"], ascending=False, kind="stable"
     )
-    top = risk.highest(0.0).iloc[:20]
-    of_top = table.cells.loc[top.index]
     measures = {
         "R_all": "r_all",
         "R_unq": "r_unq",
@@ -354,10 +405,7 @@ def flows_tables(result: Protection) -> dict[str, list[list[Cell]]]:
         ],
         "Share of cells found": found_shares(result),
         "Intruder in numbers": intruder_in_numbers(result),
-        "Cells whose true count is most probable": [
-            [cell["origin"], cell["destination"], cell["group"], cell["y"] + table.low, p]
-            for (_, cell), p in zip(of_top.iterrows(), top, strict=True)
-        ],
+        **gain_tables(result),
         "Distance d_t between the true count and the most probable one": distances(result),
         "Risk by true count": classes(
             result.measured.classes["true-count"], result.measured.classes["true-count"].index

@@ -150,8 +150,8 @@ def from_matrices(
     --------
     >>> m = np.array([clamped_geometric(0.3, 9)])
     >>> found = from_matrices(m, np.zeros((1, 9)), ["a>x"]).by_cell.loc["a>x"]
-    >>> round(found["neighbours"], 9), round(found["any_pair"], 9)
-    (0.3, 2.4)
+    >>> [round(float(found[name]), 9) for name in ("neighbours", "any_pair")]
+    [0.3, 2.4]
     """
     log_m = np.log(np.maximum(m, TINY))
     # of each end of the error of a row; what may be 0 bounds no ratio from below

@@ -76,7 +76,7 @@ def test_reported_measures_are_those_of_the_chosen_release(table, posterior, ris
 def test_procedure_is_repeated_with_other_draws(table, posterior, risk):
     """The winner alone says nothing of what choosing does."""
     choice = choose_release(table, posterior, risk, candidates=4, repetitions=5, seed=3)
-    assert choice.procedure.shape == (5, 6)
+    assert choice.procedure.shape == (5, 8)
     largest = choice.procedure["largest_probability"]
     assert (largest > choice.procedure["true_count_probability"]).all()
     assert f"{largest.mean():.1%} on average" in str(choice)
