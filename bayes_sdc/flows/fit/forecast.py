@@ -15,6 +15,7 @@ from bayes_sdc.flows.table.cells import SmallCells
 CELL = {"poisson": 0.25e-6, "negative-binomial": 0.4e-6}
 GROUP = 10e-6
 SWEEP = 0.35e-3  # of a sweep whatever the table
+COVARIATE = 0.025  # of a sweep, more for each covariate
 BY_GROUP = 8 * 7  # bytes of a draw: level, scales, means and what follows from them
 BY_EFFECT = 4  # bytes of a draw, in single precision
 BY_CELL = 600  # bytes of labels, indices and what a sweep carries
@@ -90,6 +91,7 @@ def forecast(cells: SmallCells, sampling: Sampling) -> Forecast:
         side_by_side = min(sampling.cores, sampling.chains)
         rounds = -(-sampling.chains // side_by_side)
         sweep = sweep_seconds(sampling.family, len(cells.y), groups)
+        sweep *= 1.0 + COVARIATE * len(cells.covariates)
         seconds = rounds * (sampling.draws + sampling.tune) * SWEEPS_PER_DRAW * sweep
     # draws are stacked once; each chain carries its cells
     memory = BASE + int(1.5 * draws) + BY_CELL * len(cells.y) * (1 + sampling.chains // 2)

@@ -105,10 +105,16 @@ def area_information(
 
 @compiled
 def _dot(one: np.ndarray, other: np.ndarray) -> float:
-    total = 0.0
-    for e in range(len(one)):
-        total += one[e] * other[e]
-    return total
+    """Inner product in four sums side by side, for one would wait for itself."""
+    n, first, second, third, fourth = len(one), 0.0, 0.0, 0.0, 0.0
+    for e in range(0, n - 3, 4):
+        first += one[e] * other[e]
+        second += one[e + 1] * other[e + 1]
+        third += one[e + 2] * other[e + 2]
+        fourth += one[e + 3] * other[e + 3]
+    for e in range(n - n % 4, n):
+        first += one[e] * other[e]
+    return (first + second) + (third + fourth)
 
 
 @compiled

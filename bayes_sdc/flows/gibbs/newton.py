@@ -16,7 +16,7 @@ A sweep of a group is
 3. every origin effect, then every destination effect: they are independent given the other side;
 4. level, both scales, overdispersion and coefficients together, the effects keeping their ratio to
    the scale (the move that is not centred; alternating with 2 is the interweaving of Yu and Meng).
-   The coefficients take part once a kept draw, for they cost most.
+   The coefficients move, here and in 2, once a kept draw, for they cost most.
 
 With the pooled prior, :mod:`bayes_sdc.flows.gibbs.national` follows once all groups are done.
 The reference sampler :mod:`bayes_sdc.flows.gibbs.reference` draws from the same posterior by the
@@ -365,12 +365,13 @@ def sweep_group(
     move_level(rng, g, destinations[0], destinations[1], SD_DESTINATION, state.g, state, priors)
     move_scale(rng, g, origins[0], origins[1], SD_ORIGIN, state.b, state, priors)
     move_scale(rng, g, destinations[0], destinations[1], SD_DESTINATION, state.g, state, priors)
-    if (data.of == OF_ORIGIN).any():
+    of_coefficients = columns[-1] > CV
+    if of_coefficients and (data.of == OF_ORIGIN).any():
         move_coefficients(
             rng, g, origins[0], origins[1], SD_ORIGIN, OF_ORIGIN, state.b, data.x_origin, data.of,
             state, priors,
         )  # fmt: skip
-    if (data.of == OF_DESTINATION).any():
+    if of_coefficients and (data.of == OF_DESTINATION).any():
         move_coefficients(
             rng, g, destinations[0], destinations[1], SD_DESTINATION, OF_DESTINATION, state.g,
             data.x_destination, data.of, state, priors,
