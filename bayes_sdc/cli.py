@@ -424,6 +424,7 @@ def demo(
     """Run both jobs on the bundled files of an invented country."""
     from bayes_sdc.flows.fit.fit import sampling_of
     from bayes_sdc.flows.table.simulate import example_flows_path
+    from bayes_sdc.jobs.compiling import start_compiling
     from bayes_sdc.microdata.file.simulate import EXAMPLE_KEYS, PERSONS, example_persons_path
     from bayes_sdc.runs import discard_finished, is_interrupted
 
@@ -434,6 +435,8 @@ def demo(
     )  # fmt: skip
     discard_finished(out, example_flows_path())
     discard_finished(out / "microdata", example_persons_path())
+    if sampler == "gibbs":
+        start_compiling()
     _microdata(
         example_persons_path(),
         reading={"keys": list(EXAMPLE_KEYS), "weight": "weight", "household": "household"},

@@ -32,6 +32,7 @@ from bayes_sdc.flows.table.covariates import (
 from bayes_sdc.flows.table.read import FlowTable, read_flows
 from bayes_sdc.io.columns import read_codes
 from bayes_sdc.io.tables import encode
+from bayes_sdc.jobs.compiling import finish_compiling, start_compiling
 from bayes_sdc.jobs.repeated import check_repeated
 from bayes_sdc.jobs.summary import notes_to_act_on, summary_lines
 from bayes_sdc.jobs.writing import (
@@ -115,6 +116,8 @@ def run_flows(
     """
     run = check_out(out, resume=resume)
     limits = None if policy is None else read_policy(policy)
+    if arguments.get("sampler", "gibbs") == "gibbs":
+        start_compiling()
     table = settle_totals(read_flows(file, **reading), totals)
     columns = select_columns(table, arguments.get("keep", ()))
     notes = notes_to_act_on([*table.notes, *columns.notes()])
@@ -130,6 +133,7 @@ def run_flows(
         open_run(out, resume=resume)
         if resume:
             announce("nothing to resume" if earlier is None else "resuming: what is done is kept")
+        finish_compiling()
 
     repeated = check_repeated(out, table.sha256, arguments.get("already_released", ()))
     for check in repeated:
