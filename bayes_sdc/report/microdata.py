@@ -144,7 +144,7 @@ def _file_facts(result: Measurement, call: Mapping[str, Any]) -> dict[str, str]:
         "weight": data.weight_name or "none",
         "household": data.household_name or "none",
         "population size": f"{result.population_size:,}",
-        "missing_values": missing_rule(data),
+        "missing values": missing_rule(data),
         "combinations with F raised to f": f"{data.raised:,}",
     }
 
