@@ -93,7 +93,7 @@ def nodes_of(family: npt.ArrayLike, p: Floats, step: float | None) -> Nodes:
     place = np.repeat(np.arange(len(first))[:, None], 4, axis=1)
     weight = np.zeros((len(first), 4))
     weight[:, 0] = 1.0
-    if step is None:
+    if step is None or not len(p):
         return Nodes(first, chance, place[group], weight[group])
     starts = np.flatnonzero(np.r_[True, np.diff(member[first]) != 0])
     block = np.repeat(np.arange(len(starts)), np.diff(np.r_[starts, len(first)]))

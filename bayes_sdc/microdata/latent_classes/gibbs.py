@@ -61,7 +61,7 @@ def plan_for(n: int, combinations: int) -> Plan:
     if combinations < 20_000:
         return Plan(classes, 350, 40, 15)
     if combinations < 100_000:
-        return Plan(classes, 250, 25, 10)
+        return Plan(classes, 600, 25, 20)
     return Plan(classes, 150, 10, 15)
 
 
