@@ -80,7 +80,7 @@ def build_base(
             shape = pt.outer(pt.ones(classes), pt.exp(log_strength) * base)
             phi = pm.Dirichlet(f"phi of {name}", shape, dims=("class", level))
             log_w += pt.log(phi)[:, table[:, j]].T
-        log_g = pm.logsumexp(log_w, axis=1, keepdims=False)
+        log_g = pm.math.logsumexp(log_w, axis=1, keepdims=False)
         pm.Deterministic("g", pt.exp(log_g), dims="combination")
         whole = pm.Deterministic("log_likelihood", (number * log_g).sum())
         pm.Potential("records", whole)
