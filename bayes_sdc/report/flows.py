@@ -19,11 +19,18 @@ from bayes_sdc.flows.protection import Protection
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report import plots
-from bayes_sdc.report.contents import Entry, checks_by_section, contents_of
+from bayes_sdc.report.contents import NOT_JUDGED, Entry, checks_by_section, contents_of
 from bayes_sdc.report.gain import internal_gain
 from bayes_sdc.report.intruder import PUBLIC_CELLS, external_intruder, internal_intruder
 from bayes_sdc.report.page import render_page
-from bayes_sdc.report.policy_limits import PUBLIC_REASON, Told, limit_section, tell_limit
+from bayes_sdc.report.policy_limits import (
+    PUBLIC_REASON,
+    PUBLIC_WORDS,
+    WITHHELD,
+    Told,
+    limit_section,
+    tell_limit,
+)
 from bayes_sdc.report.posterior import internal_posterior
 from bayes_sdc.report.release import internal_release
 from bayes_sdc.report.rounding import two_figures
@@ -97,7 +104,7 @@ PUBLIC_REASONS = {
     ("dispersion", "look"): "The small counts scatter more or less than the model says.",
     ("dispersion", "fail"): "The small counts scatter much more or less than the model says.",
     ("importance_weights", "pass"): "The weights behind the probabilities are reliable.",
-    ("release_differs", "pass"): "The released small counts are not the true ones.",
+    ("release_differs", "pass"): "Not all released small counts are the true ones.",
     ("release_differs", "fail"): "The released small counts are the true ones: do not release.",
     ("row_order", "pass"): "The order of the rows does not follow the small counts.",
     ("row_order", "look"): "The order of the rows may tell something about the small counts.",
@@ -206,7 +213,7 @@ def _internal(result: Protection, call: Mapping[str, Any], shapes: Shapes | None
 
 def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     table, measured = result.table, result.measured
-    checks = [_told(check) for check in result.checks]
+    checks = [_told_of(check, table) for check in result.checks]
     arguments = {
         name: _base_name(str(value))
         for name, value in call["arguments"].items()
@@ -243,6 +250,13 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _told_of(check: Check, table: FlowTable) -> Told:
+    """The same, but of few cells not whether the release is the table."""
+    if check.key == "release_differs" and table.n_small < PUBLIC_CELLS:
+        return Told(check.name, WITHHELD, PUBLIC_WORDS[WITHHELD], check.key)
+    return _told(check)
+
+
 def _told(check: Check) -> Told:
     """What the public may read of a check."""
     if isinstance(check, LimitCheck):
@@ -261,7 +275,12 @@ def _contents(
         return entries
     # without limits a pass is one of the computation, and must not be read as one of the risk
     return [
-        entry._replace(reason=f"{entry.reason}; {NO_LIMITS}") if entry.id == "intruder" else entry
+        entry._replace(
+            verdict=NOT_JUDGED if entry.verdict == "pass" else entry.verdict,
+            reason=f"{entry.reason}; {NO_LIMITS}",
+        )
+        if entry.id == "intruder"
+        else entry
         for entry in entries
     ]
 

@@ -11,7 +11,10 @@ from bayes_sdc.checks import Check
 from bayes_sdc.policy import LimitCheck
 
 WITHHELD = "not shown"
-OF_SINGLE_CELLS = ("limit_pushed_over_80",)  # one cell decides, however many there are
+OF_SINGLE_CELLS = (
+    "limit_pushed_over_80",
+    "limit_true_count_probability",
+)  # one cell decides, however many there are
 PUBLIC_WORDS = {
     "pass": "The limit is kept.",
     "look": "Undefined, for there is nothing of the kind; that is not a risk of 0.",
