@@ -1,14 +1,17 @@
 # The public names, for type checkers, editors and for loading at first use.
 
+from .checks import Check as Check
 from .errors import InputError as InputError
 from .flows import diagnostics as diagnostics
 from .flows.audit.audit import Audit as Audit
 from .flows.audit.audit import audit_totals as audit_totals
 from .flows.audit.settle import settle_totals as settle_totals
+from .flows.diagnostics import Dispersion as Dispersion
 from .flows.fit.fit import fit_flows as fit_flows
 from .flows.fit.interrupted import posterior_so_far as posterior_so_far
 from .flows.intruder.choosing import Choice as Choice
 from .flows.intruder.choosing import choose_release as choose_release
+from .flows.intruder.gain import Change as Change
 from .flows.intruder.gain import Gain as Gain
 from .flows.intruder.log_ratios import LogRatios as LogRatios
 from .flows.intruder.log_ratios import log_ratios as log_ratios
@@ -17,8 +20,11 @@ from .flows.intruder.repeats import repeat_risk as repeat_risk
 from .flows.intruder.repeats import risk_by as risk_by
 from .flows.intruder.repeats import risk_by_datasets as risk_by_datasets
 from .flows.intruder.result import IntruderRisk as IntruderRisk
+from .flows.intruder.result import Share as Share
 from .flows.intruder.result import intruder_gain as intruder_gain
 from .flows.intruder.tradeoff import risk_utility as risk_utility
+from .flows.kept_columns.selection import LeftOut as LeftOut
+from .flows.kept_columns.selection import Selection as Selection
 from .flows.protect import protect_flows as protect_flows
 from .flows.protection import Measured as Measured
 from .flows.protection import Protection as Protection
@@ -34,15 +40,18 @@ from .flows.table.read import read_flows as read_flows
 from .flows.table.simulate import example_flows_path as example_flows_path
 from .flows.table.simulate import simulate_areas as simulate_areas
 from .flows.table.simulate import simulate_flows as simulate_flows
+from .io.tables import Dialect as Dialect
 from .irs.hidden import hidden_flows as hidden_flows
 from .irs.hidden import hidden_margins as hidden_margins
 from .irs.read import IrsFlows as IrsFlows
 from .irs.read import read_irs_flows as read_irs_flows
 from .irs.simulate import example_irs_path as example_irs_path
 from .irs.simulate import simulate_irs_flows as simulate_irs_flows
+from .irs.thresholds import Threshold as Threshold
 from .microdata.comparison import RiskComparison as RiskComparison
 from .microdata.comparison import compare_risks as compare_risks
 from .microdata.file.keys import Microdata as Microdata
+from .microdata.file.keys import Tally as Tally
 from .microdata.file.keys import read_microdata as read_microdata
 from .microdata.file.simulate import example_persons_path as example_persons_path
 from .microdata.file.simulate import simulate_persons as simulate_persons
@@ -57,12 +66,17 @@ from .microdata.individual.superpopulation import SuperpopulationRisk as Superpo
 from .microdata.individual.superpopulation import superpopulation_risk as superpopulation_risk
 from .microdata.lancaster.additive import Lancaster as Lancaster
 from .microdata.lancaster.additive import lancaster as lancaster
+from .microdata.lancaster.forecast import LancasterForecast as LancasterForecast
 from .microdata.lancaster.forecast import lancaster_forecast as lancaster_forecast
 from .microdata.lancaster.structural_zeros import allowed_cells as allowed_cells
+from .microdata.latent_classes.risk import Estimate90 as Estimate90
 from .microdata.latent_classes.risk import LatentClassRisk as LatentClassRisk
 from .microdata.latent_classes.risk import latent_class_risk as latent_class_risk
 from .microdata.measure import Measurement as Measurement
+from .microdata.measure import Truth as Truth
+from .microdata.measure import Unstructured as Unstructured
 from .microdata.measure import measure_microdata as measure_microdata
+from .microdata.sampling import Estimate as Estimate
 from .microdata.size_models.ewens_pitman import ewens as ewens
 from .microdata.size_models.ewens_pitman import pitman as pitman
 from .microdata.size_models.poisson_gamma import poisson_gamma as poisson_gamma
@@ -74,11 +88,13 @@ from .microdata.special_uniques.dis_special import DisSimulation as DisSimulatio
 from .microdata.special_uniques.dis_special import dis_special as dis_special
 from .microdata.special_uniques.dis_suda import DisSuda as DisSuda
 from .microdata.special_uniques.dis_suda import dis_suda as dis_suda
+from .microdata.special_uniques.forecast import SudaForecast as SudaForecast
 from .microdata.special_uniques.suda import Suda as Suda
 from .microdata.special_uniques.suda import suda as suda
 from .microdata.special_uniques.suda import suda_forecast as suda_forecast
 from .microdata.uniques.learned import LearnedUniques as LearnedUniques
 from .microdata.uniques.learned import learn_uniques as learn_uniques
+from .microdata.uniques.unstructured import Mixture as Mixture
 from .microdata.uniques.unstructured import expected_uniques as expected_uniques
 from .microdata.uniques.unstructured import largest_sample as largest_sample
 from .microdata.uniques.unstructured import mixture_of_priors as mixture_of_priors
@@ -113,11 +129,17 @@ __version__: str
 
 __all__ = [
     "Audit",
+    "Change",
+    "Check",
     "Choice",
     "CombinedTotals",
+    "Dialect",
     "Dis",
     "DisSimulation",
     "DisSuda",
+    "Dispersion",
+    "Estimate",
+    "Estimate90",
     "FlowLimits",
     "FlowTable",
     "Gain",
@@ -125,21 +147,31 @@ __all__ = [
     "IntruderRisk",
     "IrsFlows",
     "Lancaster",
+    "LancasterForecast",
     "LatentClassRisk",
     "LearnedUniques",
+    "LeftOut",
     "LogRatios",
     "Measured",
     "Measurement",
     "Microdata",
     "MicrodataLimits",
+    "Mixture",
     "Policy",
     "Protection",
     "RecordRisk",
     "RiskComparison",
+    "Selection",
     "Shapes",
+    "Share",
     "SizeModel",
     "Suda",
+    "SudaForecast",
     "SuperpopulationRisk",
+    "Tally",
+    "Threshold",
+    "Truth",
+    "Unstructured",
     "Utility",
     "allowed_cells",
     "audit_totals",

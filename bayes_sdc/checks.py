@@ -10,6 +10,8 @@ Verdict = Literal["pass", "look", "fail"]
 class Check:
     """One question, its answer and the reason.
 
+    Made by :func:`bayes_sdc.protect_flows` and :func:`bayes_sdc.measure_microdata`.
+
     Parameters
     ----------
     name : str

@@ -26,10 +26,22 @@ from bayes_sdc.arguments import checked
 from bayes_sdc.checks import Check, Verdict
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.text import read_bytes
+from bayes_sdc.results import Fact, Result
+
+
+class Limits(Result):
+    """Limits of one job, shown alike."""
+
+    def _facts(self) -> list[Fact]:
+        return [
+            (key, f"{value:g}", f"exceeded when {'<' if key == 'k' else '>'} {value:g}")
+            for key, value in vars(self).items()
+            if value is not None
+        ]
 
 
 @dataclass(frozen=True)
-class FlowLimits:
+class FlowLimits(Limits):
     """Section ``[flows]`` of a policy; None where no limit is set.
 
     Made by hand, or by :func:`read_policy` as part of a :class:`Policy`.
@@ -65,6 +77,9 @@ class FlowLimits:
     gain_bits: float | None = None
     pushed_over_80: int | None = None
 
+    def _title(self) -> str:
+        return "Limits of a flow table"
+
     def __post_init__(self) -> None:
         for key, value in _given("flows", self).items():
             if key == "gain_bits":
@@ -76,7 +91,7 @@ class FlowLimits:
 
 
 @dataclass(frozen=True)
-class MicrodataLimits:
+class MicrodataLimits(Limits):
     """Section ``[microdata]`` of a policy; None where no limit is set.
 
     Made by hand, or by :func:`read_policy` as part of a :class:`Policy`.
@@ -101,6 +116,9 @@ class MicrodataLimits:
     k: int | None = None
     record_risk: float | None = None
     file_risk: float | None = None
+
+    def _title(self) -> str:
+        return "Limits of a file of persons"
 
     def __post_init__(self) -> None:
         for key, value in _given("microdata", self).items():
@@ -146,7 +164,7 @@ class LimitCheck(Check):
 
 
 @dataclass(frozen=True)
-class Policy:
+class Policy(Result):
     """Named and dated limits for one job or both.
 
     Parameters
@@ -199,6 +217,17 @@ class Policy:
     def __str__(self) -> str:
         """Return name and date."""
         return f"policy {self.name!r} of {self.date.isoformat()}"
+
+    def _title(self) -> str:
+        return f"Policy {self.name!r} of {self.date.isoformat()}"
+
+    def _facts(self) -> list[Fact]:
+        return [
+            (f"[{section}] {key}", value, meaning)
+            for section in SECTIONS
+            if (limits := getattr(self, section)) is not None
+            for key, value, meaning in limits._facts()
+        ]
 
     def for_flows(self) -> FlowLimits:
         """Return the limits of a flow table; that there are none is an `InputError`."""

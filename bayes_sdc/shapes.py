@@ -15,6 +15,7 @@ import numpy as np
 from bayes_sdc.arguments import PathLike, checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.text import read_bytes, unpack
+from bayes_sdc.results import Fact, Result
 
 SCREEN = 10_000  # projected coordinates up to here are pixels, where y grows downwards
 EXAMPLES = 3
@@ -24,7 +25,7 @@ Polygon = list[Ring]  # the outer ring, then its holes
 
 
 @dataclass(frozen=True, eq=False)
-class Shapes:
+class Shapes(Result):
     """Outlines of the areas of a table; made by `read_shapes`.
 
     Parameters
@@ -41,6 +42,17 @@ class Shapes:
     outlines: dict[str, list[Polygon]] = field(repr=False)
     missing: tuple[str, ...]
     geographic: bool
+
+    def _title(self) -> str:
+        return "Outlines of areas"
+
+    def _facts(self) -> list[Fact]:
+        units = "degrees of longitude and latitude" if self.geographic else "projected"
+        return [
+            ("areas", f"{len(self.outlines):,}", "with an outline"),
+            ("missing", f"{len(self.missing):,}", ", ".join(self.missing[:EXAMPLES])),
+            ("units", units, "of the outlines"),
+        ]
 
 
 @checked

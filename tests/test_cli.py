@@ -17,7 +17,7 @@ import pytest
 
 from bayes_sdc import cli, read_flows
 from bayes_sdc.flows.table.simulate import simulate_flows
-from bayes_sdc.jobs.summary import LINES
+from bayes_sdc.results import LINES
 
 SHORT = ["--sampler", "gibbs", "--draws", "60", "--tune", "60", "--chains", "2", "--releases", "3"]
 COLUMNS = ["--origin", "origin", "--destination", "destination", "--count", "count"]

@@ -206,7 +206,17 @@ def predictive_counts(table: FlowTable, posterior: xr.DataTree, *, seed: int) ->
 
 
 class Dispersion(NamedTuple):
-    """Pearson dispersion of the small counts about the model's means."""
+    """Pearson dispersion of the small counts about the model's means.
+
+    Made by :func:`bayes_sdc.protect_flows`, as ``measured.dispersion``.
+
+    Parameters
+    ----------
+    value : float
+        Mean over posterior draws, 0 or more; near 1 when the model fits.
+    lower, upper : float
+        Ends of the central 95 % of the same for replicated tables.
+    """
 
     value: float  # mean over posterior draws; 1 when the model fits
     lower: float  # central 95 % of the same for replicated tables

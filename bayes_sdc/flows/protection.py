@@ -1,6 +1,6 @@
 """What protecting a table gives: the release, and all that was measured about it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pandas as pd
 import xarray as xr
@@ -9,16 +9,17 @@ from bayes_sdc.checks import Check
 from bayes_sdc.flows.audit.audit import Audit
 from bayes_sdc.flows.diagnostics import Dispersion
 from bayes_sdc.flows.intruder.choosing import Choice
+from bayes_sdc.flows.intruder.gain import gain_lines
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.kept_columns.selection import Selection
 from bayes_sdc.flows.release.combining import CombinedTotals
 from bayes_sdc.flows.release.utility import Utility
 from bayes_sdc.flows.table.read import FlowTable
-from bayes_sdc.html import facts_table
+from bayes_sdc.results import Fact, Result, or_undefined, summary_lines
 
 
-@dataclass(frozen=True, eq=False)
-class Measured:
+@dataclass(frozen=True, eq=False, repr=False)
+class Measured(Result):
     """All that was measured about a release with small cells; confidential.
 
     Made by :func:`bayes_sdc.protect_flows`.
@@ -58,25 +59,72 @@ class Measured:
         How the release was chosen, if it was.
     """
 
-    posterior: xr.DataTree = field(repr=False)
-    groups: pd.DataFrame = field(repr=False)
-    predictive: pd.DataFrame = field(repr=False)
-    predictive_by_size: pd.DataFrame = field(repr=False)
+    posterior: xr.DataTree
+    groups: pd.DataFrame
+    predictive: pd.DataFrame
+    predictive_by_size: pd.DataFrame
     dispersion: Dispersion
-    margins: pd.DataFrame = field(repr=False)
+    margins: pd.DataFrame
     utility: Utility
     risk: IntruderRisk
     worst: IntruderRisk
-    repeats: pd.DataFrame = field(repr=False)
-    by_datasets: pd.DataFrame = field(repr=False)
-    classes: dict[str, pd.DataFrame] = field(repr=False)
-    tradeoff: pd.DataFrame = field(repr=False)
+    repeats: pd.DataFrame
+    by_datasets: pd.DataFrame
+    classes: dict[str, pd.DataFrame]
+    tradeoff: pd.DataFrame
     combined: CombinedTotals | None = None
     choice: Choice | None = None
 
+    @property
+    def scenarios(self) -> list[IntruderRisk]:
+        """The intruder asked for and, where that is another one, the worst case beside."""
+        known = {self.risk.knowledge, self.worst.knowledge}
+        return [self.risk] if len(known) == 1 else [self.risk, self.worst]
 
-@dataclass(frozen=True, eq=False)
-class Protection:
+    def _title(self) -> str:
+        return "What was measured about the release: confidential"
+
+    def _facts(self) -> list[Fact]:
+        risk = self.risk
+        return [
+            ("R_all", risk.r_all, risk.r_all.definition),
+            ("R_unq", risk.r_unq, risk.r_unq.definition),
+            (
+                "error of totals",
+                f"{self.utility.totals_error:.1%}",
+                "by area, relative to the sum of their small counts",
+            ),
+        ]
+
+    def lines(self) -> list[str]:
+        """Return the main numbers of a run, a line each, for the console; confidential."""
+        risk, worst = self.risk, self.worst
+        unique = f"R_unq ({risk.unique})"
+        others = {name: self._other_releases(name) for name in ("r_all", "r_unq")}
+        if len(self.scenarios) == 1:
+            shares = [
+                f"R_all: {risk.r_all}; {others['r_all']}",
+                f"{unique}: {risk.r_unq}; {others['r_unq']}",
+            ]
+        else:  # the spread is that of the worst case
+            shares = [
+                f"R_all: {risk.r_all}",
+                f"{unique}: {risk.r_unq}",
+                f"R_all in the worst case: {worst.r_all}; {others['r_all']}",
+                f"R_unq in the worst case: {worst.r_unq}; {others['r_unq']}",
+            ]
+        intruder = f"intruder: estimator {risk.estimator}, prior {risk.prior}, knows {risk.knows}"
+        more = [str(one) for one in (self.combined, self.choice) if one is not None]
+        return [*gain_lines(worst.gains), intruder, *shares, str(self.utility), *more]
+
+    def _other_releases(self, measure: str) -> str:
+        values = self.repeats[measure].dropna()
+        spread = "undefined" if values.empty else f"{values.min():.1%} to {values.max():.1%}"
+        return f"{len(self.repeats)} other releases: {spread}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Protection(Result):
     """A release with all that was measured about it. Only ``release`` may leave the agency.
 
     Made by :func:`bayes_sdc.protect_flows`.
@@ -100,30 +148,46 @@ class Protection:
     """
 
     table: FlowTable
-    release: pd.DataFrame = field(repr=False)
+    release: pd.DataFrame
     measured: Measured | None
     checks: list[Check]
     seconds: dict[str, float]
     columns: Selection
     audit: Audit | None = None
 
-    def _repr_html_(self) -> str:
-        """Show risk, utility and verdicts in a notebook."""
-        facts: list[tuple[str, object, str]] = [
-            ("small cells", f"{self.table.n_small:,}", "synthetic in the release")
-        ]
+    def _title(self) -> str:
+        return f"Protection of {self.table.source}: confidential, but for the release"
+
+    def _facts(self) -> list[Fact]:
+        facts: list[Fact] = [("small cells", f"{self.table.n_small:,}", "synthetic in the release")]
         if self.measured is not None:
-            risk, utility = self.measured.risk, self.measured.utility
-            facts += [
-                ("R_all", risk.r_all, risk.r_all.definition),
-                ("R_unq", risk.r_unq, risk.r_unq.definition),
-                (
-                    "error of totals",
-                    f"{utility.totals_error:.1%}",
-                    "by area, relative to the sum of their small counts",
-                ),
-            ]
-        facts += [(check.name, check.verdict, check.reason) for check in self.checks]
-        return facts_table(
-            f"Protection of {self.table.source}: confidential, but for the release", facts
+            facts += self.measured._facts()
+        return [*facts, *((check.name, check.verdict, check.reason) for check in self.checks)]
+
+    def __repr__(self) -> str:
+        found = ["no small cells"]
+        if (measured := self.measured) is not None:
+            r_all = or_undefined(measured.risk.r_all.value, ".1%")
+            found = [f"R_all {r_all}", f"error of totals {measured.utility.totals_error:.1%}"]
+        failed = [check.name for check in self.checks if check.verdict == "fail"]
+        verdict = f"FAILED: {', '.join(failed)}" if failed else "no check failed"
+        small = f"{self.table.n_small:,} small cells"
+        return f"<Protection: {'; '.join([small, *found, verdict])}>"
+
+    def summary(self) -> str:
+        """Return what the command prints at the end of a run: verdicts, main numbers, time.
+
+        Returns
+        -------
+        str
+            Text for the console; confidential.
+        """
+        table, measured = self.table, self.measured
+        if measured is None:
+            headline = f"{table.source}: no small cells, the table is released unchanged"
+            return "\n".join(summary_lines(headline, self.checks, [], self.seconds))
+        headline = (
+            f"{table.n_small:,} small cells in {table.cells['group'].nunique():,} groups are "
+            f"synthetic; {table.n_read - table.n_small:,} rows are as they were"
         )
+        return "\n".join(summary_lines(headline, self.checks, measured.lines(), self.seconds))

@@ -29,6 +29,8 @@ from bayes_sdc.io.text import csv_notes, decode, find_separator, from_arrow, rea
 class Dialect:
     """How a table was stored, so that the release can be stored the same way.
 
+    Made by :func:`bayes_sdc.read_flows`, as ``table.dialect``.
+
     Parameters
     ----------
     format

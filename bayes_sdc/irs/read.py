@@ -9,7 +9,7 @@ and other flows add up to the totals.
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -23,10 +23,11 @@ from bayes_sdc.irs.identities import MEASURES, check_identities, identity_table
 from bayes_sdc.irs.layouts import Direction, Layout, read_printed
 from bayes_sdc.irs.rows import RECORDS, interpret, without_repeats
 from bayes_sdc.irs.thresholds import Threshold, threshold_of
+from bayes_sdc.results import Fact, Result
 
 
-@dataclass(frozen=True, eq=False)
-class IrsFlows:
+@dataclass(frozen=True, eq=False, repr=False)
+class IrsFlows(Result):
     """A county-to-county migration file of the IRS; made by `read_irs_flows`.
 
     Parameters
@@ -58,9 +59,9 @@ class IrsFlows:
         What the reader saw and the user should know.
     """
 
-    rows: pd.DataFrame = field(repr=False)
-    duplicates: pd.DataFrame = field(repr=False)
-    broken: pd.DataFrame = field(repr=False)
+    rows: pd.DataFrame
+    duplicates: pd.DataFrame
+    broken: pd.DataFrame
     direction: Direction
     years: str
     layout: Layout
@@ -191,6 +192,22 @@ class IrsFlows:
             checked = by["holds"] + by["gap"]
             lines.append(f"returns, {name}: adds up in {by['holds']:,} of {checked:,}")
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+    def _title(self) -> str:
+        return f"County {self.direction} {self.years} of {self.source} ({self.layout})"
+
+    def _facts(self) -> list[Fact]:
+        counts = self.counts
+        return [
+            ("rows read", f"{self.n_read:,}", f"threshold: {self.threshold}"),
+            *(
+                (str(record), f"{row['rows']:,}", f"{row['suppressed']:,} of them suppressed")
+                for record, row in counts.iterrows()
+            ),
+            ("repeated rows", f"{len(self.duplicates):,}", "left out"),
+            ("broken rows", f"{int((~self.broken['kept']).sum()):,}", "set aside"),
+            ("gaps", f"{len(self.gaps):,}", "identities of published numbers that do not hold"),
+        ]
 
 
 @checked

@@ -12,6 +12,8 @@ from bayes_sdc.errors import InputError
 class Threshold:
     """A rule on how many returns a county-to-county flow must have to be shown.
 
+    Made by :func:`bayes_sdc.read_irs_flows`, as ``threshold``.
+
     Parameters
     ----------
     returns : int

@@ -34,7 +34,7 @@ from bayes_sdc.io.columns import read_codes
 from bayes_sdc.io.tables import encode
 from bayes_sdc.jobs.compiling import finish_compiling, start_compiling
 from bayes_sdc.jobs.repeated import check_repeated
-from bayes_sdc.jobs.summary import notes_to_act_on, summary_lines
+from bayes_sdc.jobs.summary import notes_to_act_on
 from bayes_sdc.jobs.writing import (
     Writer,
     WrittenRun,
@@ -46,10 +46,7 @@ from bayes_sdc.jobs.writing import (
 from bayes_sdc.policy import read_policy
 from bayes_sdc.progress import Progress
 from bayes_sdc.report.flows import render_flows
-from bayes_sdc.report.gain import gain_lines
-from bayes_sdc.report.intruder import knowledge_in_words, scenarios
 from bayes_sdc.report.page import all_or_nothing
-from bayes_sdc.report.utility import combined_line, utility_line
 from bayes_sdc.runs import RunFolder, check_out, open_run
 from bayes_sdc.shapes import Shapes, read_shapes
 
@@ -165,7 +162,7 @@ def run_flows(
         },
         packages=PACKAGES,
     )
-    return write_flows(run, result, call, shapes=outlines), summary(result)
+    return write_flows(run, result, call, shapes=outlines), result.summary().splitlines()
 
 
 def _with_gravity(
@@ -374,7 +371,7 @@ def _main_numbers(measured: Measured) -> dict[str, Any]:
         },
     }
     if measured.combined is not None:
-        numbers["combined_totals"] = measured.combined.summary.to_dict("index")
+        numbers["combined_totals"] = measured.combined.by_side.to_dict("index")
     if measured.choice is not None:
         numbers["choice"] = str(measured.choice)
     return numbers
@@ -387,53 +384,6 @@ def _what_was_read(table: FlowTable) -> str:
         f"{table.source}: {table.n_read:,} rows: {table.n_small:,} small counts ({table.low} to "
         f"{table.high}) in {table.cells['group'].nunique():,} groups, {table.n_safe:,} above, "
         f"{table.n_set_aside:,} of people who stayed{below}"
-    )
-
-
-def summary(result: Protection) -> list[str]:
-    """Return the last lines of a run, for the console; confidential."""
-    table, measured = result.table, result.measured
-    if measured is None:
-        headline = f"{table.source}: no small cells, the table is released unchanged"
-        return summary_lines(headline, result.checks, [], result.seconds)
-    risk, worst, repeats = measured.risk, measured.worst, measured.repeats
-
-    def spread(name: str) -> str:
-        values = repeats[name].dropna()
-        if values.empty:
-            return "undefined"
-        return f"{values.min():.1%} to {values.max():.1%}"
-
-    def other_releases(column: str) -> str:
-        return f"{len(repeats)} other releases: {spread(column)}"
-
-    unique = f"R_unq ({risk.unique})"
-    if len(scenarios(measured)) == 1:
-        shares = [
-            f"R_all: {risk.r_all}; {other_releases('r_all')}",
-            f"{unique}: {risk.r_unq}; {other_releases('r_unq')}",
-        ]
-    else:  # the spread is that of the worst case
-        shares = [
-            f"R_all: {risk.r_all}",
-            f"{unique}: {risk.r_unq}",
-            f"R_all in the worst case: {worst.r_all}; {other_releases('r_all')}",
-            f"R_unq in the worst case: {worst.r_unq}; {other_releases('r_unq')}",
-        ]
-    return summary_lines(
-        f"{table.n_small:,} small cells in {table.cells['group'].nunique():,} groups are "
-        f"synthetic; {table.n_read - table.n_small:,} rows are as they were",
-        result.checks,
-        [
-            *gain_lines(worst),
-            f"intruder: estimator {risk.estimator}, prior {risk.prior}, knows "
-            f"{knowledge_in_words(risk)}",
-            *shares,
-            utility_line(measured.utility),
-            *([] if measured.combined is None else [combined_line(measured.combined)]),
-            *([] if measured.choice is None else [str(measured.choice)]),
-        ],
-        result.seconds,
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bayes_sdc.io.columns import refuse_problems
-from bayes_sdc.jobs.summary import notes_to_act_on, summary_lines
+from bayes_sdc.jobs.summary import notes_to_act_on
 from bayes_sdc.jobs.writing import (
     WrittenRun,
     csv_writer,
@@ -17,18 +17,18 @@ from bayes_sdc.jobs.writing import (
     text_writer,
     write_run,
 )
-from bayes_sdc.microdata.comparison import UNIQUES, RiskComparison
+from bayes_sdc.microdata.comparison import RiskComparison
 from bayes_sdc.microdata.file.columns import read_weights
 from bayes_sdc.microdata.file.formats import load_columns
 from bayes_sdc.microdata.file.keys import VIOLATIONS, Microdata, read_microdata
 from bayes_sdc.microdata.individual.record_risk import compare_key_sets
 from bayes_sdc.microdata.lancaster.forecast import lancaster_forecast
-from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk, recommended_line
+from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk
 from bayes_sdc.microdata.measure import Measurement, measure_microdata
 from bayes_sdc.microdata.sampling import Estimate
 from bayes_sdc.policy import Policy
 from bayes_sdc.progress import say
-from bayes_sdc.report.microdata import model_notes, render_microdata
+from bayes_sdc.report.microdata import render_microdata
 from bayes_sdc.report.page import all_or_nothing
 from bayes_sdc.runs import RunFolder, check_out, open_run
 
@@ -115,7 +115,9 @@ def run_microdata(
         packages=PACKAGES,
     )
     call["input"] = {"bytes": file.stat().st_size}
-    return write_microdata(open_run(out), result, call, key_sets=sets), summary(result)
+    return write_microdata(
+        open_run(out), result, call, key_sets=sets
+    ), result.summary().splitlines()
 
 
 def _read_truth(file: Path, column: str) -> Any:
@@ -270,7 +272,7 @@ def _record(
             "missing": data.missing,
             "notes": list(data.notes),
         },
-        "notes": [*result.notes, *model_notes(result)],
+        "notes": [*result.notes, *result.model_notes],
         "key_sets": None if key_sets is None else key_sets.to_dict("index"),
         "violations": {f"f < {k}": data.k_violations(k)._asdict() for k in VIOLATIONS},
         "risk": {
@@ -326,60 +328,4 @@ def _what_was_read(data: Microdata) -> str:
         f"{data.source}: {data.n:,} records{homes}, {len(data.keys)} keys, "
         f"{len(data.combinations):,} combinations, {data.sample_uniques:,} sample uniques, "
         f"{low.records:,} records with f < 3"
-    )
-
-
-def summary(result: Measurement) -> list[str]:
-    """Return the last lines of a run, for the console; confidential."""
-    n, worst = result.data.n, result.worst
-    value, (low, high), _ = worst.expected
-    name = next(name for name, model in result.models.items() if model is worst)
-    by_model = ", ".join(f"{name} {m.expected.value:,.1f}" for name, m in result.models.items())
-    lines = [f"expected re-identifications by model: {by_model}"]
-    if result.unstructured is not None:
-        learned = result.unstructured.learned.uniques
-        lines.append(
-            f"population uniques among sample uniques, without structure of "
-            f"{result.unstructured.cells:,} cells: {result.unstructured.uniform:,.1f} with c = 1, "
-            f"{learned.value:,.1f} ({learned.interval[0]:,.0f} to {learned.interval[1]:,.0f}) with "
-            "c learned"
-        )
-    if result.households is not None:
-        homes = ", ".join(f"{name} {v:,.1f}" for name, v in result.expected_households.items())
-        lines.append(
-            f"expected re-identified households: {result.risk.expected_households:,.1f} of "
-            f"{len(result.households):,} by the closed form; by model {homes}"
-        )
-    if result.truth is not None:
-        lines.append(
-            f"truth: {result.truth.expected:,.1f} re-identifications, tau1 {result.truth.tau1:,}"
-        )
-    if result.comparison is not None:
-        lines.append(_range_of_methods(result.comparison))
-    notes = (*result.notes, *model_notes(result))
-    if notes:
-        more = f"; {len(notes) - 1} more in the report" if len(notes) > 1 else ""
-        lines.append(f"note: {notes[0]}{more}")
-    worst_line = (
-        f"at worst, by the model {name!r}, {value:,.1f} ({low:,.1f} to {high:,.1f}) of {n:,} "
-        f"records are re-identified, {value / n:.2%}; tau1 {worst.tau1.value:,.1f}"
-    )
-    if result.latent_classes is not None:
-        lines.insert(0, worst_line)
-        worst_line = recommended_line(result.latent_classes)
-    return summary_lines(
-        worst_line,
-        result.checks,
-        lines,
-        result.seconds,
-    )
-
-
-def _range_of_methods(found: RiskComparison) -> str:
-    """How far the estimates of the population uniques are apart, in one line."""
-    expected = found.methods.loc[found.methods["about"] == UNIQUES, "expected"]
-    return (
-        f"sample uniques that are population uniques, of {found.uniques:,}: "
-        f"{expected.min():,.1f} ({expected.idxmin()}) to {expected.max():,.1f} "
-        f"({expected.idxmax()}) by {len(expected)} methods"
     )

@@ -5,7 +5,7 @@ another idea of how the values of the population depend on each other. Those tha
 a risk of its own are compared by how they rank the sample uniques, whatever their level.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from bayes_sdc.microdata.size_models.size_table import SizeModel
 from bayes_sdc.microdata.special_uniques.dis_suda import DisSuda, dis_suda
 from bayes_sdc.microdata.special_uniques.forecast import check_size
 from bayes_sdc.microdata.uniques.unstructured import expected_uniques
+from bayes_sdc.results import Fact, Result
 from bayes_sdc.seeds import seed_or_fresh
 
 UNIQUES = "sample uniques that are population uniques"
@@ -45,8 +46,8 @@ class _Line(NamedTuple):
     assumption: str
 
 
-@dataclass(frozen=True, eq=False)
-class RiskComparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class RiskComparison(Result):
     """What the methods say about a file.
 
     Made by :func:`bayes_sdc.compare_risks`.
@@ -79,9 +80,9 @@ class RiskComparison:
     """
 
     methods: pd.DataFrame
-    records: pd.DataFrame = field(repr=False)
+    records: pd.DataFrame
     agreement: pd.DataFrame
-    disagreements: pd.DataFrame = field(repr=False)
+    disagreements: pd.DataFrame
     uniques: int
     notes: tuple[str, ...]
     seed: int | None = None
@@ -97,6 +98,32 @@ class RiskComparison:
                 for name, row in part.iterrows()
             ]
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+    def _title(self) -> str:
+        return f"Methods on {self.uniques:,} sample uniques: confidential"
+
+    def _facts(self) -> list[Fact]:
+        return [
+            (
+                str(name),
+                f"{row['expected']:,.2f}"
+                + ("" if np.isnan(row["low"]) else f" [{row['low']:,.2f}, {row['high']:,.2f}]"),
+                f"{row['about']}; {row['assumption']}",
+            )
+            for name, row in self.methods.iterrows()
+        ]
+
+    def in_one_line(self) -> str:
+        """Say how far the estimates of the population uniques are apart; confidential."""
+        expected = self.methods.loc[self.methods["about"] == UNIQUES, "expected"]
+        return (
+            f"sample uniques that are population uniques, of {self.uniques:,}: "
+            f"{expected.min():,.1f} ({expected.idxmin()}) to {expected.max():,.1f} "
+            f"({expected.idxmax()}) by {len(expected)} methods"
+        )
+
+    def __repr__(self) -> str:
+        return f"<RiskComparison: {self.in_one_line()}>"
 
 
 @checked

@@ -29,7 +29,18 @@ FEWEST_DRAWS = 200  # behind an interval
 class Estimate(NamedTuple):
     """A quantity of the file: posterior mean, 95 % interval and Monte Carlo error of the mean.
 
+    Made by :func:`bayes_sdc.superpopulation_risk` and :func:`bayes_sdc.learn_uniques`.
+
     The error is 0 where the mean is known without draws and only the interval is simulated.
+
+    Parameters
+    ----------
+    value : float
+        Posterior mean.
+    interval : tuple of float
+        2.5 and 97.5 % quantile.
+    monte_carlo_error : float
+        Standard error of the mean from the finite number of draws.
     """
 
     value: float

@@ -12,8 +12,10 @@ from bayes_sdc.flows.intruder.gain import (
     LIMITS,
     MOVED,
     PRIORS,
-    Change,
     Gain,
+    before_and_after,
+    bits_gained,
+    headline,
     points,
 )
 from bayes_sdc.flows.intruder.log_ratios import NO_GUARANTEE, LogRatios, log_ratios
@@ -21,37 +23,10 @@ from bayes_sdc.flows.intruder.prior import shares_of_counts
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.report import plots
+from bayes_sdc.results import or_undefined
 
 HIGHEST = 20  # rows shown
 BY_RELEASE, ANYWAY = "the release", "known anyway"
-
-
-def headline(risk: IntruderRisk) -> str:
-    """Return one sentence: what the strongest intruder finds before and after the release."""
-    gain = risk.strongest
-    found = gain.guessed
-    if found.before is None or found.after is None:
-        return "What the release adds is undefined: there is no cell."
-    before, after = round(1000 * found.before), round(1000 * found.after)
-    adds = f"{after - before:+d}" if after != before else "none"
-    return (
-        f"Of every 1,000 small counts the strongest intruder finds {before} before any release and "
-        f"{after} after it: the release adds {adds}"
-    )
-
-
-def gain_lines(risk: IntruderRisk) -> list[str]:
-    """Return the lines of the console on what the release adds."""
-    gain = risk.strongest
-    trust = "" if gain.trusted else f"; NOT TRUSTED: {gain.unreliable:,} cells are unreliable"
-    by_prior = "; ".join(
-        f"{one.prior} {_pair(one.guessed)} ({_bits(one.bits)})" for one in risk.gains.values()
-    )
-    return [
-        f"{headline(risk)} (prior {gain.prior}, {_bits(gain.bits)}; pushed by the release: "
-        f"{_pushed(gain)}; largest ratio {gain.largest_ratio:.2f}){trust}",
-        f"found before and after, by what the intruder expects: {by_prior}",
-    ]
 
 
 def internal_gain(table: FlowTable, risk: IntruderRisk) -> dict[str, Any]:
@@ -69,7 +44,7 @@ def internal_gain(table: FlowTable, risk: IntruderRisk) -> dict[str, Any]:
     earlier = risk.already_released.sizes["dataset"]
     return {
         "gain": gain,
-        "gain_headline": headline(risk),
+        "gain_headline": headline(gain),
         "gain_tiles": _tiles(gain),
         "gain_expects": PRIORS[gain.prior],
         "gain_priors": {name: PRIORS[name] for name in risk.gains},
@@ -115,9 +90,9 @@ def _tiles(gain: Gain) -> list[tuple[str, str]]:
     """The three numbers of the headline, and what they are."""
     found, bits = gain.guessed, gain.bits
     return [
-        (_pair(found), "of the small counts found, before any release and after it"),
+        (before_and_after(found), "of the small counts found, before any release and after it"),
         (
-            "undefined" if bits.gain is None else f"{_bits(bits)}",
+            "undefined" if bits.gain is None else bits_gained(bits),
             "more known of a true count on average (1 bit: its probability doubles)",
         ),
         (
@@ -132,13 +107,15 @@ def _row(gain: Gain, strongest: bool) -> list[str]:
     error = found.monte_carlo_error
     return [
         f"{gain.prior}{' (strongest)' if strongest else ''}",
-        _percent(found.before),
-        _percent(found.after),
+        or_undefined(found.before, ".1%"),
+        or_undefined(found.after, ".1%"),
         "undefined" if found.gain is None else points(found.gain),
         "unknown (one chain)" if error is None else f"{100 * error:.2f} points",
-        "none: there is no such cell" if gain.unique.before is None else _pair(gain.unique),
-        _pair(gain.probability),
-        _bits(gain.bits),
+        "none: there is no such cell"
+        if gain.unique.before is None
+        else before_and_after(gain.unique),
+        before_and_after(gain.probability),
+        bits_gained(gain.bits),
         "undefined"
         if gain.bits.interval is None
         else "{:+.3f} to {:+.3f}".format(*gain.bits.interval),
@@ -176,21 +153,3 @@ def _ratio_rows(ratios: LogRatios) -> list[list[str]]:
         ]
         for name, row in ratios.distribution.iterrows()
     ]
-
-
-def _pair(change: Change) -> str:
-    return f"{_percent(change.before)} → {_percent(change.after)}"
-
-
-def _percent(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.1%}"
-
-
-def _bits(change: Change) -> str:
-    if change.gain is None:
-        return "bits undefined"
-    return f"{round(change.gain, 3) + 0.0:+.3f} bits"
-
-
-def _pushed(gain: Gain) -> str:
-    return ", ".join(f"{count:,} past {limit:.0%}" for limit, count in gain.pushed.items())

@@ -44,11 +44,6 @@ PRIORS = {
     "model": "what the model predicts of the cell from all other counts",
     "given": "probabilities that the agency gave",
 }
-KNOWLEDGE = {
-    "all-others": "every true small count but the target: the worst case",
-    "none": "no true small count: the release stands in for them",
-    "share": "a random part of the true small counts: the release stands in for the rest",
-}
 
 
 def estimator_in_words(risk: IntruderRisk) -> str:
@@ -59,17 +54,6 @@ def estimator_in_words(risk: IntruderRisk) -> str:
 def prior_in_words(risk: IntruderRisk) -> str:
     """What the intruder expects before the release."""
     return f"{risk.prior} ({PRIORS[risk.prior]})"
-
-
-def knowledge_in_words(risk: IntruderRisk) -> str:
-    """Which other counts the intruder knows."""
-    return f"{risk.knowledge} ({KNOWLEDGE[risk.knowledge.partition(' ')[0]]})"
-
-
-def scenarios(measured: Measured) -> list[IntruderRisk]:
-    """The intruder asked for and, where that is another one, the worst case beside."""
-    risk, worst = measured.risk, measured.worst
-    return [risk] if risk.knowledge == worst.knowledge else [risk, worst]
 
 
 def all_trusted(risks: list[IntruderRisk]) -> bool:
@@ -100,7 +84,7 @@ def in_words(share: float) -> str:
 def internal_intruder(table: FlowTable, measured: Measured) -> dict[str, Any]:
     """What the internal report tells of a protected table."""
     risk, repeats, growth = measured.risk, measured.repeats, measured.by_datasets
-    risks = scenarios(measured)
+    risks = measured.scenarios
     distances = risk.distance_distribution()
     by_distance = _weights_by_distance(table, risk)
     by_count = measured.classes["true-count"]
@@ -115,12 +99,8 @@ def internal_intruder(table: FlowTable, measured: Measured) -> dict[str, Any]:
         "assumed": {
             "estimator": estimator_in_words(risk),
             "prior of the intruder": prior_in_words(risk),
-            "knowledge of the intruder": knowledge_in_words(risk),
-            **(
-                {"knowledge in the worst case, beside": knowledge_in_words(risks[1])}
-                if len(risks) > 1
-                else {}
-            ),
+            "knowledge of the intruder": risk.knows,
+            **({"knowledge in the worst case, beside": risks[1].knows} if len(risks) > 1 else {}),
             "released data sets": risk.datasets,
             "R_all": risk.r_all.definition,
             "R_unq": risk.r_unq.definition,
@@ -158,7 +138,7 @@ def internal_intruder(table: FlowTable, measured: Measured) -> dict[str, Any]:
 
 def external_intruder(table: FlowTable, measured: Measured) -> dict[str, Any]:
     """What the external report tells of a protected table: words and whole per cents."""
-    risk, risks = measured.risk, scenarios(measured)
+    risk, risks = measured.risk, measured.scenarios
     rows = _side_by_side([_public_numbers(table, one) for one in risks])
     growth = _public_growth(measured)
     return {
@@ -167,12 +147,8 @@ def external_intruder(table: FlowTable, measured: Measured) -> dict[str, Any]:
         "assumed": {
             "estimator": estimator_in_words(risk),
             "prior of the intruder": prior_in_words(risk),
-            "knowledge of the intruder": knowledge_in_words(risk),
-            **(
-                {"knowledge in the worst case, beside": knowledge_in_words(risks[1])}
-                if len(risks) > 1
-                else {}
-            ),
+            "knowledge of the intruder": risk.knows,
+            **({"knowledge in the worst case, beside": risks[1].knows} if len(risks) > 1 else {}),
             "released data sets": risk.datasets,
         },
         "adds": _public_gain(measured.worst),

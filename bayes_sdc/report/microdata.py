@@ -185,7 +185,7 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
         "input": _file_facts(result, call),
         "notes": data.notes,
         "left_out": result.notes,
-        "model_notes": model_notes(result),
+        "model_notes": result.model_notes,
         "violation_columns": ["violation", "records", "share of records", "combinations"],
         "violations": _violations(data),
         "sizes": [[f"{size:,}", f"{n:,}"] for size, n in data.size_indices.items()],
@@ -263,14 +263,6 @@ def _key_sets(table: pd.DataFrame | None) -> list[list[str]]:
         ]
         for name, row in table.iterrows()
     ]
-
-
-def model_notes(result: Measurement) -> list[str]:
-    """Return what the models did otherwise than asked for; a note of several is said once."""
-    notes = [note for model in result.models.values() for note in model.notes]
-    if result.unstructured is not None:
-        notes += result.unstructured.learned.notes
-    return list(dict.fromkeys(notes))
 
 
 def _beside(result: Measurement) -> SuperpopulationRisk:

@@ -7,11 +7,12 @@ import pandas as pd
 
 from bayes_sdc.flows.intruder.tradeoff import OURS
 from bayes_sdc.flows.protection import Measured
-from bayes_sdc.flows.release.combining import CombinedTotals
+from bayes_sdc.flows.release.combining import CombinedTotals, by_area
 from bayes_sdc.flows.release.utility import Utility
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.report import plots
 from bayes_sdc.report.intruder import PUBLIC_CELLS
+from bayes_sdc.results import or_undefined
 
 PUBLIC_AREAS = 100  # the median over fewer areas may be the error of one that can be recognised
 
@@ -60,32 +61,11 @@ def external_utility(table: FlowTable, measured: Measured) -> dict[str, Any]:
         "utility": [
             ["error of totals by area", f"{use.totals_error:.0%}"],
             ["released count in the size band of the true one", f"{use.right_band:.0%}"],
-            ["pMSE ratio", _ratio(use.pmse_ratio, "{:.1f}")],
+            ["pMSE ratio", or_undefined(use.pmse_ratio, ".1f")],
         ],
         "map": [_compared(row, "{:.0%}", "{:.1f}", withheld) for row in _ends(told)],
         "map_plot": plots.ru_map(told),
     }
-
-
-def utility_line(measured: Utility) -> str:
-    """Return the utility in one line, for the console."""
-    return (
-        f"utility: error of totals by area {measured.totals_error:.1%}, "
-        f"pMSE ratio {_ratio(measured.pmse_ratio, '{:.2f}')} "
-        "(near 1 where a release keeps how counts go with the totals of their areas)"
-    )
-
-
-def combined_line(combined: CombinedTotals) -> str:
-    """Return in one line how many intervals for totals hold the true one, for the console."""
-    parts = [
-        f"{_total(str(side))} {t['coverage']:.1%} (mean width {t['mean_width']:,.1f})"
-        for side, t in combined.summary.iterrows()
-    ]
-    return (
-        f"true totals inside their 95 % intervals from {combined.datasets} data sets: "
-        + ", ".join(parts)
-    )
 
 
 def _measures(measured: Utility) -> list[list[str]]:
@@ -103,7 +83,7 @@ def _measures(measured: Utility) -> list[list[str]]:
         [f"mean {ratio}", f"{measured.log_ratio_mean:+.3f}"],
         [f"{ratio}, 5 and 95 % quantiles", f"{low:+.2f} to {high:+.2f}"],
         ["pMSE", f"{measured.pmse:.3g}"],
-        ["pMSE ratio", _ratio(measured.pmse_ratio, "{:.2f}")],
+        ["pMSE ratio", or_undefined(measured.pmse_ratio, ".2f")],
         ["released data sets", f"{measured.datasets}"],
     ]
 
@@ -114,12 +94,12 @@ def _combined(combined: CombinedTotals | None) -> list[list[str]]:
         return []
     return [
         [
-            _total(str(side)),
+            by_area(str(side)),
             f"{t['areas']:,.0f}",
             f"{t['coverage']:.1%}",
             f"{t['mean_width']:,.1f}",
         ]
-        for side, t in combined.summary.iterrows()
+        for side, t in combined.by_side.iterrows()
     ]
 
 
@@ -130,10 +110,6 @@ def _public_combined(combined: CombinedTotals | None) -> list[list[str]]:
     how many do not would change with one of them.
     """
     return [[row[0], row[3]] for row in _combined(combined)]
-
-
-def _total(side: str) -> str:
-    return f"{side} by area" if side == "net migration" else f"by {side}"
 
 
 def _ends(compared: pd.DataFrame) -> list[pd.Series]:
@@ -163,7 +139,3 @@ def _compared(row: pd.Series, percent: str, plain: str, missing: str = "undefine
 
 def _percent(value: float, form: str, missing: str = "undefined") -> str:
     return missing if pd.isna(value) else form.format(value)
-
-
-def _ratio(value: float | None, form: str) -> str:
-    return "undefined" if value is None else form.format(value)

@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 
 from bayes_sdc import CombinedTotals, Protection
+from bayes_sdc.flows.intruder.result import KNOWLEDGE
 from bayes_sdc.jobs import flows as flows_folder
 from bayes_sdc.jobs.flows import summary
 from bayes_sdc.report.flows import render_flows
 from bayes_sdc.report.intruder import (
     ESTIMATORS,
-    KNOWLEDGE,
     MEASURES,
     PRIORS,
 )

@@ -1,6 +1,6 @@
 """What totals that are published beside a table tell of its small counts."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -15,14 +15,14 @@ from bayes_sdc.flows.audit.reasons import Reasons
 from bayes_sdc.flows.audit.settle import in_words, published_inside, unsettled
 from bayes_sdc.flows.audit.solve import solve
 from bayes_sdc.flows.table.read import FlowTable
-from bayes_sdc.html import facts_table
 from bayes_sdc.io.columns import read_codes
+from bayes_sdc.results import Fact, Result
 
 SHOWN = 5
 
 
-@dataclass(frozen=True, eq=False)
-class Audit:
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit(Result):
     """Bounds of hidden counts given published totals; made by :func:`bayes_sdc.audit_totals`.
 
     Confidential where the counts are: a pinned cell shows its true count.
@@ -48,11 +48,11 @@ class Audit:
         Number of cells in an exact total: who knows all other small counts knows these.
     """
 
-    bounds: pd.DataFrame = field(repr=False)
+    bounds: pd.DataFrame
     source: str
     published: tuple[str, ...]
     totals: int
-    before: Ints = field(repr=False)
+    before: Ints
     notes: tuple[str, ...] = ()
     covered: int = 0
 
@@ -167,20 +167,18 @@ class Audit:
             lines.append(f"  bounds of {self.inexact:,} cells hold but may not be the tightest")
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
-    def _repr_html_(self) -> str:
-        """Show the numbers of cells in a notebook."""
-        return facts_table(
-            f"Audit of {self.source}: confidential",
-            [
-                ("hidden cells", f"{self.cells:,}", "whose count is not published"),
-                ("totals", f"{self.totals:,}", f"by {', '.join(self.published) or 'nothing'}"),
-                ("pinned", _share(self.pinned, self.cells), "the count follows from the totals"),
-                ("two values left", _share(self.two_left, self.cells), "given the totals"),
-                ("narrowed", _share(self.narrowed, self.cells), "fewer values left, not pinned"),
-                ("not tightest", f"{self.inexact:,}", "bounds hold but may not be the tightest"),
-            ],
-            self.notes,
-        )
+    def _title(self) -> str:
+        return f"Audit of {self.source}: confidential"
+
+    def _facts(self) -> list[Fact]:
+        return [
+            ("hidden cells", f"{self.cells:,}", "whose count is not published"),
+            ("pinned", _share(self.pinned, self.cells), "the count follows from the totals"),
+            ("two values left", _share(self.two_left, self.cells), "given the totals"),
+            ("narrowed", _share(self.narrowed, self.cells), "fewer values left, not pinned"),
+            ("totals", f"{self.totals:,}", f"by {', '.join(self.published) or 'nothing'}"),
+            ("not tightest", f"{self.inexact:,}", "bounds hold but may not be the tightest"),
+        ]
 
 
 def _share(number: int, of: int) -> str:

@@ -37,13 +37,14 @@ from bayes_sdc.flows.release.synthesis import (
 from bayes_sdc.flows.table.cells import SmallCells, fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.policy import FlowLimits
+from bayes_sdc.results import Fact, Result
 from bayes_sdc.seeds import generator, seed_or_fresh
 
 GAINS = ("gain_bits", "pushed_over_80")  # limits on what a release adds
 
 
-@dataclass(frozen=True, eq=False)
-class Choice:
+@dataclass(frozen=True, eq=False, repr=False)
+class Choice(Result):
     """The chosen release, and confidentially the candidates and the risk of the procedure.
 
     Made by :func:`bayes_sdc.choose_release`.
@@ -85,6 +86,27 @@ class Choice:
             "The intruder is taken not to use that a release with good "
             "totals was selected"
         )
+
+    def _title(self) -> str:
+        return "Choice of a release: confidential, but for the release"
+
+    def _facts(self) -> list[Fact]:
+        winner = self.candidates[self.candidates["chosen"]].iloc[0]
+        again = self.procedure["r_all"]
+        spread = f"{again.mean():.1%} ({again.min():.1%} to {again.max():.1%})"
+        return [
+            (
+                "candidates",
+                f"{len(self.candidates):,}",
+                f"{int(self.candidates['within_limits'].sum()):,} of them within the limits",
+            ),
+            ("R_all of the chosen one", f"{winner['r_all']:.1%}", "flattered by the choice"),
+            ("R_all of the procedure", spread, f"mean and range over {len(again)} repetitions"),
+            ("error of totals", f"{winner['totals_error']:.1%}", "of the chosen one, by area"),
+        ]
+
+    def _remarks(self) -> list[str]:
+        return ["judge by the risk of the procedure", "the intruder is taken not to use the choice"]
 
 
 @checked

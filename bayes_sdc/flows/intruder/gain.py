@@ -7,14 +7,14 @@ of the true count before any release, by the prior alone, and after it.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from bayes_sdc.flows.intruder.bayes import TINY, posterior_of_counts
-from bayes_sdc.html import facts_table
+from bayes_sdc.results import Fact, Result, or_undefined
 
 LIMITS = (0.5, 0.8, 0.95)  # probabilities of the true count past which a cell can be pushed
 MOVED = 1.5  # where the odds of the true count rise by this factor, the release is the reason
@@ -29,7 +29,21 @@ PRIORS = {
 
 
 class Change(NamedTuple):
-    """A mean over cells before and after the release; None where it is undefined."""
+    """A mean over cells before and after the release; None where it is undefined.
+
+    Made by :func:`bayes_sdc.intruder_gain`.
+
+    Parameters
+    ----------
+    before, after : float or None
+        The mean before any release and after this one.
+    gain : float or None
+        Their difference.
+    interval : tuple of float or None
+        95 % interval of the gain, the cells taken as independent.
+    monte_carlo_error : float or None
+        Standard error of the gain, by comparing chains; None from a single one.
+    """
 
     before: float | None
     after: float | None
@@ -41,8 +55,8 @@ class Change(NamedTuple):
 NO_CHANGE = Change(None, None, None, None, None)
 
 
-@dataclass(frozen=True, eq=False)
-class Gain:
+@dataclass(frozen=True, eq=False, repr=False)
+class Gain(Result):
     """What an intruder with one prior learns from the release. Confidential.
 
     Made by :func:`bayes_sdc.intruder_risk`, for every prior it knows by name and for the one asked
@@ -104,26 +118,28 @@ class Gain:
     largest_ratio: float
     ruled_out: int
     unreliable: int
-    by_cell: pd.DataFrame = field(repr=False)
+    by_cell: pd.DataFrame
 
     @property
     def trusted(self) -> bool:
         """False when more than one cell in a hundred cannot be relied on."""
         return self.unreliable <= 0.01 * self.cells
 
-    def summary(self) -> str:
-        """Return what the release adds, in a few lines of text."""
-        return "\n".join(f"{name}: {value}" for name, value, _ in self._facts())
+    def _title(self) -> str:
+        return f"Gain by the release of {self.cells:,} cells: confidential"
 
-    def _facts(self) -> list[tuple[str, str, str]]:
-        pushed = ", ".join(f"{count:,} past {limit:.0%}" for limit, count in self.pushed.items())
-        facts = [
+    def _facts(self) -> list[Fact]:
+        facts: list[Fact] = [
             ("intruder", self.prior, f"{PRIORS[self.prior]}"),
             ("cells found", percents(self.guessed), "the most probable count is the true one"),
             ("cells of R_unq found", percents(self.unique), "the same of the riskiest kind"),
             ("probability of the true count", percents(self.probability), "mean over cells"),
             ("log2 probability of the true count", bits_in_words(self.bits), "mean over cells"),
-            ("cells pushed by the release", pushed, "past so high a probability of the true count"),
+            (
+                "cells pushed by the release",
+                _pushed(self),
+                "past so high a probability of the true count",
+            ),
             ("largest ratio", f"{self.largest_ratio:.2f}", "probability after over before"),
         ]
         if not self.trusted:
@@ -132,10 +148,11 @@ class Gain:
             )
         return facts
 
-    def _repr_html_(self) -> str:
-        """Show before, after and gain in a notebook."""
-        return facts_table(
-            f"Gain by the release of {self.cells:,} cells: confidential", self._facts()
+    def __repr__(self) -> str:
+        trust = "" if self.trusted else "; NOT TRUSTED"
+        return (
+            f"<Gain: prior {self.prior}; cells found {before_and_after(self.guessed)}; "
+            f"{bits_gained(self.bits)}{trust}>"
         )
 
 
@@ -156,6 +173,50 @@ def points(gain: float) -> str:
     ('+12.0 points', '+0.0 points')
     """
     return f"{_no_minus_zero(100.0 * gain, 1):+.1f} points"
+
+
+def headline(gain: Gain) -> str:
+    """Return one sentence: what the intruder finds before and after the release."""
+    found = gain.guessed
+    if found.before is None or found.after is None:
+        return "What the release adds is undefined: there is no cell."
+    before, after = round(1000 * found.before), round(1000 * found.after)
+    adds = f"{after - before:+d}" if after != before else "none"
+    return (
+        f"Of every 1,000 small counts the strongest intruder finds {before} before any release and "
+        f"{after} after it: the release adds {adds}"
+    )
+
+
+def gain_lines(gains: Mapping[str, Gain]) -> list[str]:
+    """Return the lines of the console on what the release adds."""
+    gain = strongest(gains)
+    trust = "" if gain.trusted else f"; NOT TRUSTED: {gain.unreliable:,} cells are unreliable"
+    by_prior = "; ".join(
+        f"{one.prior} {before_and_after(one.guessed)} ({bits_gained(one.bits)})"
+        for one in gains.values()
+    )
+    return [
+        f"{headline(gain)} (prior {gain.prior}, {bits_gained(gain.bits)}; pushed by the release: "
+        f"{_pushed(gain)}; largest ratio {gain.largest_ratio:.2f}){trust}",
+        f"found before and after, by what the intruder expects: {by_prior}",
+    ]
+
+
+def before_and_after(change: Change) -> str:
+    """Write a share before and after."""
+    return f"{or_undefined(change.before, '.1%')} → {or_undefined(change.after, '.1%')}"
+
+
+def bits_gained(change: Change) -> str:
+    """Write a gain in bits."""
+    return (
+        "bits undefined" if change.gain is None else f"{_no_minus_zero(change.gain, 3):+.3f} bits"
+    )
+
+
+def _pushed(gain: Gain) -> str:
+    return ", ".join(f"{count:,} past {limit:.0%}" for limit, count in gain.pushed.items())
 
 
 def bits_in_words(change: Change) -> str:

@@ -9,7 +9,7 @@ nothing follows.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ import pandas as pd
 from bayes_sdc.arguments import checked
 from bayes_sdc.flows.intruder.bayes import TINY
 from bayes_sdc.flows.intruder.result import IntruderRisk
-from bayes_sdc.html import facts_table
+from bayes_sdc.results import Fact, Result
 
 NO_GUARANTEE = (
     "a property of this table and this model, one count changed and all others held fixed; "
@@ -26,8 +26,8 @@ NO_GUARANTEE = (
 QUANTILES = {"median": 0.5, "95 % of cells below": 0.95, "largest": 1.0}
 
 
-@dataclass(frozen=True, eq=False)
-class LogRatios:
+@dataclass(frozen=True, eq=False, repr=False)
+class LogRatios(Result):
     """By cell, how much its true count can change the log probability of what is released.
 
     Made by :func:`log_ratios`. Natural logarithms. Confidential.
@@ -46,7 +46,7 @@ class LogRatios:
         Number of counts from the lowest to the highest.
     """
 
-    by_cell: pd.DataFrame = field(repr=False)
+    by_cell: pd.DataFrame
     datasets: int
     width: int
 
@@ -64,11 +64,10 @@ class LogRatios:
         rows["epsilon_any_pair"] = rows["any_pair"] / max(self.width - 1, 1)
         return rows
 
-    def summary(self) -> str:
-        """Return the distribution in a few lines of text."""
-        return "\n".join([*(f"{name}: {value}" for name, value, _ in self._facts()), NO_GUARANTEE])
+    def _title(self) -> str:
+        return f"Log ratios of {len(self.by_cell):,} cells: confidential"
 
-    def _facts(self) -> list[tuple[str, str, str]]:
+    def _facts(self) -> list[Fact]:
         return [
             (
                 f"log ratio, {name}",
@@ -81,10 +80,15 @@ class LogRatios:
             for name, row in self.distribution.iterrows()
         ]
 
-    def _repr_html_(self) -> str:
-        """Show the distribution in a notebook."""
-        caption = f"Log ratios of {len(self.by_cell):,} cells: confidential"
-        return facts_table(caption, self._facts(), [NO_GUARANTEE])
+    def _remarks(self) -> list[str]:
+        return [NO_GUARANTEE]
+
+    def __repr__(self) -> str:
+        row = self.distribution.iloc[-1]
+        return (
+            f"<LogRatios: largest {row['neighbours']:.3f} between neighbours; "
+            f"{row['any_pair']:.3f} between any two counts; {len(self.by_cell):,} cells>"
+        )
 
 
 @checked
@@ -100,6 +104,11 @@ def log_ratios(risk: IntruderRisk) -> LogRatios:
     -------
     LogRatios
         By cell, their distribution, and the geometric mechanism that has the same.
+
+    Raises
+    ------
+    InputError
+        If ``risk`` is no :class:`bayes_sdc.IntruderRisk`.
 
     Notes
     -----

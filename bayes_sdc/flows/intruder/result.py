@@ -1,7 +1,7 @@
 """What is said about the risk: shares with what is needed to judge them, and the whole result."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -11,17 +11,25 @@ from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.intruder.bayes import LARGEST_ERROR, likelihood_of_release, missed
 from bayes_sdc.flows.intruder.gain import Gain, percents, strongest
-from bayes_sdc.html import facts_table
+from bayes_sdc.results import Fact, Result, or_undefined
 
 UNIQUE = {
     "single-mover": "cells whose true count is 1",
     "isolated": "cells whose origin and whose destination occur in no other small cell",
 }
 
+KNOWLEDGE = {
+    "all-others": "every true small count but the target: the worst case",
+    "none": "no true small count: the release stands in for them",
+    "share": "a random part of the true small counts: the release stands in for the rest",
+}
 
-@dataclass(frozen=True)
-class Share:
+
+@dataclass(frozen=True, repr=False)
+class Share(Result):
     """A share of cells, with what is needed to judge it.
+
+    Made by :func:`bayes_sdc.intruder_risk`, as ``r_all`` and ``r_unq``.
 
     Parameters
     ----------
@@ -82,9 +90,31 @@ class Share:
             f"release {self.baseline:.1%}{believed}){trust}"
         )
 
+    def _title(self) -> str:
+        return self.definition
 
-@dataclass(frozen=True, eq=False)
-class IntruderRisk:
+    def _facts(self) -> list[Fact]:
+        interval = (
+            "undefined" if self.interval is None else "{:.1%} to {:.1%}".format(*self.interval)
+        )
+        error = or_undefined(self.monte_carlo_error, ".2%")
+        baseline = or_undefined(self.baseline, ".1%")
+        facts: list[Fact] = [
+            ("share", or_undefined(self.value, ".1%"), f"of {self.cells:,} cells"),
+            ("95 % interval", interval, "the cells taken as independent trials"),
+            ("without the release", baseline, "the same prior, guesses at random among ties"),
+            ("Monte Carlo error", error, "from the finite number of posterior draws"),
+        ]
+        if not self.trusted:
+            facts.append(("NOT TRUSTED", "", "some weights or errors are unreliable"))
+        return facts
+
+    def __repr__(self) -> str:
+        return f"<Share: {self}>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class IntruderRisk(Result):
     """Intruder risk of one release; cells in the order of ``table.cells``, counts as published.
 
     Made by :func:`bayes_sdc.intruder_risk`.
@@ -140,34 +170,39 @@ class IntruderRisk:
         Of refits, random cells and fits of the intruder. Confidential.
     """
 
-    rho: xr.DataArray = field(repr=False)
-    release_probability: xr.DataArray = field(repr=False)
-    prior_probability: xr.DataArray = field(repr=False)
-    prediction: xr.DataArray = field(repr=False)
-    khat: xr.DataArray = field(repr=False)
-    ess: xr.DataArray = field(repr=False)
-    release_probability_error: xr.DataArray = field(repr=False)
+    rho: xr.DataArray
+    release_probability: xr.DataArray
+    prior_probability: xr.DataArray
+    prediction: xr.DataArray
+    khat: xr.DataArray
+    ess: xr.DataArray
+    release_probability_error: xr.DataArray
     khat_threshold: float
-    refitted: xr.DataArray = field(repr=False)
-    refitted_by_fit: xr.DataArray = field(repr=False)
+    refitted: xr.DataArray
+    refitted_by_fit: xr.DataArray
     r_all: Share
     r_unq: Share
-    distance: xr.DataArray = field(repr=False)
-    true_count_probability: xr.DataArray = field(repr=False)
+    distance: xr.DataArray
+    true_count_probability: xr.DataArray
     believes_release: float
     prior: str
     knowledge: str
     estimator: str
     datasets: int
     unique: str
-    already_released: xr.DataArray = field(repr=False)
-    gains: Mapping[str, Gain] = field(repr=False)
-    seed: int | None = field(default=None, repr=False)
+    already_released: xr.DataArray
+    gains: Mapping[str, Gain]
+    seed: int | None = None
 
     @property
     def strongest(self) -> Gain:
         """The gain of the intruder who says most of the true counts after the release."""
         return strongest(self.gains)
+
+    @property
+    def knows(self) -> str:
+        """Which other counts the intruder knows, in words."""
+        return f"{self.knowledge} ({KNOWLEDGE[self.knowledge.partition(' ')[0]]})"
 
     @property
     def earlier_likelihood(self) -> np.ndarray:
@@ -217,45 +252,6 @@ class IntruderRisk:
         probability = self.true_count_probability.to_series()
         return probability[probability > limit].sort_values(ascending=False, kind="stable")
 
-    def _repr_html_(self) -> str:
-        """Show the main numbers in a notebook."""
-        cells = self.rho.sizes["cell"]
-        return facts_table(
-            f"Intruder risk of {cells:,} cells: confidential",
-            [
-                ("R_all", self.r_all, self.r_all.definition),
-                ("R_unq", self.r_unq, self.r_unq.definition),
-                (
-                    "what the release adds",
-                    percents(self.strongest.guessed),
-                    f"cells found by the strongest intruder, prior {self.strongest.prior}",
-                ),
-                (
-                    "probability of the true count",
-                    f"{float(self.true_count_probability.mean()):.1%}",
-                    "mean over cells",
-                ),
-                (
-                    "expected correct",
-                    f"{self.expected_correct:.1%}",
-                    "right guesses that the intruder expects",
-                ),
-                (
-                    "believes the release",
-                    f"{self.believes_release:.1%}",
-                    "cells whose first released count is the true one",
-                ),
-                (
-                    "unreliable cells",
-                    f"{self.unreliable_cells:,}",
-                    f"with a k-hat above {self.khat_threshold:.2f}, or a Monte Carlo error "
-                    f"above {LARGEST_ERROR:g}",
-                ),
-                ("data sets", self.datasets, "released together"),
-                ("estimator", self.estimator, f"prior {self.prior}, knows {self.knowledge}"),
-            ],
-        )
-
     @property
     def unreliable(self) -> xr.DataArray:
         """Cells that cannot be relied on, by a candidate's k-hat or Monte Carlo error: (cell,)."""
@@ -289,6 +285,49 @@ class IntruderRisk:
             number / number.sum(),
             index=pd.Index(distances**2 if squared else distances, name="distance"),
             name="share",
+        )
+
+    def _title(self) -> str:
+        return f"Intruder risk of {self.rho.sizes['cell']:,} cells: confidential"
+
+    def _facts(self) -> list[Fact]:
+        adds = percents(self.strongest.guessed)
+        truth = f"{float(self.true_count_probability.mean()):.1%}"
+        return [
+            ("R_all", self.r_all, self.r_all.definition),
+            ("R_unq", self.r_unq, self.r_unq.definition),
+            (
+                "what the release adds",
+                adds,
+                f"cells found by the strongest intruder, prior {self.strongest.prior}",
+            ),
+            ("probability of the true count", truth, "mean over cells"),
+            (
+                "expected correct",
+                f"{self.expected_correct:.1%}",
+                "right guesses that the intruder expects",
+            ),
+            (
+                "believes the release",
+                f"{self.believes_release:.1%}",
+                "cells whose first released count is the true one",
+            ),
+            (
+                "unreliable cells",
+                f"{self.unreliable_cells:,}",
+                f"with a k-hat above {self.khat_threshold:.2f}, or a Monte Carlo error "
+                f"above {LARGEST_ERROR:g}",
+            ),
+            ("data sets", self.datasets, "released together"),
+            ("estimator", self.estimator, f"prior {self.prior}, knows {self.knowledge}"),
+        ]
+
+    def __repr__(self) -> str:
+        shares = ("R_all", self.r_all), ("R_unq", self.r_unq)
+        numbers = "; ".join(f"{name} {or_undefined(s.value, '.1%')}" for name, s in shares)
+        return (
+            f"<IntruderRisk: {numbers}; {self.rho.sizes['cell']:,} cells, "
+            f"{self.unreliable_cells:,} unreliable; {self.estimator}, prior {self.prior}>"
         )
 
 

@@ -25,7 +25,17 @@ END_NAMES = ("origin", "destination")
 
 
 class LeftOut(NamedTuple):
-    """A column of the input that is not released, and why."""
+    """A column of the input that is not released, and why.
+
+    Made by :func:`bayes_sdc.protect_flows`, in ``columns.left_out``.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    why : str
+        The reason, and what would be told by it.
+    """
 
     name: str
     why: str
@@ -34,6 +44,8 @@ class LeftOut(NamedTuple):
 @dataclass(frozen=True)
 class Selection:
     """The columns of a release.
+
+    Made by :func:`bayes_sdc.protect_flows`, as ``columns``.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Totals estimated from several data sets, with intervals that hold the noise of the synthesis."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -11,10 +11,11 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.flows.release.released import released_counts
 from bayes_sdc.flows.release.utility import SIDES
 from bayes_sdc.flows.table.read import FlowTable
+from bayes_sdc.results import Fact, Result
 
 
-@dataclass(frozen=True, eq=False)
-class CombinedTotals:
+@dataclass(frozen=True, eq=False, repr=False)
+class CombinedTotals(Result):
     """Totals of small cells estimated from several data sets, with intervals. Confidential.
 
     Made by :func:`bayes_sdc.combined_totals`.
@@ -27,16 +28,40 @@ class CombinedTotals:
         (mean of the data sets), variances ``between`` and ``within`` data sets, ``variance`` of the
         estimate, degrees of freedom ``df`` (infinite when the data sets agree), ``lower`` and
         ``upper`` end of the interval, and whether the true total is ``covered``.
-    summary : DataFrame
+    by_side : DataFrame
         One row a side: ``areas``, ``coverage`` (share of true totals inside) and ``mean_width`` of
         the intervals in persons.
     datasets : int
         Number m of data sets.
     """
 
-    totals: pd.DataFrame = field(repr=False)
-    summary: pd.DataFrame
+    totals: pd.DataFrame
+    by_side: pd.DataFrame
     datasets: int
+
+    def _title(self) -> str:
+        return f"Totals of small cells from {self.datasets} data sets: confidential"
+
+    def _facts(self) -> list[Fact]:
+        return [
+            (
+                f"true totals {by_area(str(side))} inside",
+                f"{t['coverage']:.1%}",
+                f"of {t['areas']:,.0f} intervals of 95 %, mean width {t['mean_width']:,.1f}",
+            )
+            for side, t in self.by_side.iterrows()
+        ]
+
+    def __str__(self) -> str:
+        """Return in one line how many intervals for totals hold the true one."""
+        parts = [
+            f"{by_area(str(side))} {t['coverage']:.1%} (mean width {t['mean_width']:,.1f})"
+            for side, t in self.by_side.iterrows()
+        ]
+        return (
+            f"true totals inside their 95 % intervals from {self.datasets} data sets: "
+            + ", ".join(parts)
+        )
 
 
 @checked
@@ -136,12 +161,12 @@ def combined_totals(table: FlowTable, release: pd.DataFrame) -> CombinedTotals:
         first = {"side": side, "area": names, "cells": into_cells + out_cells, "true": at_true}
         sides.append(pd.DataFrame({**first, **combined, "covered": inside}))
     found = pd.concat(sides, ignore_index=True)
-    summary = (
+    by_side = (
         found.assign(width=found["upper"] - found["lower"])
         .groupby("side", sort=False)
         .agg(areas=("area", "size"), coverage=("covered", "mean"), mean_width=("width", "mean"))
     )
-    return CombinedTotals(totals=found, summary=summary, datasets=m)
+    return CombinedTotals(totals=found, by_side=by_side, datasets=m)
 
 
 def combine(estimates: np.ndarray, variances: np.ndarray) -> dict[str, np.ndarray]:
@@ -181,3 +206,14 @@ def combine(estimates: np.ndarray, variances: np.ndarray) -> dict[str, np.ndarra
         "lower": estimate - half,
         "upper": estimate + half,
     }
+
+
+def by_area(side: str) -> str:
+    """Name a kind of total.
+
+    Examples
+    --------
+    >>> by_area("origin"), by_area("net migration")
+    ('by origin', 'net migration by area')
+    """
+    return f"{side} by area" if side == "net migration" else f"by {side}"

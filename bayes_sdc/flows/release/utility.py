@@ -4,7 +4,7 @@ Safe cells are equal on both sides, so errors come from the small cells alone. A
 all groups together, as a reader of the table would.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from bayes_sdc.flows.release.propensity import propensity
 from bayes_sdc.flows.release.released import released_counts
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.io.columns import own_area, read_codes
+from bayes_sdc.results import Fact, Result, or_undefined
 
 SIDES = ("origin", "destination", "group")
 
@@ -100,8 +101,8 @@ def between(table: FlowTable, release: pd.DataFrame) -> pd.DataFrame:
     return sums.rename_axis(["from", "to"])
 
 
-@dataclass(frozen=True, eq=False)
-class Utility:
+@dataclass(frozen=True, eq=False, repr=False)
+class Utility(Result):
     """What a release is good for. Confidential: it compares with true counts.
 
     Made by :func:`bayes_sdc.utility`.
@@ -144,7 +145,7 @@ class Utility:
         Number of released data sets.
     """
 
-    totals: pd.DataFrame = field(repr=False)
+    totals: pd.DataFrame
     net_migration_error: float
     bands: tuple[tuple[int, int], ...]
     right_band: float
@@ -160,6 +161,44 @@ class Utility:
     def totals_error(self) -> float:
         """Mean of the total errors by origin and by destination."""
         return float(self.totals.loc[["origin", "destination"], "total_error"].mean())
+
+    def _title(self) -> str:
+        return f"Utility of a release of {self.datasets} data sets: confidential"
+
+    def _facts(self) -> list[Fact]:
+        low, high = self.log_ratio_interval
+        one = " + 1" if self.add_one else ""
+        return [
+            (
+                "error of totals",
+                f"{self.totals_error:.1%}",
+                "by area, relative to the sum of their small counts",
+            ),
+            (
+                "pMSE ratio",
+                or_undefined(self.pmse_ratio, ".2f"),
+                "near 1 where a release keeps how counts go with the totals of their areas",
+            ),
+            ("right band", f"{self.right_band:.1%}", "cells in the size band of the true count"),
+            (
+                "error of net migration",
+                f"{self.net_migration_error:,.2f}",
+                "persons by area, mean of absolute errors",
+            ),
+            (
+                f"log of released{one} over true{one}",
+                f"{self.log_ratio_mean:+.3f} [{low:+.2f}, {high:+.2f}]",
+                "mean, 5 and 95 % quantiles over cells",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        """Return the utility in one line."""
+        return (
+            f"utility: error of totals by area {self.totals_error:.1%}, "
+            f"pMSE ratio {or_undefined(self.pmse_ratio, '.2f')} "
+            "(near 1 where a release keeps how counts go with the totals of their areas)"
+        )
 
 
 @checked

@@ -9,7 +9,7 @@ nothing is corrected in silence, and nothing is dropped.
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ import pandas as pd
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.table.code_notes import ask_about_ends, code_notes
-from bayes_sdc.html import facts_table
 from bayes_sdc.io.columns import (
     Codes,
     duplicates,
@@ -32,13 +31,14 @@ from bayes_sdc.io.columns import (
 )
 from bayes_sdc.io.tables import Dialect, Loaded, encode, load
 from bayes_sdc.io.text import find_columns
+from bayes_sdc.results import Fact, Result
 from bayes_sdc.runs import write_bytes
 
 WIDEST_RANGE = 150  # the truncated likelihood sums over every count in the range
 
 
-@dataclass(frozen=True, eq=False)
-class FlowTable:
+@dataclass(frozen=True, eq=False, repr=False)
+class FlowTable(Result):
     """A checked origin-destination table; made by `read_flows`.
 
     Parameters
@@ -76,27 +76,27 @@ class FlowTable:
         that are published as they are; none unless :func:`bayes_sdc.settle_totals` found some.
     """
 
-    frame: pd.DataFrame = field(repr=False)
+    frame: pd.DataFrame
     origin: str
     destination: str
     count: str
     groups: tuple[str, ...]
     low: int
     high: int
-    cells: pd.DataFrame = field(repr=False)
-    covariates: pd.DataFrame = field(repr=False)
+    cells: pd.DataFrame
+    covariates: pd.DataFrame
     n_read: int
     n_safe: int
     n_small: int
     n_set_aside: int
     n_below: int
-    own_areas: tuple[str, ...] = field(repr=False)
+    own_areas: tuple[str, ...]
     source: str
     sha256: str
     notes: tuple[str, ...]
     dialect: Dialect
-    withheld: tuple[int, ...] = field(default=(), repr=False)
-    totals: tuple[int, ...] = field(default=(), repr=False)
+    withheld: tuple[int, ...] = ()
+    totals: tuple[int, ...] = ()
     total_columns: tuple[str, ...] = ()
 
     @property
@@ -129,22 +129,6 @@ class FlowTable:
             ]
         )
 
-    def _repr_html_(self) -> str:
-        """Show the classes of rows in a notebook."""
-        groups = " > ".join(self.groups) or "none: all cells together"
-        return facts_table(
-            f"Flow table of {self.source}",
-            [
-                ("rows read", f"{self.n_read:,}", "the next four add up to them"),
-                ("small", f"{self.n_small:,}", f"count {self.low} to {self.high}: to be protected"),
-                ("safe", f"{self.n_safe:,}", f"count above {self.high}: released as it is"),
-                ("set aside", f"{self.n_set_aside:,}", "origin is destination: unchanged"),
-                ("below", f"{self.n_below:,}", f"count under {self.low}: unchanged"),
-                ("groups", f"{self.cells['group'].nunique():,}", f"with small cells, by {groups}"),
-            ],
-            self.notes,
-        )
-
     def write(self, frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
         """Write a frame in the format of the input, all of it or nothing.
 
@@ -156,6 +140,20 @@ class FlowTable:
             Where to; an existing file is replaced. ``dialect.suffix`` is the usual ending.
         """
         write_bytes(Path(path), encode(frame, self.dialect))
+
+    def _title(self) -> str:
+        return f"Flow table of {self.source}"
+
+    def _facts(self) -> list[Fact]:
+        groups = " > ".join(self.groups) or "none: all cells together"
+        return [
+            ("rows read", f"{self.n_read:,}", "the next four add up to them"),
+            ("small", f"{self.n_small:,}", f"count {self.low} to {self.high}: to be protected"),
+            ("safe", f"{self.n_safe:,}", f"count above {self.high}: released as it is"),
+            ("set aside", f"{self.n_set_aside:,}", "origin is destination: unchanged"),
+            ("below", f"{self.n_below:,}", f"count under {self.low}: unchanged"),
+            ("groups", f"{self.cells['group'].nunique():,}", f"with small cells, by {groups}"),
+        ]
 
 
 @checked

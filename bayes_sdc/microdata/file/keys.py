@@ -14,7 +14,7 @@ weights, kept as a real number. What a missing value matches is one named rule f
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -23,7 +23,6 @@ import pandas as pd
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
-from bayes_sdc.html import facts_table
 from bayes_sdc.io.columns import refuse_problems
 from bayes_sdc.microdata.file.columns import (
     declared_missing,
@@ -33,6 +32,7 @@ from bayes_sdc.microdata.file.columns import (
 )
 from bayes_sdc.microdata.file.formats import load_columns
 from bayes_sdc.microdata.file.tabulate import match, patterns, sums
+from bayes_sdc.results import Fact, Result
 
 VIOLATIONS = (2, 3, 5)  # k of the k-anonymity that is counted everywhere
 MissingRule = Literal["wildcard", "own", "conservative"]
@@ -47,14 +47,24 @@ RULES = {
 
 
 class Tally(NamedTuple):
-    """How many records something concerns, and how many combinations these have."""
+    """How many records something concerns, and how many combinations these have.
+
+    Made by :meth:`bayes_sdc.Microdata.k_violations` and its like.
+
+    Parameters
+    ----------
+    records : int
+        Number of records.
+    combinations : int
+        Number of different combinations of key values they have.
+    """
 
     records: int
     combinations: int
 
 
-@dataclass(frozen=True, eq=False)
-class Microdata:
+@dataclass(frozen=True, eq=False, repr=False)
+class Microdata(Result):
     """A checked file of records with its combinations; made by `read_microdata`.
 
     Parameters
@@ -95,21 +105,21 @@ class Microdata:
     """
 
     keys: tuple[str, ...]
-    labels: tuple[tuple[str, ...], ...] = field(repr=False)
-    codes: npt.NDArray[np.int32] = field(repr=False)
-    combination: npt.NDArray[np.intp] = field(repr=False)
-    combinations: pd.DataFrame = field(repr=False)
-    weights: npt.NDArray[np.float64] | None = field(repr=False)
-    household: npt.NDArray[np.int64] | None = field(repr=False)
-    household_ids: tuple[str, ...] = field(repr=False)
+    labels: tuple[tuple[str, ...], ...]
+    codes: npt.NDArray[np.int32]
+    combination: npt.NDArray[np.intp]
+    combinations: pd.DataFrame
+    weights: npt.NDArray[np.float64] | None
+    household: npt.NDArray[np.int64] | None
+    household_ids: tuple[str, ...]
     missing: MissingRule
     weight_name: str | None
     household_name: str | None
-    value_labels: dict[str, dict[str, str]] = field(repr=False)
+    value_labels: dict[str, dict[str, str]]
     source: str
     sha256: str | None
-    file_notes: tuple[str, ...] = field(repr=False)
-    key_notes: dict[str, tuple[str, ...]] = field(repr=False)
+    file_notes: tuple[str, ...]
+    key_notes: dict[str, tuple[str, ...]]
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -231,21 +241,6 @@ class Microdata:
             combinations=combinations,
         )
 
-    def _repr_html_(self) -> str:
-        """Show frequencies and violations in a notebook."""
-        facts = [
-            ("records", f"{self.n:,}", f"keys {', '.join(self.keys)}"),
-            ("combinations", f"{len(self.combinations):,}", "of key values that occur"),
-            ("sample uniques", f"{self.sample_uniques:,}", "records with f = 1"),
-        ]
-        for k in VIOLATIONS:
-            low = self.k_violations(k)
-            facts.append(
-                (f"f < {k}", f"{low.records:,}", f"records, in {low.combinations:,} combinations")
-            )
-        facts.append(("missing values", self.missing, RULES[self.missing]))
-        return facts_table(f"Microdata of {self.source}: confidential", facts, self.notes)
-
     def summary(self) -> str:
         """Return a few lines on what was read: rule, frequencies, violations and notes.
 
@@ -272,6 +267,23 @@ class Microdata:
                 *(f"note: {note}" for note in self.notes),
             ]
         )
+
+    def _title(self) -> str:
+        return f"Microdata of {self.source}: confidential"
+
+    def _facts(self) -> list[Fact]:
+        facts: list[Fact] = [
+            ("records", f"{self.n:,}", f"keys {', '.join(self.keys)}"),
+            ("combinations", f"{len(self.combinations):,}", "of key values that occur"),
+            ("sample uniques", f"{self.sample_uniques:,}", "records with f = 1"),
+        ]
+        for k in VIOLATIONS:
+            low = self.k_violations(k)
+            facts.append(
+                (f"f < {k}", f"{low.records:,}", f"records, in {low.combinations:,} combinations")
+            )
+        facts.append(("missing values", self.missing, RULES[self.missing]))
+        return facts
 
 
 @checked

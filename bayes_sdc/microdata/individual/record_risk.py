@@ -1,7 +1,7 @@
 """The individual risk of a whole file: of each record, combination and household, and its sums."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +11,13 @@ from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.keys import VIOLATIONS, Microdata, Tally
 from bayes_sdc.microdata.individual.closed_form import check_risks, household_risk, individual_risk
+from bayes_sdc.results import Fact, Result
 
 BULK = "risk above the larger of 0.1 and median + 2 x 1.4826 x median absolute deviation"
 
 
-@dataclass(frozen=True, eq=False)
-class RecordRisk:
+@dataclass(frozen=True, eq=False, repr=False)
+class RecordRisk(Result):
     """Individual risk of a file; made by `record_risk`.
 
     Parameters
@@ -34,8 +35,8 @@ class RecordRisk:
 
     data: Microdata
     sampling_fraction: float | None
-    combinations: pd.DataFrame = field(repr=False)
-    household: npt.NDArray[np.float64] | None = field(repr=False)
+    combinations: pd.DataFrame
+    household: npt.NDArray[np.float64] | None
 
     @property
     def risk(self) -> npt.NDArray[np.float64]:
@@ -146,6 +147,21 @@ class RecordRisk:
                 "risk": self.household[first],
             }
         )
+
+    def _title(self) -> str:
+        return f"Individual risk of {self.data.source}: confidential"
+
+    def _facts(self) -> list[Fact]:
+        facts: list[Fact] = [
+            ("expected re-identifications", f"{self.expected:,.1f}", f"of {self.data.n:,} records"),
+            ("largest risk", f"{float(self.combinations['risk'].max()):.4f}", "of a record"),
+            ("tau1", f"{self.tau1:,.1f}", "sample uniques that are population uniques"),
+            ("tau2", f"{self.tau2:,.1f}", "correct matches among sample uniques"),
+            ("above the bulk", f"{self.above_bulk().records:,}", f"risk > {self.bulk_limit:.4f}"),
+        ]
+        if (homes := self.expected_households) is not None:
+            facts.append(("expected households", f"{homes:,.1f}", "with a re-identified member"))
+        return facts
 
 
 def bulk_limit(risk: npt.ArrayLike) -> float:

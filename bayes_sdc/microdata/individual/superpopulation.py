@@ -4,7 +4,7 @@ The models are those of :mod:`bayes_sdc.models.individual_risk`. Risks of single
 integrated, not simulated; draws serve the totals over the file, whose spread they show.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -32,6 +32,7 @@ from bayes_sdc.microdata.sampling import (
     mean_error,
     spread_draws,
 )
+from bayes_sdc.results import Fact, Result, with_interval
 from bayes_sdc.seeds import generator, seed_or_fresh
 
 Model = Literal["known", "uncertain", "gamma", "extended"]
@@ -54,8 +55,8 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class SuperpopulationRisk:
+@dataclass(frozen=True, eq=False, repr=False)
+class SuperpopulationRisk(Result):
     """Risk of combinations and of the file under one model of the population.
 
     Made by :func:`bayes_sdc.superpopulation_risk`.
@@ -98,18 +99,45 @@ class SuperpopulationRisk:
     """
 
     model: str
-    risk: Floats = field(repr=False)
-    risk_interval: Floats = field(repr=False)
-    inverse_interval: Floats = field(repr=False)
+    risk: Floats
+    risk_interval: Floats
+    inverse_interval: Floats
     expected: Estimate
     tau1: Estimate
     tau2: Estimate
-    posterior: xr.DataTree | None = field(repr=False)
+    posterior: xr.DataTree | None
     converged: bool
     trusted: bool
     draws: int
     notes: tuple[str, ...]
     seed: int | None = None
+
+    def _title(self) -> str:
+        return f"Risk by the model {self.model!r} of the population: confidential"
+
+    def _facts(self) -> list[Fact]:
+        told = ("expected", "tau1", "tau2")
+        values = [getattr(self, name) for name in told]
+        shown = [with_interval(one.value, one.interval) for one in values]
+        error = max(one.monte_carlo_error for one in values)
+        return [
+            ("expected", shown[0], "correct matches over all records, 95 % interval"),
+            ("tau1", shown[1], "sample uniques that are population uniques"),
+            ("tau2", shown[2], "correct matches among sample uniques"),
+            (
+                "Monte Carlo error",
+                f"{error:.2g}",
+                f"the largest of three, {self.draws:,} draws",
+            ),
+            ("converged", "yes" if self.converged else "NO", "quadrature or chains"),
+            ("trusted", "yes" if self.trusted else "NO", "converged, with sample enough"),
+        ]
+
+    def __repr__(self) -> str:
+        trust = "" if self.trusted else "; NOT TRUSTED"
+        shown = with_interval(self.expected.value, self.expected.interval)
+        tau1 = with_interval(self.tau1.value, self.tau1.interval)
+        return f"<SuperpopulationRisk: model {self.model}; expected {shown}; tau1 {tau1}{trust}>"
 
 
 @checked

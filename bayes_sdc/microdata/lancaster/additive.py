@@ -23,7 +23,7 @@ of interaction", Australian Journal of Statistics 13 (1971) 36-44.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal
 
@@ -44,13 +44,14 @@ from bayes_sdc.microdata.lancaster.structural_zeros import (
     pair_term,
     read_rules,
 )
+from bayes_sdc.results import Fact, Result
 from bayes_sdc.seeds import generator, seed_or_fresh
 
 DRAWS = 1 << 20  # cells drawn from a larger table
 
 
-@dataclass(frozen=True, eq=False)
-class Lancaster:
+@dataclass(frozen=True, eq=False, repr=False)
+class Lancaster(Result):
     """Risk of each sample unique, and what the model does to the file.
 
     Made by :func:`bayes_sdc.lancaster`.
@@ -85,15 +86,31 @@ class Lancaster:
         Everything random followed from it.
     """
 
-    risk: pd.DataFrame = field(repr=False)
-    risk_raw: pd.DataFrame = field(repr=False)
-    risk_renormalized: pd.DataFrame = field(repr=False)
+    risk: pd.DataFrame
+    risk_raw: pd.DataFrame
+    risk_renormalized: pd.DataFrame
     table: pd.DataFrame
     shrinkage: float | None
     cells: int
     walked: bool
     notes: tuple[str, ...]
     seed: int | None = None
+
+    def _title(self) -> str:
+        return f"Additive model of {self.cells:,} cells, {len(self.risk):,} sample uniques"
+
+    def _facts(self) -> list[Fact]:
+        facts: list[Fact] = [
+            (
+                f"shrinkage {shrinkage:g}",
+                f"{row['expected_raw']:,.2f}; {row['expected_renormalized']:,.2f}",
+                "expected population uniques in the file, raw and renormalised; "
+                f"negative probability {row['negative']:.3g}",
+            )
+            for shrinkage, row in self.table.iterrows()
+        ]
+        how = "added up" if self.walked else "sampled"
+        return [*facts, ("cells", f"{self.cells:,}", f"possible combinations, {how}")]
 
 
 @checked

@@ -13,6 +13,7 @@ from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.keys import Microdata
 from bayes_sdc.microdata.lancaster.structural_zeros import labels_of
+from bayes_sdc.results import Fact, Result
 
 WALKED_CELLS = 10_000_000_000  # a larger table is sampled
 MEMORY = 4 * 2**30  # bytes that the pairs of keys may need at most
@@ -22,9 +23,11 @@ GRID = tuple(i / 10 for i in range(11))  # shrinkages that cross-validation comp
 FOLDS = 5
 
 
-@dataclass(frozen=True)
-class AdditiveForecast:
+@dataclass(frozen=True, repr=False)
+class LancasterForecast(Result):
     """What the model will need, roughly.
+
+    Made by :func:`bayes_sdc.lancaster_forecast`.
 
     Parameters
     ----------
@@ -51,11 +54,22 @@ class AdditiveForecast:
             f"{self.memory / 2**20:,.0f} MiB"
         )
 
+    def _title(self) -> str:
+        return "Forecast of the additive model"
+
+    def _facts(self) -> list[Fact]:
+        how = "all are added up" if self.walked else "some of them are drawn"
+        return [
+            ("time", f"about {self.seconds:.1f} s", "of adding up"),
+            ("memory", f"{self.memory / 2**20:,.0f} MiB", "of the tables of pairs of keys"),
+            ("cells", f"{self.cells:,}", how),
+        ]
+
 
 @checked
 def lancaster_forecast(
     microdata: Microdata, *, shrinkage: float | Sequence[float] | Literal["cv"] = 1.0
-) -> AdditiveForecast:
+) -> LancasterForecast:
     """Tell what `lancaster` will need, without doing it.
 
     Parameters
@@ -67,7 +81,7 @@ def lancaster_forecast(
 
     Returns
     -------
-    AdditiveForecast
+    LancasterForecast
         Cells, seconds and bytes.
 
     Raises
@@ -101,7 +115,7 @@ def lancaster_forecast(
     )
     # proportions, terms and the walk's own copy of these, and what is at work for the largest pair
     memory = 24 * sum(pairs) + 16 * max(pairs, default=0)
-    return AdditiveForecast(cells, walked, walks * seconds, memory)
+    return LancasterForecast(cells, walked, walks * seconds, memory)
 
 
 def shrinkages(shrinkage: Any) -> np.ndarray:

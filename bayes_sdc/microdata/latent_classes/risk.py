@@ -7,7 +7,7 @@ much the combinations of this population scatter about that is learned in a seco
 """
 
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,6 @@ from bayes_sdc.checks import Check
 from bayes_sdc.convergence import convergence
 from bayes_sdc.cores import threads
 from bayes_sdc.errors import InputError
-from bayes_sdc.html import facts_table
 from bayes_sdc.io.columns import LARGEST_COUNT
 from bayes_sdc.microdata.file.keys import Microdata
 from bayes_sdc.microdata.latent_classes.combinations import cells_of
@@ -32,6 +31,7 @@ from bayes_sdc.microdata.latent_classes.gibbs import (
 )
 from bayes_sdc.microdata.latent_classes.verdicts import Facts, judge
 from bayes_sdc.microdata.latent_classes.weights import mean_weights
+from bayes_sdc.results import Fact, Result, with_interval
 from bayes_sdc.seeds import generator, seed_sequence
 
 LEVEL = 0.9
@@ -51,6 +51,8 @@ Floats = npt.NDArray[np.float64]
 class Estimate90(NamedTuple):
     """A quantity of the file: posterior mean and central interval of probability 0.9.
 
+    Made by :func:`bayes_sdc.latent_class_risk`.
+
     Parameters
     ----------
     value : float
@@ -67,7 +69,7 @@ class Estimate90(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LatentClassRisk:
+class LatentClassRisk(Result):
     """Risk of the sample uniques by latent classes; made by :func:`latent_class_risk`.
 
     Parameters
@@ -118,32 +120,28 @@ class LatentClassRisk:
     uniques: int
     population_size: float
     seed: int
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
-    def _facts(self) -> list[tuple[str, str, str]]:
+    def _title(self) -> str:
+        return "Risk by latent classes, posterior mean and 90 % interval: confidential"
+
+    def _facts(self) -> list[Fact]:
+        tau1, tau2, uniques = (
+            with_interval(one.value, one.interval)
+            for one in (self.tau1, self.tau2, self.population_uniques)
+        )
         return [
-            ("tau1", _shown(self.tau1), "sample uniques that are population uniques"),
-            ("tau2", _shown(self.tau2), "expected correct matches of sample uniques"),
-            ("population uniques", _shown(self.population_uniques), "in the file or not"),
+            ("tau1", tau1, "sample uniques that are population uniques"),
+            ("tau2", tau2, "expected correct matches of sample uniques"),
+            ("population uniques", uniques, "in the file or not"),
             ("sample uniques", f"{self.uniques:,}", f"of {self.n:,} records"),
+            *((check.verdict, check.name, check.reason) for check in self.checks),
         ]
 
     def __repr__(self) -> str:
-        trust = "" if self.trusted else ", not trusted"
-        return f"LatentClassRisk(tau1={_shown(self.tau1)}, tau2={_shown(self.tau2)}{trust})"
-
-    def _repr_html_(self) -> str:
-        """Show the estimates and what is not passed in a notebook."""
-        looks = [f"{c.verdict}: {c.reason}" for c in self.checks if c.verdict != "pass"]
-        caption = "Risk by latent classes, with 90 % intervals: confidential"
-        return facts_table(caption, self._facts(), [*looks, *self.notes])
-
-    def summary(self) -> str:
-        """Return the estimates, their intervals and verdicts, as text; confidential."""
-        lines = ["risk by latent classes, posterior mean and 90 % interval"]
-        lines += [f"  {name:<20}{value:<32}{what}" for name, value, what in self._facts()]
-        lines += [f"{check.verdict}: {check.name}: {check.reason}" for check in self.checks]
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+        trust = "" if self.trusted else "; NOT TRUSTED"
+        tau1, tau2 = (with_interval(one.value, one.interval) for one in (self.tau1, self.tau2))
+        return f"<LatentClassRisk: tau1 {tau1}; tau2 {tau2}{trust}>"
 
 
 def recommended_line(risk: LatentClassRisk) -> str:
@@ -159,11 +157,6 @@ def recommended_line(risk: LatentClassRisk) -> str:
 def _matches(risk: LatentClassRisk) -> str:
     low, high = risk.tau2.interval
     return f"{risk.tau2.value:,.1f} ({low:,.0f} to {high:,.0f}) correct matches of them expected"
-
-
-def _shown(estimate: Estimate90) -> str:
-    low, high = estimate.interval
-    return f"{estimate.value:,.1f} [{low:,.1f}, {high:,.1f}]"
 
 
 @checked

@@ -7,7 +7,7 @@ possible, and all but one combination of the least size.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ import pandas as pd
 from scipy.stats import chi2
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.results import Fact, Result, or_undefined
 
 LEAST_EXPECTED = 5.0  # in a class of the goodness of fit
 
@@ -42,8 +43,8 @@ class SizeTable(NamedTuple):
         return int(self.cells.sum()) + self.open_cells
 
 
-@dataclass(frozen=True, eq=False)
-class SizeModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class SizeModel(Result):
     """What a model of the size indices says about the sample uniques.
 
     Made by :func:`bayes_sdc.ewens` and its like.
@@ -86,7 +87,7 @@ class SizeModel:
     expected_error: float | None
     expected_range: tuple[float, float] | None
     population_uniques: float | None
-    fit: pd.DataFrame | None = field(repr=False)
+    fit: pd.DataFrame | None
     fit_p: float | None
     notes: tuple[str, ...]
 
@@ -109,6 +110,36 @@ class SizeModel:
             else ", {:.4g} to {:.4g} over the open class".format(*self.expected_range)
         )
         return f"{self.model} ({self.estimator}): {self.expected:.4g}{error}{spread}"
+
+    def _title(self) -> str:
+        return f"{self.model} ({self.estimator}): {self.assumption}"
+
+    def _facts(self) -> list[Fact]:
+        facts: list[Fact] = [
+            (
+                "expected",
+                or_undefined(self.expected, ",.4g"),
+                "sample uniques that are population uniques",
+            ),
+            ("probability", or_undefined(self.probability, ".4g"), "the same for each of them"),
+            ("standard error", or_undefined(self.expected_error, ",.3g"), "from the parameters"),
+            (
+                "population uniques",
+                or_undefined(self.population_uniques, ",.4g"),
+                "in the file or not",
+            ),
+            ("p of the fit", or_undefined(self.fit_p, ".3g"), "small: the model does not fit"),
+        ]
+        if self.expected_range is not None:
+            spread = "{:.4g} to {:.4g}".format(*self.expected_range)
+            facts.append(("range", spread, "of the expected number, over the open class"))
+        for name, value in self.parameters.items():
+            error = or_undefined(self.standard_errors.get(name), ".3g")
+            facts.append((name, f"{value:.5g}", f"parameter, standard error {error}"))
+        return facts
+
+    def __repr__(self) -> str:
+        return f"<SizeModel: {self}>"
 
 
 def check_sizes(size_indices: Any, n: int, N: int) -> SizeTable:

@@ -32,12 +32,13 @@ from scipy.stats import norm
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.results import Fact, Result, or_undefined
 
 LEVEL = 0.95
 
 
-@dataclass(frozen=True)
-class Dis:
+@dataclass(frozen=True, repr=False)
+class Dis(Result):
     """Probability that a unique match is correct, by the general form.
 
     Made by :func:`bayes_sdc.dis`.
@@ -94,6 +95,32 @@ class Dis:
             f"{self.value:.4g} (95 % interval {low:.4g} to {high:.4g}; {self.uniques:,} sample "
             f"uniques, {self.pair_records:,} records in pairs)"
         )
+
+    def _title(self) -> str:
+        return "DIS: probability that a unique match is correct"
+
+    def _facts(self) -> list[Fact]:
+        delta, beta = (
+            "undefined" if one is None else "{:.4g} to {:.4g}".format(*one)
+            for one in (self.delta_interval, self.beta_interval)
+        )
+        return [
+            ("DIS", or_undefined(self.value, ".4g"), f"{self.uniques:,} sample uniques"),
+            ("95 % interval", beta, "from the Beta posterior, Jeffreys' prior"),
+            ("pairs", f"{self.pair_records:,}", "records with f = 2"),
+            ("standard error", or_undefined(self.standard_error, ".3g"), "delta method"),
+            ("normal interval", delta, "95 %, delta method, cut off at 0 and 1"),
+            (
+                "false matches",
+                f"{self.false_matches:,.1f}",
+                "people outside the file",
+            ),
+            (
+                "raised weights",
+                f"{self.raised_weights:,}",
+                "in pairs, weights below 1",
+            ),
+        ]
 
 
 @checked

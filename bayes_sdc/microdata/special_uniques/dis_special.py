@@ -17,6 +17,7 @@ from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.keys import Microdata
 from bayes_sdc.microdata.special_uniques.dis import check_fraction
+from bayes_sdc.results import Fact, Result, or_undefined
 from bayes_sdc.seeds import generator, seed_or_fresh
 
 FRAGMENTS_AT_A_TIME = 50
@@ -24,8 +25,8 @@ MOST_FRAGMENTS = 20_000
 LARGEST_FRAGMENT = 1_000
 
 
-@dataclass(frozen=True)
-class DisSimulation:
+@dataclass(frozen=True, repr=False)
+class DisSimulation(Result):
     """Probability that a unique match is correct, by simulation.
 
     Made by :func:`bayes_sdc.dis_special`.
@@ -67,6 +68,22 @@ class DisSimulation:
             f"{self.value:.4g} (Monte Carlo error {self.monte_carlo_error:.2g}; "
             f"{self.correct_matches:,} of {self.unique_matches:,} unique matches correct{warning})"
         )
+
+    def _title(self) -> str:
+        return "DIS by simulation: probability that a unique match is correct"
+
+    def _facts(self) -> list[Fact]:
+        matches = f"{self.correct_matches:,} of {self.unique_matches:,}"
+        return [
+            ("DIS", or_undefined(self.value, ".4g"), "correct among unique matches"),
+            (
+                "Monte Carlo error",
+                or_undefined(self.monte_carlo_error, ".2g"),
+                "as wanted" if self.stable else "NOT STABLE: larger than wanted",
+            ),
+            ("correct", matches, "unique matches"),
+            ("fragments", f"{self.fragments:,}", f"of {self.fragment_size:,} records each"),
+        ]
 
 
 @checked

@@ -28,7 +28,7 @@ B. Meindl, "Statistical disclosure control for micro-data using the R package sd
 Statistical Software 67 (2015) 4.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -38,14 +38,15 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.keys import Microdata
 from bayes_sdc.microdata.special_uniques.dis import Dis, dis
 from bayes_sdc.microdata.special_uniques.suda import Scale, Suda, suda
+from bayes_sdc.results import Fact, Result, or_undefined
 
 Method = Literal["elliot-manning", "sdcmicro"]
 MOST_KEYS = 28  # beyond, the power Q of sdcMicro's formula is negative
 METHODS = ("elliot-manning", "sdcmicro")
 
 
-@dataclass(frozen=True, eq=False)
-class DisSuda:
+@dataclass(frozen=True, eq=False, repr=False)
+class DisSuda(Result):
     """Risk of each record by DIS-SUDA.
 
     Made by :func:`bayes_sdc.dis_suda`.
@@ -69,13 +70,25 @@ class DisSuda:
         Sample uniques whose score gives them no share of their own.
     """
 
-    risk: np.ndarray = field(repr=False)
+    risk: np.ndarray
     method: Method
     dis: Dis
-    suda: Suda = field(repr=False)
+    suda: Suda
     total: float | None
     capped: int
     without_share: int
+
+    def _title(self) -> str:
+        return f"DIS-SUDA by the method {self.method!r}: confidential"
+
+    def _facts(self) -> list[Fact]:
+        return [
+            ("total", or_undefined(self.total, ",.2f"), "correct matches of sample uniques"),
+            ("largest risk", f"{float(self.risk.max(initial=0.0)):.4f}", "of a record"),
+            ("DIS", self.dis, "of the file"),
+            ("capped", f"{self.capped:,}", "sample uniques at risk 1"),
+            ("without share", f"{self.without_share:,}", "sample uniques without a score"),
+        ]
 
 
 @checked

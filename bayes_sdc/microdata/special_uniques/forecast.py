@@ -14,6 +14,7 @@ from bayes_sdc.microdata.special_uniques.collapsed import (
     distinct_records,
 )
 from bayes_sdc.microdata.special_uniques.row_bits import WORD
+from bayes_sdc.results import Fact, Result
 
 MOST_KEYS = 64  # a set of keys is kept in the bits of one word
 MOST_SETS = 5_000_000
@@ -22,9 +23,11 @@ MISSING_FACTOR = 30.0  # with missing values that match others, from the benchma
 NANOSECONDS = 6.0  # a record and set, on one thread, contributions included; from the benchmark
 
 
-@dataclass(frozen=True)
-class Forecast:
+@dataclass(frozen=True, repr=False)
+class SudaForecast(Result):
     """What a search will need at most.
+
+    Made by :func:`bayes_sdc.suda_forecast`.
 
     Parameters
     ----------
@@ -54,6 +57,17 @@ class Forecast:
             f"{self.memory / 2**20:,.0f} MiB"
         )
 
+    def _title(self) -> str:
+        return "Forecast of the search for minimal sample uniques"
+
+    def _facts(self) -> list[Fact]:
+        return [
+            ("time", f"at most about {self.seconds:.1f} s", "often far less"),
+            ("memory", f"{self.memory / 2**20:,.0f} MiB", "at most"),
+            ("sets of keys", f"{self.sets:,}", "to be searched"),
+            ("unique records", f"{self.uniques:,}", f"of {self.combinations:,} different ones"),
+        ]
+
 
 def check_size(max_size: int, keys: int) -> int:
     """Return the largest size to look for, at most the number of keys."""
@@ -74,7 +88,7 @@ def prepare(microdata: Microdata) -> tuple[Distinct, bool]:
     return distinct, missing
 
 
-def forecast(distinct: Distinct, missing: bool, size: int) -> Forecast:
+def forecast(distinct: Distinct, missing: bool, size: int) -> SudaForecast:
     """Upper limits of what the search for sets of up to ``size`` keys needs."""
     keys, rows = len(distinct.levels), len(distinct.record)
     sets = [math.comb(keys, k) for k in range(1, size + 1)]
@@ -85,10 +99,12 @@ def forecast(distinct: Distinct, missing: bool, size: int) -> Forecast:
     seconds = sum(sets) * (rows + 100) * NANOSECONDS * 1e-9 / numba.get_num_threads()
     if missing:
         seconds *= MISSING_FACTOR
-    return Forecast(distinct.candidates, rows, sum(sets), seconds, memory)
+    return SudaForecast(distinct.candidates, rows, sum(sets), seconds, memory)
 
 
-def refuse(expected: Forecast, distinct: Distinct, missing: bool, size: int, memory: int) -> None:
+def refuse(
+    expected: SudaForecast, distinct: Distinct, missing: bool, size: int, memory: int
+) -> None:
     """Raise when the search is too large, and say what size would not be."""
     if expected.sets <= MOST_SETS and expected.memory <= memory:
         return

@@ -20,7 +20,7 @@ problem", International Journal of Uncertainty, Fuzziness and Knowledge-Based Sy
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numba
@@ -32,7 +32,7 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.keys import Microdata, MissingRule
 from bayes_sdc.microdata.special_uniques.forecast import (
     MEMORY,
-    Forecast,
+    SudaForecast,
     check_size,
     forecast,
     prepare,
@@ -45,6 +45,7 @@ from bayes_sdc.microdata.special_uniques.minimal import (
 )
 from bayes_sdc.microdata.special_uniques.missing import rows_by_pattern
 from bayes_sdc.microdata.special_uniques.row_bits import WORD
+from bayes_sdc.results import Fact, Result
 
 Scale = Literal["elliot", "ihsn"]
 SCALES = {
@@ -53,8 +54,8 @@ SCALES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Suda:
+@dataclass(frozen=True, eq=False, repr=False)
+class Suda(Result):
     """Scores, contributions and minimal sample uniques (MSUs) of a file.
 
     Made by :func:`bayes_sdc.suda`.
@@ -81,7 +82,7 @@ class Suda:
     values : DataFrame
         For each key and value the records unique on all keys that have it, and the share of the
         total score from their MSUs that hold the key.
-    forecast : Forecast
+    forecast : SudaForecast
         What the search was expected to need at most.
     """
 
@@ -90,12 +91,12 @@ class Suda:
     scale: Scale
     missing: MissingRule
     weights: pd.Series
-    scores: np.ndarray = field(repr=False)
-    contributions: pd.DataFrame = field(repr=False)
-    sizes: pd.DataFrame = field(repr=False)
-    values: pd.DataFrame = field(repr=False)
-    forecast: Forecast = field(repr=False)
-    _levels: tuple[Level, ...] = field(repr=False)
+    scores: np.ndarray
+    contributions: pd.DataFrame
+    sizes: pd.DataFrame
+    values: pd.DataFrame
+    forecast: SudaForecast
+    _levels: tuple[Level, ...]
 
     @property
     def variables(self) -> pd.Series:
@@ -154,6 +155,23 @@ class Suda:
             }
         )
         return frame.sort_values(["record", "size"], kind="stable", ignore_index=True)
+
+    def _title(self) -> str:
+        return f"SUDA of {len(self.scores):,} records, scale {self.scale!r}: confidential"
+
+    def _facts(self) -> list[Fact]:
+        found = self.sizes.sum()
+        shares = self.variables.sort_values(ascending=False, kind="stable")
+        return [
+            ("uniques", f"{len(self.contributions):,}", f"on all {len(self.keys)} keys"),
+            ("minimal uniques", f"{int(found.sum()):,}", f"of up to {self.max_size} keys"),
+            ("largest score", f"{float(self.scores.max(initial=0.0)):.4g}", "of a record"),
+            *((f"of size {size}", f"{int(n):,}", "minimal uniques") for size, n in found.items()),
+            *(
+                (str(key), "undefined" if np.isnan(share) else f"{share:.1%}", "of the score")
+                for key, share in shares.items()
+            ),
+        ]
 
 
 @checked
@@ -236,7 +254,7 @@ def suda(
 
 
 @checked
-def suda_forecast(microdata: Microdata, *, max_size: int = 3) -> Forecast:
+def suda_forecast(microdata: Microdata, *, max_size: int = 3) -> SudaForecast:
     """Say what `suda` would need, before it is run.
 
     Parameters
@@ -248,7 +266,7 @@ def suda_forecast(microdata: Microdata, *, max_size: int = 3) -> Forecast:
 
     Returns
     -------
-    Forecast
+    SudaForecast
         Number of sets, time and memory.
 
     Raises

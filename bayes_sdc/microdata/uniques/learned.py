@@ -7,7 +7,7 @@ how many cells of the sample have each size; see :mod:`bayes_sdc.models.uniques`
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,13 +34,14 @@ from bayes_sdc.microdata.sampling import (
 )
 from bayes_sdc.microdata.uniques.unstructured import check_size_indices, unique_probability
 from bayes_sdc.models.priors import CONCENTRATION
+from bayes_sdc.results import Fact, Result, with_interval
 from bayes_sdc.seeds import generator, seed_or_fresh
 
 SCANNED = 6.0  # standard deviations of the prior on each side, among which modes are looked for
 
 
-@dataclass(frozen=True, eq=False)
-class LearnedUniques:
+@dataclass(frozen=True, eq=False, repr=False)
+class LearnedUniques(Result):
     """What the sample says of the concentration, and of the population uniques.
 
     Made by :func:`bayes_sdc.learn_uniques`.
@@ -66,10 +67,36 @@ class LearnedUniques:
     concentration: Estimate
     probability: Estimate
     uniques: Estimate
-    posterior: xr.DataTree = field(repr=False)
+    posterior: xr.DataTree
     trusted: bool
     notes: tuple[str, ...]
     seed: int | None = None
+
+    def _title(self) -> str:
+        return "Population uniques without structure, concentration learned: confidential"
+
+    def _facts(self) -> list[Fact]:
+        low, high = self.probability.interval
+        return [
+            (
+                "population uniques",
+                with_interval(self.uniques.value, self.uniques.interval),
+                "among the sample uniques, 95 % interval",
+            ),
+            (
+                "probability",
+                f"{self.probability.value:.4g} [{low:.4g}, {high:.4g}]",
+                "that a sample unique is alone in the population",
+            ),
+            (
+                "concentration",
+                "{:.4g} [{:.4g}, {:.4g}]".format(
+                    self.concentration.value, *self.concentration.interval
+                ),
+                "c of the cells",
+            ),
+            ("trusted", "yes" if self.trusted else "NO", "quadrature or chains converged"),
+        ]
 
 
 @checked

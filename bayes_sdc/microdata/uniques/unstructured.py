@@ -21,7 +21,7 @@ of their section 2.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numba
 import numpy as np
@@ -31,13 +31,17 @@ import pandas as pd
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.individual.closed_form import check_numbers, check_whole, is_number
+from bayes_sdc.results import Fact, Result
 
 LEAST_CONCENTRATION = 1e-300  # the inverse of less is no number
 SUMMED = 1 << 12  # factors multiplied one by one; the others have gamma functions from this on
 
 
-class Mixture(NamedTuple):
+@dataclass(frozen=True, eq=False, repr=False)
+class Mixture(Result):
     """A prior that mixes concentrations, after the data were seen.
+
+    Made by :func:`bayes_sdc.mixture_of_priors`.
 
     Parameters
     ----------
@@ -49,6 +53,17 @@ class Mixture(NamedTuple):
 
     weights: npt.NDArray[np.float64]
     probability: float
+
+    def _title(self) -> str:
+        return "Mixture of concentrations"
+
+    def _facts(self) -> list[Fact]:
+        meaning = "that a sample unique is alone in the population"
+        weights = ", ".join(f"{weight:.3g}" for weight in self.weights)
+        return [
+            ("probability", f"{self.probability:.4g}", meaning),
+            ("weights", weights, "of the concentrations, after the data"),
+        ]
 
 
 @checked

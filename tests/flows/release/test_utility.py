@@ -322,8 +322,8 @@ def test_combined_totals_of_a_release(table, release):
     np.testing.assert_allclose(part["variance"], part["within"] + part["between"] / 3)
     inside = part["true"].between(part["lower"], part["upper"])
     assert (inside == part["covered"]).all()
-    assert result.summary.loc["destination", "coverage"] == inside.mean()
-    assert result.summary.loc["destination", "mean_width"] == pytest.approx(
+    assert result.by_side.loc["destination", "coverage"] == inside.mean()
+    assert result.by_side.loc["destination", "mean_width"] == pytest.approx(
         (part["upper"] - part["lower"]).mean()
     )
     sums = result.totals.groupby("side")["true"].sum()
