@@ -28,6 +28,7 @@ from bayes_sdc.options import (
 )
 
 if TYPE_CHECKING:
+    from bayes_sdc.flows.audit.audit import Audit
     from bayes_sdc.jobs.writing import WrittenRun
 
 app = typer.Typer(
@@ -465,18 +466,22 @@ def demo(
 
 
 @app.command(
-    epilog="Example: bayes-sdc audit moves.csv --origin from --destination to --count n "
-    "--published totals_by_origin.csv --hole x"
+    epilog="Examples: bayes-sdc audit moves.csv --origin from --destination to --count n "
+    "--published totals_by_origin.csv --hole x; bayes-sdc audit countyinflow1011.csv"
 )
 @_interruptible("the same command starts anew")
 def audit(
     file: Annotated[
-        Path, typer.Argument(help="CSV (also .gz) or Parquet: true counts, or with holes.")
+        Path,
+        typer.Argument(
+            help="CSV (also .gz) or Parquet: true counts, or with holes; or a county file of the "
+            "IRS, if no columns are named."
+        ),
     ],
     *,
-    origin: Annotated[str, option("Column of the origin's code.", INPUT)],
-    destination: Annotated[str, option("Column of the destination's code.", INPUT)],
-    count: Annotated[str, option("Column of the count.", INPUT)],
+    origin: Annotated[str | None, option("Column of the origin's code.", INPUT)] = None,
+    destination: Annotated[str | None, option("Column of the destination's code.", INPUT)] = None,
+    count: Annotated[str | None, option("Column of the count.", INPUT)] = None,
     groups: Annotated[str | None, option("Columns, comma between.", INPUT)] = None,
     low: Annotated[int, option("Smallest count that is hidden.", INPUT)] = 1,
     high: Annotated[int, option("Largest count that is hidden.", INPUT)] = 9,
@@ -492,13 +497,42 @@ def audit(
     base: Annotated[
         int, option("What the published totals are rounded to a multiple of.", RISK)
     ] = 1,
+    direction: Annotated[
+        str | None, option("IRS file: inflow or outflow, where it does not say.", INPUT)
+    ] = None,
+    years: Annotated[
+        str | None, option("IRS file: its years, as 2010-2011, where it does not say.", INPUT)
+    ] = None,
     out: Annotated[
         Path | None, option("CSV file for the bounds of every cell; confidential.", RELEASE)
     ] = None,
 ) -> None:
-    """Tell which hidden counts follow from totals; of true counts, the small ones are hidden."""
-    from bayes_sdc.jobs.audit import run_audit
+    """Tell which hidden counts follow from totals; of true counts, the small ones are hidden.
 
+    Without names of columns the file is read as a county-to-county file of the IRS: rows that are
+    replaced by -1 or d, and flows that are not shown, are bounded by its totals. The file of the
+    other direction can be given as published beside.
+    """
+    from bayes_sdc.jobs.audit import run_audit, run_irs_audit
+
+    if not (origin or destination or count):
+        _audited(
+            run_irs_audit(
+                file,
+                direction=direction,
+                years=years,
+                published=tuple(published or ()),
+                out=out,
+            )
+        )
+        return
+    if not (origin and destination and count):
+        raise InputError(
+            "--origin, --destination and --count belong together; name all three, or none for a "
+            "county file of the IRS"
+        )
+    if direction or years:
+        raise InputError("--direction and --years are for files of the IRS; leave out the columns")
     found = run_audit(
         file,
         reading={
@@ -515,6 +549,11 @@ def audit(
         base=base,
         out=out,
     )
+    _audited(found)
+
+
+def _audited(found: "Audit") -> None:
+    """Print an audit; the exit code tells whether something is pinned."""
     _say(found.summary())
     if found.pinned:
         raise typer.Exit(EXIT_FAILED)

@@ -49,7 +49,7 @@ def check_identities(rows: pd.DataFrame) -> pd.DataFrame:
         ``part missing`` (a part is suppressed, or there is no row of other flows, so that the gap
         is what is not shown), ``total missing`` (suppressed, or no such row), ``gap``.
     """
-    terms = pd.concat(list(_terms(rows)), ignore_index=True)
+    terms = pd.concat(list(identity_terms(rows)), ignore_index=True)
     found = [_compare(terms, measure) for measure in MEASURES if rows[measure].notna().any()]
     if not found:
         columns = [*KEYS, "measure", "total", "parts", "terms", "gap", "status"]
@@ -63,8 +63,11 @@ def identity_table(checks: pd.DataFrame) -> pd.DataFrame:
     return table.reindex(columns=list(STATUS)).fillna(0).astype(int)
 
 
-def _terms(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Yield the rows that take part in identities: ``identity``, and ``role`` total or part."""
+def identity_terms(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Yield the rows that take part in identities: ``identity``, and ``role`` total or part.
+
+    The index is that of ``rows``.
+    """
     record, category = rows["record"], rows["category"]
     counties = ~rows["county"].str.endswith("000")
     total, other = record == "total", record == "other flows"

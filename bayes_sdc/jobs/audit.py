@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.audit.audit import Audit, audit_totals
 from bayes_sdc.flows.audit.holes import audit_holes, holes_in
 from bayes_sdc.flows.audit.settle import unsettled
 from bayes_sdc.flows.table.read import read_flows
+from bayes_sdc.irs.audit import audit_irs
+from bayes_sdc.irs.layouts import Direction
+from bayes_sdc.irs.read import read_irs_flows
 from bayes_sdc.runs import write_bytes
 
 
@@ -49,8 +52,7 @@ def run_audit(
     InputError
         If the file cannot be read, is no table of flows, or ``out`` is there already.
     """
-    if out is not None and out.exists():
-        raise InputError(f"{out}: is there already; choose another name")
+    _refuse_existing(out)
     if holes_in(file, reading["count"], marks, secondary):
         found = audit_holes(
             file, **reading, marks=marks, secondary=secondary, published=published, base=base
@@ -59,7 +61,65 @@ def run_audit(
         table = read_flows(file, **reading)
         usual = () if published or unsettled(table) else ("origin", "destination")
         found = audit_totals(table, published=[*published, *usual], base=base)
+    _write(found, out)
+    return found
+
+
+def run_irs_audit(
+    file: Path,
+    *,
+    direction: str | None = None,
+    years: str | None = None,
+    published: Sequence[str] = (),
+    out: Path | None = None,
+) -> Audit:
+    """Audit a county-to-county file of the IRS, and write the bounds if asked for.
+
+    Parameters
+    ----------
+    file : Path
+        The file, in any layout of the IRS.
+    direction, years : str, optional
+        As for :func:`bayes_sdc.read_irs_flows`.
+    published : sequence of str
+        The file of the other direction of the same years, if it is published too.
+    out : Path, optional
+        CSV file for the bounds, readable by its owner only.
+
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or ``out`` is there already.
+    """
+    _refuse_existing(out)
+    if direction is not None and direction not in get_args(Direction):
+        raise InputError(f"direction {direction!r} is unknown; choose inflow or outflow")
+    way: Any = direction
+    flows = read_irs_flows(file, direction=way, years=years)
+    if len(published) > 1:
+        raise InputError(
+            "beside a file of the IRS only one can be given as published, the one of the other "
+            f"direction; there are {list(published)}"
+        )
+    other = None
+    if published:
+        turned: Any = "outflow" if flows.direction == "inflow" else "inflow"
+        other = read_irs_flows(published[0], direction=turned, years=years)
+    found = audit_irs(flows, other)
+    _write(found, out)
+    return found
+
+
+def _refuse_existing(out: Path | None) -> None:
+    if out is not None and out.exists():
+        raise InputError(f"{out}: is there already; choose another name")
+
+
+def _write(found: Audit, out: Path | None) -> None:
     if out is not None:
         rows = found.bounds.to_csv(lineterminator="\n").encode()
         write_bytes(out, rows, private=True)
-    return found
