@@ -555,7 +555,7 @@ def audit(
 def _audited(found: "Audit") -> None:
     """Print an audit; the exit code tells whether something is pinned."""
     _say(found.summary())
-    if found.pinned:
+    if found.pinned + found.pinned_besides:
         raise typer.Exit(EXIT_FAILED)
 
 

@@ -167,8 +167,9 @@ def protect_flows(
             *leaks(table, release, job.columns, own_area),
             *check_limits(policy, None, unique=unique),
         ]
-        return Protection(table, job.columns.of(release), None, checks, {}, job.columns)
-    protection = _protected(table, job)
+        protection = Protection(table, job.columns.of(release), None, checks, {}, job.columns)
+    else:
+        protection = _protected(table, job)
     if audit is None:
         return protection
     return replace(protection, audit=audit, checks=[*protection.checks, audit.check()])
@@ -177,11 +178,12 @@ def protect_flows(
 def _audited(table: FlowTable, published: Published, base: int, own_area: OwnArea) -> Audit | None:
     """Audit what is published beside the table, and the totals inside it that stay."""
     nothing = not isinstance(published, str | Path | pd.DataFrame) and not len(published)
-    if table.n_small == 0 or (nothing and not table.totals and not table.total_columns):
+    if nothing and not table.totals and not table.total_columns:
         return None
-    return audit_totals(
+    audit = audit_totals(
         table, published=published, base=base, own_area_hidden=own_area != "publish"
     )
+    return audit if audit.cells or audit.besides is not None else None
 
 
 @dataclass(frozen=True)

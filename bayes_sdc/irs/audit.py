@@ -220,7 +220,8 @@ def _frame(names: list[str], bounded: Bounded, hidden: int, threshold: int) -> p
         },
         index=pd.Index(names, name="cell", dtype=str),
     )
-    return frame[there | few]
+    shown: pd.DataFrame = frame.loc[there | few]
+    return shown
 
 
 def _pairs(flows: IrsFlows, other: IrsFlows | None) -> list[pd.DataFrame]:
@@ -233,13 +234,14 @@ def _pairs(flows: IrsFlows, other: IrsFlows | None) -> list[pd.DataFrame]:
     found = found[found["upper"].notna() & (found["upper"] > 0)]
     if found.empty:
         return []
-    told = hidden_margins(flows)
-    told = told[told["scope"] == "same state"].set_index("county")["high"]
+    margins = hidden_margins(flows)
+    told = margins[margins["scope"] == "same state"].set_index("county")["high"].to_dict()
     end = "destination" if flows.direction == "inflow" else "origin"
-    sums = found[end].map(told)
     why = [
-        f"same state of {county}: {total:,} returns in flows that are not shown" if yes else ""
-        for county, total, yes in zip(found[end], sums, found["determined"], strict=True)
+        f"same state of {county}: {told[county]:,} returns in flows that are not shown"
+        if yes
+        else ""
+        for county, yes in zip(found[end], found["determined"], strict=True)
     ]
     return [
         pd.DataFrame(

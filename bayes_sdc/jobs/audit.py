@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
+import pandas as pd
+
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.audit.audit import Audit, audit_totals
 from bayes_sdc.flows.audit.holes import audit_holes, holes_in
@@ -121,5 +123,5 @@ def _refuse_existing(out: Path | None) -> None:
 
 def _write(found: Audit, out: Path | None) -> None:
     if out is not None:
-        rows = found.bounds.to_csv(lineterminator="\n").encode()
+        rows = pd.concat([found.bounds, found.besides]).to_csv(lineterminator="\n").encode()
         write_bytes(out, rows, private=True)

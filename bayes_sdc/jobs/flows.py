@@ -256,7 +256,9 @@ def write_flows(
         for name, frame in _tables(result, measured).items():
             confidential[f"{name}.csv"] = csv_writer(frame, index=True)
     if result.audit is not None:
-        confidential["published_totals.csv"] = csv_writer(result.audit.bounds, index=True)
+        confidential["published_totals.csv"] = csv_writer(
+            pd.concat([result.audit.bounds, result.audit.besides]), index=True
+        )
     confidential["report.html"] = text_writer(reports["internal"])
     stem = Path(table.source).name.partition(".")[0] or "table"
     return write_run(

@@ -9,7 +9,7 @@ from bayes_sdc.arguments import checked
 from bayes_sdc.checks import Check, Verdict
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.audit.families import Family, Ints, Published, families_of
-from bayes_sdc.flows.audit.inside import totals_inside
+from bayes_sdc.flows.audit.inside import found_inside
 from bayes_sdc.flows.audit.propagation import FREE, System, make_system
 from bayes_sdc.flows.audit.reasons import Reasons
 from bayes_sdc.flows.audit.settle import in_words, published_inside, unsettled
@@ -46,6 +46,9 @@ class Audit(Result):
         What was seen on the way.
     covered
         Number of cells in an exact total: who knows all other small counts knows these.
+    besides
+        Bounds of rows that are no small cells and that no release shows either: small own-area
+        counts, and those that rest on too few people. None if there are none.
     """
 
     bounds: pd.DataFrame
@@ -55,6 +58,12 @@ class Audit(Result):
     before: Ints
     notes: tuple[str, ...] = ()
     covered: int = 0
+    besides: pd.DataFrame | None = None
+
+    @property
+    def pinned_besides(self) -> int:
+        """Number of further hidden rows whose count follows: own-area and withheld ones."""
+        return 0 if self.besides is None else int(self.besides["pinned"].sum())
 
     @property
     def cells(self) -> int:
@@ -117,7 +126,9 @@ class Audit(Result):
     def check(self) -> Check:
         """Judge it: a pinned cell fails; one with two values left is to be looked at."""
         doubt = self.two_left or self.inexact
-        verdict: Verdict = "fail" if self.pinned else "look" if doubt else "pass"
+        verdict: Verdict = (
+            "fail" if self.pinned + self.pinned_besides else "look" if doubt else "pass"
+        )
         return Check("published totals", verdict, self._reason(), key="published_totals")
 
     def _reason(self) -> str:
@@ -129,6 +140,12 @@ class Audit(Result):
         if self.pinned:
             first = self.bounds[self.bounds["pinned"]].iloc[0]
             text += f", first {first.name} ({first['why']})"
+        if self.besides is not None and self.pinned_besides:
+            first = self.besides[self.besides["pinned"]].iloc[0]
+            text += (
+                f"; of other rows that are not released {self.pinned_besides:,} of "
+                f"{len(self.besides):,}, first {first.name} ({first['why']})"
+            )
         if self.two_left:
             text += f"; {self.two_left:,} more can only have one of two values"
         if self.covered:
@@ -157,6 +174,11 @@ class Audit(Result):
         ]
         for cell, row in self.bounds[self.bounds["pinned"]].head(SHOWN).iterrows():
             lines.append(f"  {cell} is {row['lower']:,}: {row['why']}")
+        if self.besides is not None and self.pinned_besides:
+            share = _share(self.pinned_besides, len(self.besides))
+            lines.append(f"  {'pinned rows beside the cells':<32}{share:>24}")
+            for cell, row in self.besides[self.besides["pinned"]].head(SHOWN).iterrows():
+                lines.append(f"  {cell} is {row['lower']:,}: {row['why']}")
         if self.covered:
             lines.append(
                 f"  who knows all other hidden counts finds {self.covered:,} by subtraction"
@@ -224,7 +246,8 @@ def audit_totals(
     Returns
     -------
     Audit
-        Bounds of every small cell, which cells are pinned, and by what.
+        Bounds of every small cell, which cells are pinned, and by what; and the same of small
+        own-area and withheld rows in ``besides``.
 
     Raises
     ------
@@ -275,9 +298,15 @@ def audit_totals(
             [lower, np.full(len(more[0]), table.low), np.full(len(more[1]), table.high + 1)]
         ),
         np.concatenate([upper, np.full(len(more[0]), table.high), np.full(len(more[1]), FREE)]),
-        [*map(str, table.cells.index), *(f"row {row + 1}" for row in every[n:])],
+        [
+            *map(str, table.cells.index),
+            *_named(table, more[0], "own area"),
+            *_named(table, more[1], "withheld"),
+        ],
         counts[every],
-    ).iloc[:n]
+    )
+    besides = bounds.iloc[n:] if len(every) > n else None
+    bounds = bounds.iloc[:n]
     return Audit(
         bounds=pd.concat([table.cells[["group", "origin", "destination"]], bounds], axis=1),
         source=table.source,
@@ -286,7 +315,17 @@ def audit_totals(
         before=upper - lower + 1,
         covered=covered_cells(families, rows),
         notes=(f"totals inside the table count as published: {in_words(found)}",) if found else (),
+        besides=besides,
     )
+
+
+def _named(table: FlowTable, rows: Ints, what: str) -> list[str]:
+    """Name rows that are no cells."""
+    ends = table.frame.iloc[rows][[table.origin, table.destination]].astype(str)
+    return [
+        f"{o}>{d} ({what}, row {row + 1})"
+        for row, (o, d) in zip(rows, ends.to_numpy(), strict=True)
+    ]
 
 
 def _hidden_besides(table: FlowTable, counts: Ints, own_area_hidden: bool) -> tuple[Ints, Ints]:
@@ -306,7 +345,7 @@ def _families(
     """Totals beside a table, and those inside it that stay."""
     families = families_of(table, published, own_area=own_area, base=base)
     if table.totals or table.total_columns:
-        families += [each.family for each in totals_inside(table)]
+        families += [each.family for each in found_inside(table)]
     return families
 
 

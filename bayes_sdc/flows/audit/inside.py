@@ -122,6 +122,13 @@ def totals_inside(table: FlowTable, hidden: Hidden | None = None) -> list[Inside
     return [_checked(each, rows) for each in found]
 
 
+def found_inside(table: FlowTable) -> list[InsideTotal]:
+    """Search a table of known counts for totals once, and remember what was found."""
+    if not table.searched:
+        table.searched.append(totals_inside(table))
+    return list(table.searched[0])
+
+
 def _rows(table: FlowTable, hidden: Hidden | None) -> _Rows:
     frame = table.frame
     hidden = none_hidden(len(frame)) if hidden is None else hidden

@@ -7,7 +7,7 @@ import numpy as np
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.audit.families import Hidden
-from bayes_sdc.flows.audit.inside import InsideTotal, totals_inside
+from bayes_sdc.flows.audit.inside import InsideTotal, found_inside, totals_inside
 from bayes_sdc.flows.table.read import FlowTable
 
 CHOICES = ("drop", "publish")
@@ -80,7 +80,7 @@ def unsettled(table: FlowTable, hidden: Hidden | None = None) -> list[InsideTota
     """Totals inside a table that are not yet known to be published."""
     return [
         each
-        for each in totals_inside(table, hidden)
+        for each in (found_inside(table) if hidden is None else totals_inside(table, hidden))
         if not (
             set(each.rows.tolist()) <= set(table.totals)
             if each.code is not None
@@ -106,6 +106,7 @@ def _dropped(table: FlowTable, rows: np.ndarray, columns: Sequence[str], listed:
             n_read=len(frame),
             withheld=tuple(int(position[row]) for row in table.withheld if keep[row]),
             totals=tuple(int(position[row]) for row in table.totals if keep[row]),
+            searched=[],  # other rows, another search
             notes=(*table.notes, f"left out as totals: {listed}"),
         )
     )

@@ -9,7 +9,7 @@ nothing is corrected in silence, and nothing is dropped.
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,8 @@ class FlowTable(Result):
     totals, total_columns
         Positions in ``frame`` of rows that are sums of others, and names of columns of such sums,
         that are published as they are; none unless :func:`bayes_sdc.settle_totals` found some.
+    searched
+        What the search for totals in ``frame`` found, so that it runs once; empty before.
     """
 
     frame: pd.DataFrame
@@ -98,6 +100,7 @@ class FlowTable(Result):
     withheld: tuple[int, ...] = ()
     totals: tuple[int, ...] = ()
     total_columns: tuple[str, ...] = ()
+    searched: list[Any] = field(default_factory=list)
 
     @property
     def k(self) -> int:

@@ -221,3 +221,27 @@ def test_own_area_counts_in_totals_are_hidden_unless_they_are_published():
     totals = pd.DataFrame({"o": ["A"], "total": [27]})
     assert audit_totals(table, published=[totals]).pinned == 0
     assert audit_totals(table, published=[totals], own_area_hidden=False).pinned == 1
+
+
+def test_hidden_rows_that_are_no_cells_are_told_too():
+    """A small own-area count and one of too few people, each alone in a total."""
+    frame = pd.DataFrame(
+        [("A", "A", 4, 9), ("A", "B", 30, 20), ("B", "C", 50, 2), ("B", "A", 40, 20)],
+        columns=["o", "d", "n", "people"],
+    )
+    flows = read_flows(
+        frame, origin="o", destination="d", count="n", high=5, threshold_column="people"
+    )
+    found = audit_totals(flows, published="origin", own_area=True)
+    assert found.cells == 0
+    assert found.besides is not None
+    assert found.besides["lower"].tolist() == [4, 50]
+    assert found.pinned_besides == 2
+    assert found.check().verdict == "fail"
+    assert "A>A (own area, row 1)" in found.check().reason
+    assert "B>C (withheld, row 3) is 50: total of origin B: 90 minus 40" in found.summary()
+    hidden_alone = audit_totals(flows, published="origin", own_area=True, own_area_hidden=False)
+    assert hidden_alone.pinned_besides == 1
+    unpublished = audit_totals(flows, published="national", own_area=True)
+    assert unpublished.pinned_besides == 0
+    assert unpublished.check().verdict != "fail"

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayes_sdc import read_flows
+from bayes_sdc import audit_totals, read_flows, settle_totals
+from bayes_sdc.flows.audit import inside
 from bayes_sdc.flows.audit.inside import totals_inside
 from bayes_sdc.flows.table.simulate import example_flows_path, simulate_flows
 
@@ -183,3 +184,41 @@ def test_no_alarm_in_real_tables(name, shared_data):
         groups=["origin_state", "destination_state"],
     )  # fmt: skip
     assert totals_inside(table) == []
+
+
+def test_the_search_runs_once(monkeypatch):
+    """Searching, settling and the audit share what was found."""
+    calls = []
+
+    def counted(table, hidden=None):
+        calls.append(table)
+        return totals_inside(table, hidden)
+
+    monkeypatch.setattr(inside, "totals_inside", counted)
+    frame = pd.DataFrame(
+        [("A", "B", 3), ("A", "C", 20), ("A", "Total", 23)], columns=["o", "d", "n"]
+    )
+    table = settle_totals(read_flows(frame, origin="o", destination="d", count="n"), "publish")
+    settle_totals(table)
+    assert audit_totals(table).pinned == 1
+    assert len(calls) == 1
+
+
+@pytest.mark.slow
+def test_small_tables_without_totals_raise_no_alarm():
+    """Of 500 random tables of 3 to 12 rows at most 1 % may be taken to hold a total."""
+    alarms = 0
+    for seed in range(500):
+        rng = np.random.default_rng([1, seed])
+        rows, areas = int(rng.integers(3, 13)), int(rng.integers(3, 8))
+        pairs = [
+            (f"A{a}", f"A{b}")
+            for a in range(areas)
+            for b in range(areas)
+            if a != b or rng.random() < 0.2
+        ]
+        chosen = [pairs[k] for k in rng.permutation(len(pairs))[:rows]]
+        counts = rng.geometric(1 / rng.choice([3, 8, 20, 60]), len(chosen))
+        frame = pd.DataFrame(chosen, columns=["o", "d"]).assign(n=counts)
+        alarms += bool(totals_inside(read_flows(frame, origin="o", destination="d", count="n")))
+    assert alarms <= 5
