@@ -322,6 +322,10 @@ def read_policy(path: str | PathLike[str]) -> Policy:
     InputError
         If the file cannot be read, a key is unknown or missing, or a value cannot be used.
 
+    See Also
+    --------
+    bayes_sdc.Policy, bayes_sdc.FlowLimits, bayes_sdc.MicrodataLimits
+
     References
     ----------
     https://toml.io/en/v1.0.0

@@ -7,6 +7,7 @@ from bayes_sdc.html import facts_table
 
 LINES = 10  # of the summary of a run; more only where more than a few checks failed
 IN_ONE_LINE = 3  # facts of a result in its repr
+WIDEST = 32  # a longer value pushes its own meaning to the right, not those of all others
 
 Fact = tuple[str, object, str]  # name, value, and what it is
 
@@ -40,7 +41,7 @@ class Result:
         """
         facts = [(name, str(value), meaning) for name, value, meaning in self._facts()]
         name_width = max((len(name) for name, _, _ in facts), default=0)
-        value_width = max((len(value) for _, value, _ in facts), default=0)
+        value_width = min(max((len(value) for _, value, _ in facts), default=0), WIDEST)
         lines = [
             f"  {name:<{name_width}}  {value:<{value_width}}  {meaning}".rstrip()
             for name, value, meaning in facts

@@ -80,6 +80,10 @@ def read_shapes(path: PathLike, *, key: str, codes: Iterable[str]) -> Shapes:
         If the file is neither of both, no feature has the property, a polygon is damaged, or fewer
         than half of the codes match.
 
+    See Also
+    --------
+    bayes_sdc.plot_map
+
     Examples
     --------
     >>> import json, tempfile

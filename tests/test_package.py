@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import re
 import subprocess
 import sys
 import tomllib
@@ -70,3 +71,29 @@ def test_every_plot_of_the_package_can_be_reached_by_its_name() -> None:
         assert getattr(bayes_sdc, name) is getattr(importlib.import_module("bayes_sdc.plots"), name)
     with pytest.raises(AttributeError, match="plot_nothing"):
         bayes_sdc.plot_nothing  # noqa: B018
+
+
+PUBLIC_FUNCTIONS = [n for n in bayes_sdc.__all__ if inspect.isfunction(getattr(bayes_sdc, n))]
+# these read, make up, hand over or draw; what they draw is explained where it is computed
+NOT_STATISTICAL = ("read_", "example_", "simulate_", "plot_", "with_covariates", "allowed_cells")
+
+
+def section(name: str, heading: str) -> str:
+    """Text of a section of the docstring of a public function; empty without one."""
+    text = inspect.getdoc(getattr(bayes_sdc, name)) or ""
+    found = re.search(rf"^{heading}\n-+\n(.*?)(?=\n\n[A-Z][A-Za-z ]*\n---|\Z)", text, re.S | re.M)
+    return found.group(1) if found else ""
+
+
+@pytest.mark.parametrize("name", PUBLIC_FUNCTIONS)
+def test_functions_name_public_neighbours(name: str) -> None:
+    """A link to a private or renamed function leads nowhere."""
+    named = re.findall(r"bayes_sdc\.(\w+)", section(name, "See Also"))
+    assert named
+    assert name not in named
+    assert set(named) <= set(bayes_sdc.__all__)
+
+
+@pytest.mark.parametrize("name", [n for n in PUBLIC_FUNCTIONS if not n.startswith(NOT_STATISTICAL)])
+def test_statistical_functions_say_where_the_method_is_from(name: str) -> None:
+    assert section(name, "References")

@@ -130,6 +130,15 @@ def protect_flows(
         If an argument cannot be used, the policy has no section for flows, or the table holds
         totals (:func:`bayes_sdc.settle_totals`).
 
+    See Also
+    --------
+    bayes_sdc.read_flows, bayes_sdc.fit_flows, bayes_sdc.synthesize, bayes_sdc.intruder_risk,
+    bayes_sdc.utility
+
+    References
+    ----------
+    S. Hawala, J. Reiter, Q. Wang, "Synthesizing Truncated Count Data for Confidentiality".
+
     Examples
     --------
     >>> import pandas as pd

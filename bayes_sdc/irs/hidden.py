@@ -47,6 +47,14 @@ def hidden_margins(flows: IrsFlows) -> pd.DataFrame:
     InputError
         If ``flows`` is not what :func:`bayes_sdc.read_irs_flows` returns.
 
+    See Also
+    --------
+    bayes_sdc.hidden_flows, bayes_sdc.read_irs_flows
+
+    References
+    ----------
+    IRS SOI, Migration Data Users Guide 2017-2018, sections D and E.
+
     Examples
     --------
     >>> from bayes_sdc import read_irs_flows
@@ -116,6 +124,14 @@ def hidden_flows(
     ------
     InputError
         If the files are of different years, or of the same direction; if ``largest`` is negative.
+
+    See Also
+    --------
+    bayes_sdc.hidden_margins, bayes_sdc.read_irs_flows
+
+    References
+    ----------
+    IRS SOI, Migration Data Users Guide 2017-2018, sections D and E.
 
     Examples
     --------

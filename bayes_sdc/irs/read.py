@@ -246,6 +246,10 @@ def read_irs_flows(
         If the file cannot be read, is no such file, has two rows that contradict each other, or
         has more broken rows than good ones; if direction or years are unknown.
 
+    See Also
+    --------
+    bayes_sdc.read_flows, bayes_sdc.hidden_flows, bayes_sdc.hidden_margins
+
     References
     ----------
     IRS SOI, Migration Data Users Guide 2017-2018, sections D and E.

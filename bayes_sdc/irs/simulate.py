@@ -52,6 +52,10 @@ def simulate_irs_flows(*, areas: int = AREAS, states: int = STATES, seed: int) -
     ValueError
         As :func:`bayes_sdc.flows.table.simulate.simulate_flows`.
 
+    See Also
+    --------
+    bayes_sdc.read_irs_flows, bayes_sdc.example_irs_path
+
     Examples
     --------
     >>> flows = simulate_irs_flows(areas=4, states=2, seed=1)
@@ -261,6 +265,10 @@ def example_irs_path(direction: Direction) -> Path:
     ------
     InputError
         If the direction is another word.
+
+    See Also
+    --------
+    bayes_sdc.read_irs_flows, bayes_sdc.simulate_irs_flows
 
     Examples
     --------

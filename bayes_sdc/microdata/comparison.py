@@ -171,6 +171,16 @@ def compare_risks(
     InputError
         If an argument is out of range for a method.
 
+    See Also
+    --------
+    bayes_sdc.record_risk, bayes_sdc.latent_class_risk, bayes_sdc.superpopulation_risk,
+    bayes_sdc.plot_risk_comparison
+
+    References
+    ----------
+    C. J. Skinner, N. Shlomo 2008, doi:10.1198/016214507000001328; D. Manrique-Vallier, J. P. Reiter
+    2012, doi:10.1080/01621459.2012.710508.
+
     Examples
     --------
     >>> rng = np.random.default_rng(1)

@@ -276,6 +276,16 @@ def measure_microdata(
         If an argument cannot be used, two contradict each other, the population is beyond 2^53, or
         the policy has no section for microdata.
 
+    See Also
+    --------
+    bayes_sdc.record_risk, bayes_sdc.latent_class_risk, bayes_sdc.superpopulation_risk,
+    bayes_sdc.compare_risks
+
+    References
+    ----------
+    S. Polettini, "A note on the individual risk of disclosure", eq. (2). D. Manrique-Vallier, J. P.
+    Reiter 2012, doi:10.1080/01621459.2012.710508, for the recommended estimate.
+
     Examples
     --------
     >>> import datetime

@@ -55,6 +55,10 @@ def plot_convergence(groups: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     InputError
         If ``groups`` is another table.
 
+    See Also
+    --------
+    bayes_sdc.plot_chains, bayes_sdc.fit_flows
+
     Examples
     --------
     >>> import pandas as pd
@@ -123,6 +127,10 @@ def plot_chains(
     ------
     InputError
         If ``groups`` is another table, or of another posterior, or ``number`` is below 1.
+
+    See Also
+    --------
+    bayes_sdc.plot_convergence, bayes_sdc.fit_flows
 
     References
     ----------

@@ -37,6 +37,10 @@ def plot_gain(risk: IntruderRisk, *, ax: Axes | None = None) -> Axes:
     InputError
         If ``risk`` is something else.
 
+    See Also
+    --------
+    bayes_sdc.intruder_gain, bayes_sdc.plot_intruder_risk
+
     Examples
     --------
     >>> import pandas as pd

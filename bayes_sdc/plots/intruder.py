@@ -48,6 +48,10 @@ def plot_intruder_risk(risk: IntruderRisk, *, figure: Panels | None = None) -> n
     InputError
         If ``risk`` is something else.
 
+    See Also
+    --------
+    bayes_sdc.intruder_risk, bayes_sdc.plot_gain, bayes_sdc.plot_risk_by_count
+
     References
     ----------
     Hawala, Reiter and Wang, section 3, eq. (9) to (11).
@@ -150,6 +154,10 @@ def plot_risk_by_count(
     InputError
         If ``classes`` is another table.
 
+    See Also
+    --------
+    bayes_sdc.intruder_risk, bayes_sdc.risk_by
+
     Examples
     --------
     >>> import pandas as pd
@@ -200,6 +208,10 @@ def plot_risk_by_datasets(growth: pd.DataFrame, *, ax: Axes | None = None) -> Ax
     ------
     InputError
         If ``growth`` is no data frame.
+
+    See Also
+    --------
+    bayes_sdc.risk_by_datasets
 
     Examples
     --------
@@ -258,6 +270,10 @@ def plot_ru_map(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ------
     InputError
         If ``frame`` is another table.
+
+    See Also
+    --------
+    bayes_sdc.risk_utility
 
     Examples
     --------

@@ -50,6 +50,10 @@ def plot_prior_posterior(posterior: xr.DataTree, *, figure: Panels | None = None
     InputError
         If ``posterior`` is something else.
 
+    See Also
+    --------
+    bayes_sdc.fit_flows, bayes_sdc.plot_effects
+
     Examples
     --------
     >>> import pandas as pd
@@ -121,6 +125,10 @@ def plot_effects(
     InputError
         If there is no such group, or ``ci_prob`` is out of range.
 
+    See Also
+    --------
+    bayes_sdc.fit_flows, bayes_sdc.plot_prior_posterior
+
     Examples
     --------
     >>> import pandas as pd
@@ -172,6 +180,10 @@ def plot_predictive(counts: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ------
     InputError
         If ``counts`` is another table.
+
+    See Also
+    --------
+    bayes_sdc.plot_predictive_by_size, bayes_sdc.fit_flows
 
     References
     ----------
@@ -239,6 +251,10 @@ def plot_predictive_by_size(counts: pd.DataFrame, *, figure: Panels | None = Non
     ------
     InputError
         If ``counts`` is another table.
+
+    See Also
+    --------
+    bayes_sdc.plot_predictive, bayes_sdc.fit_flows
 
     Examples
     --------

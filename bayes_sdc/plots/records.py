@@ -33,6 +33,10 @@ def plot_record_risk(risk: RecordRisk, *, ax: Axes | None = None) -> Axes:
     InputError
         If ``risk`` is something else.
 
+    See Also
+    --------
+    bayes_sdc.record_risk, bayes_sdc.plot_risk_comparison
+
     Examples
     --------
     >>> import pandas as pd
@@ -79,6 +83,10 @@ def plot_risk_comparison(
     ------
     InputError
         If ``comparison`` is something else.
+
+    See Also
+    --------
+    bayes_sdc.compare_risks, bayes_sdc.plot_record_risk
 
     Examples
     --------

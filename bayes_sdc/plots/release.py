@@ -55,6 +55,10 @@ def plot_margins(margins: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     InputError
         If ``margins`` is another table.
 
+    See Also
+    --------
+    bayes_sdc.utility, bayes_sdc.plot_flows
+
     Examples
     --------
     >>> import pandas as pd
@@ -118,6 +122,10 @@ def plot_flows(
     ------
     InputError
         If the release belongs to another table, or the table has no small cells.
+
+    See Also
+    --------
+    bayes_sdc.synthesize, bayes_sdc.plot_margins, bayes_sdc.plot_map
 
     Examples
     --------
@@ -206,6 +214,10 @@ def plot_map(
     ------
     InputError
         If ``shapes`` is something else.
+
+    See Also
+    --------
+    bayes_sdc.read_shapes, bayes_sdc.plot_flows
 
     Examples
     --------

@@ -255,6 +255,10 @@ def audit_totals(
         If a word is unknown or asks for groups that the table does not have, or if published totals
         are not those of the table.
 
+    See Also
+    --------
+    bayes_sdc.settle_totals, bayes_sdc.synthesize, bayes_sdc.protect_flows
+
     Notes
     -----
     Bounds of one total at a time are tightened until nothing changes. Where the totals are of two

@@ -40,6 +40,15 @@ def settle_totals(table: FlowTable, totals: str | None = None) -> FlowTable:
     InputError
         If totals are found and it is not said what becomes of them, or the word is unknown.
 
+    See Also
+    --------
+    bayes_sdc.audit_totals, bayes_sdc.read_flows
+
+    References
+    ----------
+    D. Gusfield, "A graph theoretic approach to statistical data security", SIAM Journal on
+    Computing 17, 1988, doi:10.1137/0217034.
+
     Examples
     --------
     >>> import pandas as pd

@@ -113,6 +113,10 @@ def fit_flows(
         If the table has no small cell, an argument is unknown, or ``resume`` belongs to another
         run.
 
+    See Also
+    --------
+    bayes_sdc.read_flows, bayes_sdc.synthesize, bayes_sdc.posterior_so_far, bayes_sdc.protect_flows
+
     References
     ----------
     Hawala, Reiter and Wang, section 2.1.

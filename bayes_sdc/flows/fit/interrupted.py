@@ -45,6 +45,15 @@ def posterior_so_far(table: FlowTable, folder: PathLike) -> xr.DataTree:
     InputError
         If the folder holds no fit, that of another table, or no draws yet.
 
+    See Also
+    --------
+    bayes_sdc.fit_flows, bayes_sdc.plot_chains
+
+    References
+    ----------
+    Vehtari, Gelman, Simpson, Carpenter and Buerkner 2021, doi:10.1214/20-BA1221, for the
+    diagnostics.
+
     Examples
     --------
     >>> import tempfile

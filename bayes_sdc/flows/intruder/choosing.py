@@ -155,6 +155,15 @@ def choose_release(
     InputError
         If a number is below 1, or ``risk`` is not of this table's cells.
 
+    See Also
+    --------
+    bayes_sdc.synthesize, bayes_sdc.intruder_risk, bayes_sdc.risk_utility, bayes_sdc.FlowLimits
+
+    References
+    ----------
+    S. Hawala, J. Reiter, Q. Wang, "Synthesizing Truncated Count Data for Confidentiality", section
+    3, for the measures of risk.
+
     Examples
     --------
     >>> import pandas as pd

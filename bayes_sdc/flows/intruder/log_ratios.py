@@ -110,6 +110,10 @@ def log_ratios(risk: IntruderRisk) -> LogRatios:
     InputError
         If ``risk`` is no :class:`bayes_sdc.IntruderRisk`.
 
+    See Also
+    --------
+    bayes_sdc.intruder_risk, bayes_sdc.intruder_gain
+
     Notes
     -----
     A probability near 0 is estimated with a large relative error, so a large ratio may be noise,

@@ -114,6 +114,11 @@ def intruder_risk(
     InputError
         If the release or the posterior belongs to another table, or an argument is unknown.
 
+    See Also
+    --------
+    bayes_sdc.synthesize, bayes_sdc.repeat_risk, bayes_sdc.intruder_gain, bayes_sdc.log_ratios,
+    bayes_sdc.plot_intruder_risk
+
     References
     ----------
     Hawala, Reiter and Wang, eq. (3)-(11); k-hat: Vehtari, Simpson, Gelman, Yao and Gabry 2024,

@@ -73,6 +73,10 @@ def repeat_risk(
     InputError
         If ``risk`` is of other cells, or depends on one release.
 
+    See Also
+    --------
+    bayes_sdc.intruder_risk, bayes_sdc.risk_by, bayes_sdc.risk_by_datasets
+
     References
     ----------
     Hawala, Reiter and Wang, section 2, last paragraph.
@@ -125,6 +129,15 @@ def risk_by_datasets(
     ------
     InputError
         As for :func:`repeat_risk`.
+
+    See Also
+    --------
+    bayes_sdc.repeat_risk, bayes_sdc.plot_risk_by_datasets
+
+    References
+    ----------
+    S. Hawala, J. Reiter, Q. Wang, "Synthesizing Truncated Count Data for Confidentiality", section
+    3.
 
     Examples
     --------
@@ -232,6 +245,15 @@ def risk_by(table: FlowTable, risk: IntruderRisk, by: Classes) -> pd.DataFrame:
     ------
     InputError
         If ``by`` is unknown.
+
+    See Also
+    --------
+    bayes_sdc.intruder_risk, bayes_sdc.repeat_risk, bayes_sdc.plot_risk_by_count
+
+    References
+    ----------
+    S. Hawala, J. Reiter, Q. Wang, "Synthesizing Truncated Count Data for Confidentiality", section
+    3.
 
     Examples
     --------

@@ -354,11 +354,20 @@ def intruder_gain(risk: IntruderRisk, *, prior: str | None = None) -> Gain:
     InputError
         If the prior was not measured.
 
+    See Also
+    --------
+    bayes_sdc.intruder_risk, bayes_sdc.log_ratios, bayes_sdc.plot_gain
+
     Notes
     -----
     "shape" is taken from the true counts of the table itself, the best that the intruder could know
     of it. In a table of fewer than 100 cells these shares tell much of each cell, so there "shape"
     is never taken for the strongest.
+
+    References
+    ----------
+    T. Gneiting, A. E. Raftery 2007, "Strictly proper scoring rules, prediction, and estimation",
+    Journal of the American Statistical Association 102, 359-378, for the log score.
 
     Examples
     --------

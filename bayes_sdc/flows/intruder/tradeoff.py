@@ -89,11 +89,20 @@ def risk_utility(
         If posterior or risk belong to another table, or a number of data sets is not from 1 to the
         number of posterior draws.
 
+    See Also
+    --------
+    bayes_sdc.intruder_risk, bayes_sdc.utility, bayes_sdc.plot_ru_map
+
     Notes
     -----
     The risk of suppression with "margins" is not comparable with the other rows, whose intruder
     knows all other small cells: it is what an intruder with far less knowledge finds. Sums by
     destination, where they are published too, tell them more than this.
+
+    References
+    ----------
+    G. T. Duncan, S. A. Keller-McNulty, S. L. Stokes 2001, "Disclosure risk vs. data utility: the
+    R-U confidentiality map", National Institute of Statistical Sciences, Technical Report 121.
 
     Examples
     --------

@@ -91,6 +91,10 @@ def combined_totals(table: FlowTable, release: pd.DataFrame) -> CombinedTotals:
         If the release belongs to another table, has one data set, for which b is undefined, or the
         table has no small cells.
 
+    See Also
+    --------
+    bayes_sdc.synthesize, bayes_sdc.utility
+
     Notes
     -----
     A complete table has no sampling variance. The within variance here is the *Poisson variance of

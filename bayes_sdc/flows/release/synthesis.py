@@ -71,6 +71,10 @@ def synthesize(
         If the posterior belongs to another table, or has fewer draws than data sets, or a margin
         is unknown, or the margins are more than a two-way table.
 
+    See Also
+    --------
+    bayes_sdc.fit_flows, bayes_sdc.combined_totals, bayes_sdc.utility, bayes_sdc.intruder_risk
+
     Notes
     -----
     With totals, each data set starts at its unconditional draw, changed until the totals are met,

@@ -222,6 +222,10 @@ def utility(table: FlowTable, release: pd.DataFrame) -> Utility:
     InputError
         If the release belongs to another table, or the table has no small cells.
 
+    See Also
+    --------
+    bayes_sdc.synthesize, bayes_sdc.combined_totals, bayes_sdc.risk_utility
+
     References
     ----------
     pMSE: Woo, Reiter, Oganian and Karr 2009, doi:10.29012/jpc.v1i1.568; Snoke, Raab, Nowok, Dibben

@@ -42,6 +42,10 @@ def with_covariates(table: FlowTable, covariates: pd.DataFrame) -> FlowTable:
         If a cell has no row or more than one, two covariates have one name, a value is missing,
         infinite or no number, or a covariate is the same for every cell.
 
+    See Also
+    --------
+    bayes_sdc.gravity_covariates, bayes_sdc.fit_flows
+
     Examples
     --------
     >>> import pandas as pd
@@ -131,6 +135,10 @@ def gravity_covariates(
     ------
     InputError
         If an area of a small cell has no row, or a value is missing or out of range.
+
+    See Also
+    --------
+    bayes_sdc.with_covariates, bayes_sdc.fit_flows
 
     References
     ----------

@@ -202,6 +202,10 @@ def read_flows(
     InputError
         If the table cannot be used. One error lists every kind of problem, with rows and remedy.
 
+    See Also
+    --------
+    bayes_sdc.with_covariates, bayes_sdc.fit_flows, bayes_sdc.protect_flows
+
     Examples
     --------
     >>> import pandas as pd

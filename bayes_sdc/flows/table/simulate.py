@@ -96,6 +96,10 @@ def simulate_areas(*, areas: int = 80, states: int = 4, seed: int) -> pd.DataFra
     InputError
         As for :func:`simulate_flows`.
 
+    See Also
+    --------
+    bayes_sdc.simulate_flows, bayes_sdc.with_covariates
+
     Examples
     --------
     >>> simulate_areas(areas=3, states=1, seed=2)["area"].tolist()
@@ -151,6 +155,10 @@ def simulate_flows(
     InputError
         Unless there are from 1 to 9,999 states and at least as many areas, up to 10,000, ``small``
         is a number that so many areas can have, and the seed is a whole number, 0 or more.
+
+    See Also
+    --------
+    bayes_sdc.simulate_areas, bayes_sdc.example_flows_path
 
     Notes
     -----
@@ -226,6 +234,10 @@ def example_flows_path() -> Path:
     -------
     pathlib.Path
         A CSV file written by `simulate_flows` with its default size; the data are invented.
+
+    See Also
+    --------
+    bayes_sdc.read_flows, bayes_sdc.simulate_flows
 
     Examples
     --------

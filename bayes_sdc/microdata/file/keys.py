@@ -328,6 +328,10 @@ def read_microdata(
         If the source or an argument cannot be used. One error lists every kind of problem, with
         rows and remedy.
 
+    See Also
+    --------
+    bayes_sdc.record_risk, bayes_sdc.measure_microdata
+
     Examples
     --------
     >>> import pandas as pd

@@ -54,6 +54,10 @@ def simulate_persons(*, persons: int = PERSONS, seed: int) -> pd.DataFrame:
     InputError
         If persons is below 1.
 
+    See Also
+    --------
+    bayes_sdc.read_microdata, bayes_sdc.example_persons_path
+
     Examples
     --------
     >>> people = simulate_persons(persons=1000, seed=1)
@@ -178,6 +182,10 @@ def example_persons_path() -> Path:
     -------
     pathlib.Path
         A CSV file of a survey of an invented population of 100,000 persons.
+
+    See Also
+    --------
+    bayes_sdc.read_microdata, bayes_sdc.simulate_persons
 
     Examples
     --------

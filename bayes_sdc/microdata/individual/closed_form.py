@@ -74,6 +74,14 @@ def individual_risk(
     InputError
         If a frequency or probability is out of range, or an argument is unknown.
 
+    See Also
+    --------
+    bayes_sdc.household_risk, bayes_sdc.record_risk, bayes_sdc.terms_for_error
+
+    References
+    ----------
+    S. Polettini, "A note on the individual risk of disclosure", eq. (2).
+
     Examples
     --------
     >>> individual_risk([1, 2, 10], 0.1).round(6).tolist()
@@ -207,6 +215,14 @@ def terms_for_error(f: int, p: float, error: float) -> int:
     InputError
         If a value is out of range, or more than 10,000 terms are needed: use the exact method.
 
+    See Also
+    --------
+    bayes_sdc.individual_risk, bayes_sdc.household_risk
+
+    References
+    ----------
+    S. Polettini, "A note on the individual risk of disclosure", eq. (2).
+
     Examples
     --------
     >>> terms_for_error(5, 0.1, 1e-4)
@@ -253,6 +269,14 @@ def household_risk(risk: npt.ArrayLike, household: Any) -> Floats:
     ------
     InputError
         If a risk is outside [0, 1], an id is a list or the lengths differ.
+
+    See Also
+    --------
+    bayes_sdc.individual_risk, bayes_sdc.record_risk
+
+    References
+    ----------
+    S. Polettini, "A note on the individual risk of disclosure", eq. (2).
 
     Examples
     --------

@@ -56,6 +56,14 @@ def weight_spread(
     InputError
         If a weight is not above 0, or the records of a combination are not as many as said.
 
+    See Also
+    --------
+    bayes_sdc.record_risk, bayes_sdc.read_microdata
+
+    References
+    ----------
+    S. Polettini, "A note on the individual risk of disclosure", eq. (2).
+
     Examples
     --------
     >>> weight_spread([10, 20, 15], [0, 0, 1], [2, 1]).round(3).tolist()

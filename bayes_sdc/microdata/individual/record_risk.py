@@ -211,6 +211,14 @@ def record_risk(microdata: Microdata, *, sampling_fraction: float | None = None)
     InputError
         If the fraction is out of range, or is given beside weights.
 
+    See Also
+    --------
+    bayes_sdc.individual_risk, bayes_sdc.compare_key_sets, bayes_sdc.measure_microdata
+
+    References
+    ----------
+    S. Polettini, "A note on the individual risk of disclosure", eq. (2).
+
     Examples
     --------
     >>> import pandas as pd
@@ -269,6 +277,14 @@ def compare_key_sets(
     ------
     InputError
         If there is no set, or a set names what is no key of ``data``.
+
+    See Also
+    --------
+    bayes_sdc.record_risk, bayes_sdc.read_microdata
+
+    References
+    ----------
+    S. Polettini, "A note on the individual risk of disclosure", eq. (2).
 
     Examples
     --------

@@ -190,6 +190,16 @@ def superpopulation_risk(
     InputError
         If an argument is out of range or does not go with the model.
 
+    See Also
+    --------
+    bayes_sdc.record_risk, bayes_sdc.latent_class_risk
+
+    References
+    ----------
+    S. Polettini, "A note on the individual risk of disclosure", eq. (2). J. Bethlehem, W. Keller,
+    J. Pannekoek 1990, Journal of the American Statistical Association 85, for the Poisson-gamma
+    model. S. Engen 1974, Biometrika 61, for its extension.
+
     Examples
     --------
     >>> result = superpopulation_risk([1, 1, 3], [0.1, 0.2, 0.1], seed=1)

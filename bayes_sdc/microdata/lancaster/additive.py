@@ -157,6 +157,10 @@ def lancaster(
         two keys have so many levels that the table of their pairs needs more than 4 GiB; see
         `lancaster_forecast`.
 
+    See Also
+    --------
+    bayes_sdc.lancaster_forecast, bayes_sdc.allowed_cells, bayes_sdc.compare_risks
+
     References
     ----------
     Takemura (2001).

@@ -89,6 +89,10 @@ def lancaster_forecast(
     InputError
         If the shrinkage is out of range.
 
+    See Also
+    --------
+    bayes_sdc.lancaster, bayes_sdc.allowed_cells
+
     References
     ----------
     Takemura (2001), whose model it is.

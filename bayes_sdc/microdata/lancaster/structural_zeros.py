@@ -140,6 +140,10 @@ def allowed_cells(microdata: Microdata, structural_zeros: StructuralZeros | None
         If a rule is not valid or makes a record impossible, or the keys that the rules name have
         too many cells together.
 
+    See Also
+    --------
+    bayes_sdc.lancaster, bayes_sdc.lancaster_forecast
+
     Examples
     --------
     >>> from bayes_sdc.microdata.file.keys import read_microdata

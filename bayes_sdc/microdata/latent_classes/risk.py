@@ -195,6 +195,10 @@ def latent_class_risk(
     InputError
         If the population size is not given, twice given or impossible.
 
+    See Also
+    --------
+    bayes_sdc.measure_microdata, bayes_sdc.superpopulation_risk, bayes_sdc.compare_risks
+
     References
     ----------
     D. Manrique-Vallier and J. P. Reiter, "Estimating identification disclosure risk using mixed

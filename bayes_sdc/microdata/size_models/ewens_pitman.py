@@ -94,9 +94,13 @@ def ewens(
     InputError
         If the indices do not add up to n, or the estimator is unknown.
 
+    See Also
+    --------
+    bayes_sdc.pitman, bayes_sdc.poisson_gamma, bayes_sdc.zayatz
+
     References
     ----------
-    Ewens (1972), eq. (20) for the likelihood equation.
+    Ewens (1972), doi:10.1016/0040-5809(72)90035-4, eq. (20) for the likelihood equation.
 
     Examples
     --------
@@ -167,6 +171,10 @@ def pitman(
     ------
     InputError
         If the indices do not add up to n, or the estimator is unknown.
+
+    See Also
+    --------
+    bayes_sdc.ewens, bayes_sdc.poisson_gamma, bayes_sdc.zayatz
 
     References
     ----------

@@ -78,6 +78,10 @@ def poisson_gamma(
         If the indices do not add up to n, there are fewer cells than combinations, or the estimator
         is unknown.
 
+    See Also
+    --------
+    bayes_sdc.ewens, bayes_sdc.pitman, bayes_sdc.zayatz
+
     References
     ----------
     Bethlehem, Keller and Pannekoek (1990), sec. 3.
@@ -263,6 +267,10 @@ def zayatz(size_indices: Any, n: int, N: int) -> SizeModel:
     ------
     InputError
         If the indices do not add up to n.
+
+    See Also
+    --------
+    bayes_sdc.ewens, bayes_sdc.pitman, bayes_sdc.poisson_gamma
 
     References
     ----------

@@ -145,6 +145,10 @@ def dis(microdata: Microdata, sampling_fraction: float | None) -> Dis:
     InputError
         If the fraction is out of range, or None and the file has no weights.
 
+    See Also
+    --------
+    bayes_sdc.dis_special, bayes_sdc.dis_suda
+
     References
     ----------
     Skinner and Elliot (2002); Skinner and Carter (2003); Elliot and Manning (2003).

@@ -125,6 +125,10 @@ def dis_special(
     InputError
         If the two files differ in records or keys, or an argument is out of range.
 
+    See Also
+    --------
+    bayes_sdc.dis, bayes_sdc.dis_suda
+
     References
     ----------
     Elliot and Manning (2003), special method, steps (i) to (v).

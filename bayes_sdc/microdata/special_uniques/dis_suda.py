@@ -126,6 +126,10 @@ def dis_suda(
         If an argument is out of range, or "elliot-manning" is asked for scores of "ihsn", which can
         be below 1 and have no share in proportion to their logarithm.
 
+    See Also
+    --------
+    bayes_sdc.dis, bayes_sdc.suda
+
     References
     ----------
     Elliot and Manning (2003).

@@ -207,6 +207,10 @@ def suda(
     InputError
         If an argument is out of range, or the search would need too many sets or too much memory.
 
+    See Also
+    --------
+    bayes_sdc.suda_forecast, bayes_sdc.dis_suda
+
     References
     ----------
     Elliot, Manning and Ford (2002).
@@ -273,6 +277,14 @@ def suda_forecast(microdata: Microdata, *, max_size: int = 3) -> SudaForecast:
     ------
     InputError
         If ``max_size`` is no whole number from 1, or there are more than 64 keys.
+
+    See Also
+    --------
+    bayes_sdc.suda
+
+    References
+    ----------
+    Elliot, Manning and Ford (2002).
 
     Examples
     --------

@@ -139,6 +139,14 @@ def learn_uniques(
     InputError
         If an argument is out of range.
 
+    See Also
+    --------
+    bayes_sdc.unique_probability, bayes_sdc.mixture_of_priors
+
+    References
+    ----------
+    A. Cohen, H. B. Sackrowitz, "Some issues concerning disclosure risk in contingency tables".
+
     Examples
     --------
     >>> sizes = pd.Series({1: 7, 2: 5, 10: 6, 23: 1})

@@ -91,6 +91,14 @@ def unique_probability(n: int, N: int, K: int, *, concentration: float = 1.0) ->
     InputError
         If an argument is out of range.
 
+    See Also
+    --------
+    bayes_sdc.expected_uniques, bayes_sdc.learn_uniques, bayes_sdc.unique_test
+
+    References
+    ----------
+    A. Cohen, H. B. Sackrowitz, "Some issues concerning disclosure risk in contingency tables".
+
     Examples
     --------
     >>> round(108 * unique_probability(8399, 46228, 1108), 4)
@@ -175,6 +183,14 @@ def expected_uniques(s: int, n: int, N: int, K: int, *, concentration: float = 1
     InputError
         If an argument is out of range.
 
+    See Also
+    --------
+    bayes_sdc.unique_probability, bayes_sdc.uniques_deviation, bayes_sdc.learn_uniques
+
+    References
+    ----------
+    A. Cohen, H. B. Sackrowitz, "Some issues concerning disclosure risk in contingency tables".
+
     Examples
     --------
     >>> round(expected_uniques(7, 100, 1000, 50), 6)
@@ -202,6 +218,14 @@ def uniques_deviation(s: int, n: int, N: int, K: int, *, concentration: float = 
     ------
     InputError
         If an argument is out of range.
+
+    See Also
+    --------
+    bayes_sdc.expected_uniques, bayes_sdc.unique_probability
+
+    References
+    ----------
+    A. Cohen, H. B. Sackrowitz, "Some issues concerning disclosure risk in contingency tables".
 
     Examples
     --------
@@ -247,6 +271,14 @@ def mixture_of_priors(
     ------
     InputError
         If an argument is out of range or the lengths differ.
+
+    See Also
+    --------
+    bayes_sdc.unique_probability, bayes_sdc.learn_uniques
+
+    References
+    ----------
+    A. Cohen, H. B. Sackrowitz, "Some issues concerning disclosure risk in contingency tables".
 
     Examples
     --------
@@ -328,6 +360,14 @@ def unique_test(q: float, *, loss_accept: float, loss_reject: float) -> bool:
     InputError
         If an argument is out of range.
 
+    See Also
+    --------
+    bayes_sdc.unique_probability, bayes_sdc.largest_sample, bayes_sdc.smallest_sample
+
+    References
+    ----------
+    A. Cohen, H. B. Sackrowitz, "Some issues concerning disclosure risk in contingency tables".
+
     Examples
     --------
     >>> unique_test(0.04, loss_accept=1, loss_reject=30)
@@ -363,6 +403,14 @@ def largest_sample(N: int, K: int, q: float, *, concentration: float = 1.0) -> i
     InputError
         If an argument is out of range.
 
+    See Also
+    --------
+    bayes_sdc.smallest_sample, bayes_sdc.unique_test
+
+    References
+    ----------
+    A. Cohen, H. B. Sackrowitz, "Some issues concerning disclosure risk in contingency tables".
+
     Examples
     --------
     >>> largest_sample(46228, 1108, 0.04)
@@ -393,6 +441,14 @@ def smallest_sample(N: int, K: int, q: float, *, concentration: float = 1.0) -> 
     ------
     InputError
         If an argument is out of range.
+
+    See Also
+    --------
+    bayes_sdc.largest_sample, bayes_sdc.unique_test
+
+    References
+    ----------
+    A. Cohen, H. B. Sackrowitz, "Some issues concerning disclosure risk in contingency tables".
 
     Examples
     --------
