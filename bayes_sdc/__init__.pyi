@@ -13,6 +13,8 @@ from .flows.intruder.choosing import Choice as Choice
 from .flows.intruder.choosing import choose_release as choose_release
 from .flows.intruder.gain import Change as Change
 from .flows.intruder.gain import Gain as Gain
+from .flows.intruder.given_totals import GivenTotals as GivenTotals
+from .flows.intruder.given_totals import given_totals as given_totals
 from .flows.intruder.log_ratios import LogRatios as LogRatios
 from .flows.intruder.log_ratios import log_ratios as log_ratios
 from .flows.intruder.measure import intruder_risk as intruder_risk
@@ -23,6 +25,7 @@ from .flows.intruder.result import IntruderRisk as IntruderRisk
 from .flows.intruder.result import Share as Share
 from .flows.intruder.result import intruder_gain as intruder_gain
 from .flows.intruder.tradeoff import risk_utility as risk_utility
+from .flows.intruder.with_totals import WithTotals as WithTotals
 from .flows.kept_columns.selection import LeftOut as LeftOut
 from .flows.kept_columns.selection import Selection as Selection
 from .flows.protect import protect_flows as protect_flows
@@ -143,6 +146,7 @@ __all__ = [
     "FlowLimits",
     "FlowTable",
     "Gain",
+    "GivenTotals",
     "InputError",
     "IntruderRisk",
     "IrsFlows",
@@ -173,6 +177,7 @@ __all__ = [
     "Truth",
     "Unstructured",
     "Utility",
+    "WithTotals",
     "allowed_cells",
     "audit_totals",
     "choose_release",
@@ -189,6 +194,7 @@ __all__ = [
     "example_persons_path",
     "expected_uniques",
     "fit_flows",
+    "given_totals",
     "gravity_covariates",
     "hidden_flows",
     "hidden_margins",

@@ -27,6 +27,7 @@ from bayes_sdc.flows.intruder.repeats import CLASSES, repeat_risk, risk_by, risk
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.intruder.settings import Estimator, Knowledge, Prior, RiskSettings, Unique
 from bayes_sdc.flows.intruder.tradeoff import METHODS, risk_utility
+from bayes_sdc.flows.intruder.with_totals import with_totals
 from bayes_sdc.flows.kept_columns.selection import Selection, select_columns
 from bayes_sdc.flows.leaks import leaks, unchanged
 from bayes_sdc.flows.limits import check_limits, worse_checks
@@ -181,7 +182,12 @@ def protect_flows(
         protection = _protected(table, job)
     if audit is None:
         return protection
-    return replace(protection, audit=audit, checks=[*protection.checks, audit.check()])
+    measured = protection.measured
+    combined = None if measured is None else with_totals(
+        table, measured.risk, audit, job.asked, published=published, base=published_base
+    )  # fmt: skip
+    checks = [*protection.checks, audit.check()]
+    return replace(protection, audit=audit, with_totals=combined, checks=checks)
 
 
 def _audited(table: FlowTable, published: Published, base: int, own_area: OwnArea) -> Audit | None:

@@ -11,6 +11,7 @@ from bayes_sdc.flows.diagnostics import Dispersion
 from bayes_sdc.flows.intruder.choosing import Choice
 from bayes_sdc.flows.intruder.gain import gain_lines
 from bayes_sdc.flows.intruder.result import IntruderRisk
+from bayes_sdc.flows.intruder.with_totals import WithTotals
 from bayes_sdc.flows.kept_columns.selection import Selection
 from bayes_sdc.flows.release.combining import CombinedTotals
 from bayes_sdc.flows.release.utility import Utility
@@ -145,6 +146,8 @@ class Protection(Result):
         The columns that are released, and those left out with the reason.
     audit : Audit or None
         What the totals that are published tell; None if none is.
+    with_totals : WithTotals or None
+        What the intruder finds once they combine the release with these totals; None without them.
     """
 
     table: FlowTable
@@ -154,6 +157,7 @@ class Protection(Result):
     seconds: dict[str, float]
     columns: Selection
     audit: Audit | None = None
+    with_totals: WithTotals | None = None
 
     def _title(self) -> str:
         return f"Protection of {self.table.source}: confidential, but for the release"

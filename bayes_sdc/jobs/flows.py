@@ -259,6 +259,10 @@ def write_flows(
         confidential["published_totals.csv"] = csv_writer(
             pd.concat([result.audit.bounds, result.audit.besides]), index=True
         )
+    if result.with_totals is not None and result.with_totals.given is not None:
+        confidential["given_totals.csv"] = csv_writer(
+            result.with_totals.given.probability.to_series().unstack(), index=True
+        )
     confidential["report.html"] = text_writer(reports["internal"])
     stem = Path(table.source).name.partition(".")[0] or "table"
     return write_run(

@@ -32,6 +32,7 @@ from bayes_sdc.report.policy_limits import (
     tell_limit,
 )
 from bayes_sdc.report.posterior import internal_posterior
+from bayes_sdc.report.published import internal_published
 from bayes_sdc.report.release import internal_release
 from bayes_sdc.report.rounding import two_figures
 from bayes_sdc.report.utility import PUBLIC_AREAS, external_utility, internal_utility
@@ -182,6 +183,7 @@ def _internal(result: Protection, call: Mapping[str, Any], shapes: Shapes | None
     context = {
         "contents": _contents(result, result.checks),
         "of_section": checks_by_section(SECTIONS, result.checks),
+        "published": internal_published(result),
         "limits": limit_section(result.checks, result.checks, audience="internal"),
         "protected": measured is not None,
         "table": table,

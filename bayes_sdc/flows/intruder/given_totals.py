@@ -12,12 +12,13 @@ Who knows all other small counts subtracts them, and there is nothing to compute
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.audit.audit import system_of
 from bayes_sdc.flows.audit.families import Ints, Published
@@ -27,17 +28,18 @@ from bayes_sdc.flows.audit.propagation import System
 from bayes_sdc.flows.audit.solve import Solved, solve
 from bayes_sdc.flows.release.alternating_cycles import graph_of, mix
 from bayes_sdc.flows.table.read import FlowTable
+from bayes_sdc.results import Fact, Result
 from bayes_sdc.seeds import seed_sequence
 
 STATES = 2000  # sums so far of the totals of a block; beyond, tables are drawn
 CHAINS, WARM, SWEEPS = 4, 40, 2  # chains of draws, cycles a cell before the first and between two
 
 
-@dataclass(frozen=True, eq=False)
-class GivenTotals:
+@dataclass(frozen=True, eq=False, repr=False)
+class GivenTotals(Result):
     """Probabilities of the small counts given the release and published totals.
 
-    Made by :func:`bayes_sdc.flows.intruder.given_totals.given_totals`.
+    Made by :func:`bayes_sdc.given_totals`.
 
     Parameters
     ----------
@@ -50,15 +52,31 @@ class GivenTotals:
         (cell,): Monte Carlo standard error of the probabilities, the largest of the counts.
     """
 
-    probability: xr.DataArray = field(repr=False)
-    how: xr.DataArray = field(repr=False)
-    error: xr.DataArray = field(repr=False)
+    probability: xr.DataArray
+    how: xr.DataArray
+    error: xr.DataArray
+
+    def _title(self) -> str:
+        return "Small counts given the release and published totals: confidential"
+
+    def _facts(self) -> list[Fact]:
+        how = self.how.to_numpy()
+        most = self.probability.max("count").to_numpy()
+        return [
+            ("cells", f"{len(how):,}", "small counts"),
+            ("certain", f"{int((most > 1 - 1e-12).sum()):,}", "with one count left"),
+            ("exact", f"{int((how == 'exact').sum()):,}", "by sums over all tables"),
+            ("drawn", f"{int((how == 'drawn').sum()):,}", "by tables drawn"),
+            ("bounds", f"{int((how == 'bounds').sum()):,}", "cut at their bounds only"),
+            ("error", f"{float(self.error.max()):.4f}", "largest Monte Carlo error"),
+        ]
 
 
 class TooManyStatesError(Exception):
     """A block whose tables are too many to be summed over."""
 
 
+@checked
 def given_totals(
     probability: xr.DataArray,
     table: FlowTable,
@@ -96,10 +114,23 @@ def given_totals(
         If probabilities are missing or do not allow any table with these totals, or if draws are
         too few.
 
+    Notes
+    -----
+    The cells are independent given the release, and the totals tie them: the probability of a
+    table is the product over its cells if it has the totals, and 0 if not. Blocks of cells that
+    few totals join are summed exactly, cell by cell; larger ones are drawn by cycles that leave
+    all totals as they are, as Diaconis and Sturmfels (1998) walk over tables.
+
+    References
+    ----------
+    P. Diaconis and B. Sturmfels, "Algebraic algorithms for sampling from conditional
+    distributions", Annals of Statistics 26, 1998, doi:10.1214/aos/1030563990.
+
     Examples
     --------
     >>> import pandas as pd
-    >>> from bayes_sdc import read_flows
+    >>> import xarray as xr
+    >>> from bayes_sdc import given_totals, read_flows
     >>> frame = pd.DataFrame({"o": ["A"] * 3, "d": ["x", "y", "z"], "n": [1, 2, 20]})
     >>> table = read_flows(frame, origin="o", destination="d", count="n", high=2)
     >>> even = xr.DataArray(

@@ -18,6 +18,12 @@ from bayes_sdc.seeds import generator
 Background = Callable[[], tuple[xr.DataTree, np.ndarray]]
 
 
+def known_cells(n: int, settings: RiskSettings) -> np.ndarray:
+    """Which of n cells the intruder knows with knowledge "share"; none with "none"."""
+    draws = generator(settings.seed, "cells the intruder knows").random(n)
+    return np.asarray(draws < (settings.share or 0.0))
+
+
 def backgrounds(
     table: FlowTable,
     posterior: xr.DataTree,
@@ -47,7 +53,7 @@ def backgrounds(
     if settings.knowledge == "all-others":
         return [lambda: (posterior, y)]
     seed, resume = settings.seed, settings.resume
-    known = generator(seed, "cells the intruder knows").random(len(y)) < (settings.share or 0.0)
+    known = known_cells(len(y), settings)
 
     def fitted(number: int) -> tuple[xr.DataTree, np.ndarray]:
         counts = np.where(known, y, released[number])
