@@ -59,15 +59,20 @@ def move_coefficients(
 
 @compiled
 def area_information(
-    g: int, columns: np.ndarray, data: Data, state: State, terms: np.ndarray,
+    g: int, columns: np.ndarray, data: Data, state: State, terms: np.ndarray, at: int,
     b_scale: float, g_scale: float, slope: np.ndarray, metric: np.ndarray,
 ) -> None:  # fmt: skip
-    """Write the rows of slope and information that belong to covariates of areas."""
+    """Write the rows of slope and information that belong to covariates of areas.
+
+    The terms of the group's cells begin at the column ``at``.
+    """
     origins = slice(data.origins_of_group[g], data.origins_of_group[g + 1])
     destinations = slice(data.destinations_of_group[g], data.destinations_of_group[g + 1])
     b, effect = state.b[origins], state.g[destinations]
     x_origin, x_destination = data.x_origin[:, origins], data.x_destination[:, destinations]
-    by_origin, by_destination, across, cell_across = _sums(g, data, effect, x_destination, terms)
+    by_origin, by_destination, across, cell_across = _sums(
+        g, data, effect, x_destination, terms, at
+    )
     for k in range(len(columns)):
         p = columns[k] - CV - 1
         if p < 0 or data.of[p] == OF_CELL:
@@ -119,7 +124,12 @@ def _dot(one: np.ndarray, other: np.ndarray) -> float:
 
 @compiled
 def _sums(
-    g: int, data: Data, effect: np.ndarray, x_destination: np.ndarray, terms: np.ndarray
+    g: int,
+    data: Data,
+    effect: np.ndarray,
+    x_destination: np.ndarray,
+    terms: np.ndarray,
+    at: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Sums of the cells by area.
 
@@ -137,21 +147,21 @@ def _sums(
     by_destination = np.zeros((3, len(effect)))
     cell_across = np.zeros((covariates, len(effect)))
     for c in range(n):
-        i, j, two = origin[c], destination[c], terms[2, c]
-        by_origin[SLOPE, i] += terms[1, c]
+        i, j, two = origin[c], destination[c], terms[2, at + c]
+        by_origin[SLOPE, i] += terms[1, at + c]
         by_origin[OWN, i] += two
-        by_origin[WITH_CV, i] += terms[5, c]
-        by_destination[SLOPE, j] += terms[1, c]
+        by_origin[WITH_CV, i] += terms[5, at + c]
+        by_destination[SLOPE, j] += terms[1, at + c]
         by_destination[OWN, j] += two
-        by_destination[WITH_CV, j] += terms[5, c]
+        by_destination[WITH_CV, j] += terms[5, at + c]
         across[EFFECT, i] += two * effect[j]
     for p in range(covariates):
         if data.of[p] == OF_DESTINATION:
             for c in range(n):
-                across[1 + p, origin[c]] += terms[2, c] * x_destination[p, destination[c]]
+                across[1 + p, origin[c]] += terms[2, at + c] * x_destination[p, destination[c]]
         elif data.of[p] == OF_CELL:
             for c in range(n):
-                weighted = terms[2, c] * data.x[start + c, p]
+                weighted = terms[2, at + c] * data.x[start + c, p]
                 across[1 + p, origin[c]] += weighted
                 cell_across[p, destination[c]] += weighted
     return by_origin, by_destination, across, cell_across

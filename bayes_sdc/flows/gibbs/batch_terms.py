@@ -101,11 +101,12 @@ def batch_terms(
     """
     _prepare_steps(log_rate, log_cv, work)
     n = len(y)
-    _polynomials(n, coefficients, 0, work)
-    if log_cv == -np.inf:
+    poisson = log_cv == -np.inf
+    for first in range(0, 1 if poisson else 4, 3):
+        _polynomials(n, coefficients, first, work)
+    if poisson:
         _finish_poisson(y, coefficients, terms, work)
     else:
-        _polynomials(n, coefficients, 3, work)
         _finish(y, math.exp(2.0 * log_cv), coefficients, terms, work)
 
 
@@ -143,7 +144,8 @@ def _polynomials(n: int, coefficients: np.ndarray, first: int, work: np.ndarray)
     one, two, three = (
         work[POLYNOMIALS + first], work[POLYNOMIALS + first + 1], work[POLYNOMIALS + first + 2]
     )  # fmt: skip
-    one[:n], two[:n], three[:n] = 0.0, 0.0, 0.0
+    for c in range(n):
+        one[c], two[c], three[c] = 0.0, 0.0, 0.0
     for k in range(coefficients.shape[1] - 1):
         down1, down2, down3 = (
             coefficients[DOWN + first, k], coefficients[DOWN + first + 1, k],

@@ -12,10 +12,10 @@ import math
 
 import numpy as np
 
-from bayes_sdc.flows.gibbs.batch_terms import batch_terms, fill_coefficients
+from bayes_sdc.flows.gibbs.batch_terms import ROWS, batch_terms, fill_coefficients
 from bayes_sdc.flows.gibbs.newton import joint_information
 from bayes_sdc.flows.gibbs.newton_step import log_newton_step, newton_step
-from bayes_sdc.flows.gibbs.state import Data, State, make_work, rates_at
+from bayes_sdc.flows.gibbs.state import Data, State, make_work, put_terms, rates_at
 from bayes_sdc.flows.model.hyperpriors import (
     CV,
     LEVEL,
@@ -111,6 +111,7 @@ def move_nation(
     state; ``hyper`` and ``of_slope`` are those of :func:`draw_nation`.
     """
     d, groups = len(columns), len(data.cells_of_group) - 1
+    one = math.exp(0.0)  # a constant as an argument would be a type of its own
     mean, sd, coefficient = priors.first, priors.second, priors.slope
     all_of_it = 2 * d + len(coefficient)
     slope, metric = np.zeros(all_of_it), np.zeros((all_of_it, all_of_it))
@@ -118,12 +119,11 @@ def move_nation(
     centre = centres(mean, coefficient, data.z)
     one_slope, one_metric, work = np.empty(d), np.empty((d, d)), make_work(data)
     for g in range(groups):
-        part = state.terms[:, data.cells_of_group[g] : data.cells_of_group[g + 1]]
         height += joint_information(
-            g, columns, data, state, part, 1.0, 1.0, one_slope, one_metric, work
-        )
-        distance = state.theta[g] - centre[g]
-        gather(columns, distance, data.z[g], one_slope, one_metric, slope, metric)
+            g, columns, data, state, state.terms, data.cells_of_group[g], one, one, one_slope,
+            one_metric, work,
+        )  # fmt: skip
+        gather(columns, state.theta[g], centre[g], data.z[g], one_slope, one_metric, slope, metric)
     move, log_q = newton_step(rng, slope, metric, state.step_size[groups])
     log_ratio = -height - log_q
     new_mean, new_sd, new_coefficient = mean.copy(), sd.copy(), coefficient + move[2 * d :]
@@ -131,14 +131,22 @@ def move_nation(
         new_mean[columns[k]] += move[k]
         new_sd[columns[k]] *= math.exp(min(move[d + k], 50.0))
     new_centre = centres(new_mean, new_coefficient, data.z)
-    theta = new_centre + (state.theta - centre) * (new_sd / sd)
-    if not (columns == CV).any():
-        theta[:, CV] = state.theta[:, CV]
-    b_scale = np.exp(np.minimum(theta[:, SD_ORIGIN] - state.theta[:, SD_ORIGIN], 300.0))
-    g_scale = np.exp(np.minimum(theta[:, SD_DESTINATION] - state.theta[:, SD_DESTINATION], 300.0))
-    rates, terms = np.empty_like(state.log_rate), np.empty_like(state.terms)
-    coefficients = np.zeros_like(state.coefficients)
-    slope[:], metric[:] = 0.0, 0.0
+    # loops, because expressions of whole arrays take several times as long to compile
+    theta, b_scale, g_scale = state.theta.copy(), np.empty(groups), np.empty(groups)
+    poisson = True
+    for k in range(d):
+        poisson = poisson and columns[k] != CV
+    for g in range(groups):
+        for p in range(len(mean)):
+            if p != CV or not poisson:
+                away = (theta[g, p] - centre[g, p]) * (new_sd[p] / sd[p])
+                theta[g, p] = new_centre[g, p] + away
+        b_scale[g] = math.exp(min(theta[g, SD_ORIGIN] - state.theta[g, SD_ORIGIN], 300.0))
+        moved = theta[g, SD_DESTINATION] - state.theta[g, SD_DESTINATION]
+        g_scale[g] = math.exp(min(moved, 300.0))
+    rates, terms = np.empty(len(state.log_rate)), np.empty(state.terms.shape)
+    coefficients = np.zeros(state.coefficients.shape)
+    slope, metric = np.zeros(all_of_it), np.zeros((all_of_it, all_of_it))
     height = nation_priors(
         columns, new_mean, new_sd, new_coefficient, hyper, of_slope, slope, metric
     )
@@ -150,25 +158,34 @@ def move_nation(
             data.y[start:stop], rates[start:stop], theta[g, CV], coefficients[g], work.terms,
             work.polynomials,
         )  # fmt: skip
-        terms[:, start:stop] = work.terms[:, : stop - start]
+        put_terms(work.terms, stop - start, start, terms)
         height += joint_information(
-            g, columns, data, state, work.terms, b_scale[g], g_scale[g], one_slope, one_metric, work
-        )
-        distance = theta[g] - new_centre[g]
-        gather(columns, distance, data.z[g], one_slope, one_metric, slope, metric)
+            g, columns, data, state, work.terms, data.cells_of_group[0], b_scale[g], g_scale[g],
+            one_slope, one_metric, work,
+        )  # fmt: skip
+        gather(columns, theta[g], new_centre[g], data.z[g], one_slope, one_metric, slope, metric)
     if not np.isfinite(height):  # out of range: its metric is not complete
         return False
     log_ratio += height + log_newton_step(-move, slope, metric, state.step_size[groups])
     if not -rng.standard_exponential() < log_ratio:
         return False
-    mean[:], sd[:], coefficient[:] = new_mean, new_sd, new_coefficient
-    state.theta[:] = theta
+    for p in range(len(mean)):
+        mean[p], sd[p] = new_mean[p], new_sd[p]
+    for j in range(len(coefficient)):
+        coefficient[j] = new_coefficient[j]
     for g in range(groups):
-        state.b[data.origins_of_group[g] : data.origins_of_group[g + 1]] *= b_scale[g]
-        state.g[data.destinations_of_group[g] : data.destinations_of_group[g + 1]] *= g_scale[g]
-    state.coefficients[:] = coefficients
-    state.log_rate[:] = rates
-    state.terms[:] = terms
+        for p in range(len(mean)):
+            state.theta[g, p] = theta[g, p]
+        for e in range(data.origins_of_group[g], data.origins_of_group[g + 1]):
+            state.b[e] *= b_scale[g]
+        for e in range(data.destinations_of_group[g], data.destinations_of_group[g + 1]):
+            state.g[e] *= g_scale[g]
+        for k in range(ROWS):
+            for y in range(data.upper + 1):
+                state.coefficients[g, k, y] = coefficients[g, k, y]
+    for c in range(len(rates)):
+        state.log_rate[c] = rates[c]
+    put_terms(terms, len(rates), data.cells_of_group[0], state.terms)
     return True
 
 
@@ -177,7 +194,8 @@ def centres(mean: np.ndarray, coefficient: np.ndarray, z: np.ndarray) -> np.ndar
     """Mean of every group's theta: the national one, and for the level the slopes besides."""
     centre = np.empty((len(z), len(mean)))
     for g in range(len(z)):
-        centre[g] = mean
+        for p in range(len(mean)):
+            centre[g, p] = mean[p]
         for j in range(len(coefficient)):
             centre[g, LEVEL] += z[g, j] * coefficient[j]
     return centre
@@ -185,15 +203,15 @@ def centres(mean: np.ndarray, coefficient: np.ndarray, z: np.ndarray) -> np.ndar
 
 @compiled
 def gather(
-    columns: np.ndarray, distance: np.ndarray, z: np.ndarray, one_slope: np.ndarray,
-    one_metric: np.ndarray, slope: np.ndarray, metric: np.ndarray,
+    columns: np.ndarray, theta: np.ndarray, centre: np.ndarray, z: np.ndarray,
+    one_slope: np.ndarray, one_metric: np.ndarray, slope: np.ndarray, metric: np.ndarray,
 ) -> None:  # fmt: skip
     """Add a group's slope and information by theta to those by means, log sds and slopes."""
     d = len(columns)
     column, factor = np.empty(len(slope), np.int64), np.empty(len(slope))
     for k in range(d):
         column[k], factor[k] = k, 1.0
-        column[d + k], factor[d + k] = k, distance[columns[k]]
+        column[d + k], factor[d + k] = k, theta[columns[k]] - centre[columns[k]]
     for j in range(len(z)):
         column[2 * d + j], factor[2 * d + j] = LEVEL, z[j]
     for k in range(len(slope)):

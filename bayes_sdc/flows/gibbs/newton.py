@@ -35,7 +35,7 @@ import math
 import numpy as np
 
 from bayes_sdc.flows.gibbs.area_terms import area_information, move_coefficients
-from bayes_sdc.flows.gibbs.batch_terms import TERMS, batch_terms, fill_coefficients
+from bayes_sdc.flows.gibbs.batch_terms import ROWS, TERMS, batch_terms, fill_coefficients
 from bayes_sdc.flows.gibbs.newton_step import adapted, log_newton_step, newton_step
 from bayes_sdc.flows.gibbs.state import (
     OF_CELL,
@@ -45,6 +45,7 @@ from bayes_sdc.flows.gibbs.state import (
     State,
     Work,
     make_work,
+    put_terms,
     rates_at,
 )
 from bayes_sdc.flows.model.hyperpriors import (
@@ -56,6 +57,7 @@ from bayes_sdc.flows.model.hyperpriors import (
     SD_ORIGIN,
     Priors,
     compiled,
+    inlined,
     log_prior,
 )
 
@@ -74,7 +76,7 @@ def priors_of_group(g: int, data: Data, priors: Priors) -> Priors:
     return Priors(priors.kind, first, priors.second, priors.slope)
 
 
-@compiled
+@inlined
 def move_level(
     rng: np.random.Generator, g: int, first: int, after: int, column: int,
     effects: np.ndarray, state: State, priors: Priors,
@@ -88,11 +90,12 @@ def move_level(
     weight = 1.0 / (1.0 + noise)
     new = mean + weight * (average - mean)
     new += sd * math.sqrt(noise * weight) * rng.standard_normal()
-    effects[first:after] += level - new
+    for e in range(first, after):
+        effects[e] += level - new
     state.theta[g, LEVEL] = new
 
 
-@compiled
+@inlined
 def move_scale(
     rng: np.random.Generator, g: int, first: int, after: int, column: int,
     effects: np.ndarray, state: State, priors: Priors,
@@ -114,7 +117,7 @@ def move_scale(
     state.theta[g, column] = now
 
 
-@compiled
+@inlined
 def student(rng: np.random.Generator) -> float:
     """Draw from Student's t distribution with 6 degrees of freedom."""
     # a gamma variable of shape 3 is the sum of three exponential ones
@@ -122,7 +125,7 @@ def student(rng: np.random.Generator) -> float:
     return rng.standard_normal() * math.sqrt(3.0 / gamma)
 
 
-@compiled
+@inlined
 def log_student(square: float, precision: float) -> float:
     """Log-density of a draw over the root of a precision, less what does not depend on the state.
 
@@ -132,7 +135,7 @@ def log_student(square: float, precision: float) -> float:
     return 0.5 * math.log(precision / (tail**4 * tail**2 * tail))
 
 
-@compiled
+@inlined
 def move_effects(
     rng: np.random.Generator, g: int, first: int, after: int, column: int, effects: np.ndarray,
     index: np.ndarray, data: Data, state: State, work: Work,
@@ -141,10 +144,10 @@ def move_effects(
     start, stop = data.cells_of_group[g], data.cells_of_group[g + 1]
     precision = math.exp(min(-2.0 * state.theta[g, column], 600.0))
     sums, shift, log_ratio = work.sums, work.shift, work.log_ratio
-    shift[: after - first] = 0.0
-    gather_effects(
-        first, after, precision, effects, shift, index[start:stop], state.terms[:, start:stop], sums
-    )
+    for e in range(after - first):
+        shift[e] = 0.0
+    cells = index[start:stop]
+    gather_effects(first, after, precision, effects, shift, cells, state.terms, start, sums)
     for e in range(after - first):
         noise = student(rng)
         shift[e] = sums[1, e] / sums[2, e] + noise / math.sqrt(sums[2, e])
@@ -155,7 +158,7 @@ def move_effects(
         data.y[start:stop], work.log_rate[: stop - start], state.theta[g, CV],
         state.coefficients[g], work.terms, work.polynomials,
     )  # fmt: skip
-    gather_effects(first, after, precision, effects, shift, index[start:stop], work.terms, sums)
+    gather_effects(first, after, precision, effects, shift, cells, work.terms, 0, sums)
     accepted = 0
     for e in range(after - first):
         back = -shift[e] - sums[1, e] / sums[2, e]
@@ -173,12 +176,15 @@ def move_effects(
     return accepted / max(after - first, 1)
 
 
-@compiled
+@inlined
 def gather_effects(
     first: int, after: int, precision: float, effects: np.ndarray, shift: np.ndarray,
-    index: np.ndarray, terms: np.ndarray, sums: np.ndarray,
+    index: np.ndarray, terms: np.ndarray, start: int, sums: np.ndarray,
 ) -> None:  # fmt: skip
-    """Write log-density, slope and information of every effect of one side, moved by its shift."""
+    """Write log-density, slope and information of every effect of one side, moved by its shift.
+
+    The terms of the cells of ``index`` begin at the column ``start``.
+    """
     for e in range(after - first):
         value = effects[first + e] + shift[e]
         sums[0, e], sums[1, e], sums[2, e] = (
@@ -186,21 +192,24 @@ def gather_effects(
         )  # fmt: skip
     for c in range(len(index)):
         e = index[c] - first
-        sums[0, e] += terms[0, c]
-        sums[1, e] += terms[1, c]
-        sums[2, e] += terms[2, c]
+        sums[0, e] += terms[0, start + c]
+        sums[1, e] += terms[1, start + c]
+        sums[2, e] += terms[2, start + c]
 
 
 @compiled
 def joint_information(
-    g: int, columns: np.ndarray, data: Data, state: State, terms: np.ndarray,
+    g: int, columns: np.ndarray, data: Data, state: State, terms: np.ndarray, at: int,
     b_scale: float, g_scale: float, slope: np.ndarray, metric: np.ndarray, work: Work,
 ) -> float:  # fmt: skip
-    """Log-likelihood of a group by the parameters of step 4; slope and information are written."""
+    """Log-likelihood of a group by the parameters of step 4; slope and information are written.
+
+    The terms of the group's cells begin at the column ``at``.
+    """
     start, n = data.cells_of_group[g], data.cells_of_group[g + 1] - data.cells_of_group[g]
     height = 0.0
     for c in range(n):
-        height += terms[0, c]
+        height += terms[0, at + c]
     of_areas = False
     for k in range(len(columns)):
         column, along = columns[k], work.direction[k]
@@ -220,7 +229,7 @@ def joint_information(
                 along[c] = 1.0
         total = 0.0
         for c in range(n):
-            total += terms[by, c] * along[c]
+            total += terms[by, at + c] * along[c]
         slope[k] = total
         for other in range(k + 1):
             if columns[other] > CV and data.of[columns[other] - CV - 1] != OF_CELL:
@@ -228,15 +237,15 @@ def joint_information(
             row = own if other == k else (5 if columns[other] == CV else both)
             beside, total = work.direction[other], 0.0
             for c in range(n):
-                total += terms[row, c] * along[c] * beside[c]
+                total += terms[row, at + c] * along[c] * beside[c]
             metric[k, other] = total
             metric[other, k] = total
     if of_areas:
-        area_information(g, columns, data, state, terms, b_scale, g_scale, slope, metric)
+        area_information(g, columns, data, state, terms, at, b_scale, g_scale, slope, metric)
     return height
 
 
-@compiled
+@inlined
 def coordinates(theta: np.ndarray, columns: np.ndarray, priors: Priors) -> np.ndarray:
     """Coordinates of the joint move: theta, but a scale with a half-normal prior as it is.
 
@@ -265,11 +274,11 @@ def from_coordinates(
     return new
 
 
-@compiled
-def scale_of_effects(now: float, then: float, u: float, priors: Priors, column: int) -> float:
-    """Factor of the effects of one side when the log of its scale moves."""
+@inlined
+def scale_of_effects(now: float, then: float, u: float, kind: int) -> float:
+    """Factor of the effects of one side when the log of its scale, with a prior, moves."""
     factor = math.exp(min(then - now, 300.0))
-    return -factor if priors.kind[column] == HALF_NORMAL and u < 0.0 else factor
+    return -factor if kind == HALF_NORMAL and u < 0.0 else factor
 
 
 @compiled
@@ -288,8 +297,10 @@ def complete(
         two = priors.second[columns[k]]
         if kind == HALF_NORMAL:
             slope[k] /= u[k]
-            metric[k, :] /= u[k]
-            metric[:, k] /= u[k]
+            for other in range(len(columns)):
+                metric[k, other] /= u[k]
+            for other in range(len(columns)):
+                metric[other, k] /= u[k]
             one, two = 0.0, one
         if kind == GAMMA:
             if u[k] > LARGEST:
@@ -305,7 +316,7 @@ def complete(
     return height
 
 
-@compiled
+@inlined
 def move_jointly(
     rng: np.random.Generator, g: int, columns: np.ndarray, data: Data, state: State,
     priors: Priors, work: Work,
@@ -314,9 +325,9 @@ def move_jointly(
     d = len(columns)
     start, stop = data.cells_of_group[g], data.cells_of_group[g + 1]
     slope, metric = np.empty(d), np.empty((d, d))
-    now = state.theta[g]
+    now, one = state.theta[g], math.exp(0.0)  # a constant would be a type of its own
     height = joint_information(
-        g, columns, data, state, state.terms[:, start:stop], 1.0, 1.0, slope, metric, work
+        g, columns, data, state, state.terms, start, one, one, slope, metric, work
     )
     u = coordinates(now, columns, priors)
     height += complete(u, columns, priors, slope, metric)
@@ -325,9 +336,11 @@ def move_jointly(
     u += move
     theta = from_coordinates(u, now, columns, priors)
     # the first columns are level and scales, and these are always sampled
-    b_scale = scale_of_effects(now[SD_ORIGIN], theta[SD_ORIGIN], u[SD_ORIGIN], priors, SD_ORIGIN)
+    b_scale = scale_of_effects(
+        now[SD_ORIGIN], theta[SD_ORIGIN], u[SD_ORIGIN], priors.kind[SD_ORIGIN]
+    )
     g_scale = scale_of_effects(
-        now[SD_DESTINATION], theta[SD_DESTINATION], u[SD_DESTINATION], priors, SD_DESTINATION
+        now[SD_DESTINATION], theta[SD_DESTINATION], u[SD_DESTINATION], priors.kind[SD_DESTINATION]
     )
     fill_coefficients(theta[CV], work.coefficients)
     rates_at(g, theta, b_scale, g_scale, data, state, work.log_rate)
@@ -336,24 +349,32 @@ def move_jointly(
         work.terms, work.polynomials,
     )  # fmt: skip
     height = joint_information(
-        g, columns, data, state, work.terms, b_scale, g_scale, slope, metric, work
-    )
+        g, columns, data, state, work.terms, data.cells_of_group[0], b_scale, g_scale, slope,
+        metric, work,
+    )  # fmt: skip
     height += complete(u, columns, priors, slope, metric)
     if not np.isfinite(height):  # out of range: its metric is not complete
         return False
     log_ratio += height + log_newton_step(-move, slope, metric, state.step_size[g])
     if not -rng.standard_exponential() < log_ratio:
         return False
-    state.theta[g] = theta
-    state.b[data.origins_of_group[g] : data.origins_of_group[g + 1]] *= b_scale
-    state.g[data.destinations_of_group[g] : data.destinations_of_group[g + 1]] *= g_scale
-    state.coefficients[g] = work.coefficients
-    state.log_rate[start:stop] = work.log_rate[: stop - start]
-    state.terms[:, start:stop] = work.terms[:, : stop - start]
+    # loops: numba compiles the copy of a slice with a text for every way in which it can fail
+    for p in range(len(theta)):
+        state.theta[g, p] = theta[p]
+    for e in range(data.origins_of_group[g], data.origins_of_group[g + 1]):
+        state.b[e] *= b_scale
+    for e in range(data.destinations_of_group[g], data.destinations_of_group[g + 1]):
+        state.g[e] *= g_scale
+    for k in range(ROWS):
+        for y in range(data.upper + 1):
+            state.coefficients[g, k, y] = work.coefficients[k, y]
+    for c in range(start, stop):
+        state.log_rate[c] = work.log_rate[c - start]
+    put_terms(work.terms, stop - start, start, state.terms)
     return True
 
 
-@compiled
+@inlined
 def sweep_group(
     rng: np.random.Generator, g: int, columns: np.ndarray, data: Data, state: State,
     priors: Priors, work: Work,
@@ -361,10 +382,17 @@ def sweep_group(
     """Steps 1 to 4 for one group; returns what was accepted of effects and joint move."""
     origins = data.origins_of_group[g], data.origins_of_group[g + 1]
     destinations = data.destinations_of_group[g], data.destinations_of_group[g + 1]
-    move_level(rng, g, origins[0], origins[1], SD_ORIGIN, state.b, state, priors)
-    move_level(rng, g, destinations[0], destinations[1], SD_DESTINATION, state.g, state, priors)
-    move_scale(rng, g, origins[0], origins[1], SD_ORIGIN, state.b, state, priors)
-    move_scale(rng, g, destinations[0], destinations[1], SD_DESTINATION, state.g, state, priors)
+    # loops over the two sides: one call of each step is compiled, not two
+    for column in range(SD_ORIGIN, SD_DESTINATION + 1):
+        origin = column == SD_ORIGIN
+        runs = data.origins_of_group if origin else data.destinations_of_group
+        effects = state.b if origin else state.g
+        move_level(rng, g, runs[g], runs[g + 1], column, effects, state, priors)
+    for column in range(SD_ORIGIN, SD_DESTINATION + 1):
+        origin = column == SD_ORIGIN
+        runs = data.origins_of_group if origin else data.destinations_of_group
+        effects = state.b if origin else state.g
+        move_scale(rng, g, runs[g], runs[g + 1], column, effects, state, priors)
     of_coefficients = columns[-1] > CV
     if of_coefficients and (data.of == OF_ORIGIN).any():
         move_coefficients(
@@ -376,17 +404,19 @@ def sweep_group(
             rng, g, destinations[0], destinations[1], SD_DESTINATION, OF_DESTINATION, state.g,
             data.x_destination, data.of, state, priors,
         )  # fmt: skip
-    accepted_b = move_effects(
-        rng, g, origins[0], origins[1], SD_ORIGIN, state.b, data.origin, data, state, work
-    )
-    accepted_g = move_effects(
-        rng, g, destinations[0], destinations[1], SD_DESTINATION, state.g, data.destination, data,
-        state, work,
-    )  # fmt: skip
+    accepted = np.empty(2)
+    for column in range(SD_ORIGIN, SD_DESTINATION + 1):
+        origin = column == SD_ORIGIN
+        runs = data.origins_of_group if origin else data.destinations_of_group
+        effects = state.b if origin else state.g
+        index = data.origin if origin else data.destination
+        accepted[column - SD_ORIGIN] = move_effects(
+            rng, g, runs[g], runs[g + 1], column, effects, index, data, state, work
+        )
     jointly = 0.0
     for _ in range(JOINT_MOVES):
         jointly += move_jointly(rng, g, columns, data, state, priors, work)
-    return accepted_b, accepted_g, jointly / JOINT_MOVES
+    return accepted[0], accepted[1], jointly / JOINT_MOVES
 
 
 @compiled

@@ -33,8 +33,12 @@ def newton_step(
 @compiled
 def log_newton_step(move: np.ndarray, slope: np.ndarray, metric: np.ndarray, size: float) -> float:
     """Log-density of a move of :func:`newton_step`; minus infinity where that is not defined."""
-    if not (np.isfinite(metric).all() and np.isfinite(slope).all()):
-        return -np.inf
+    for k in range(len(slope)):
+        if not math.isfinite(slope[k]):
+            return -np.inf
+        for other in range(len(slope)):
+            if not math.isfinite(metric[k, other]):
+                return -np.inf
     root = root_of(metric)
     away = move - (1.0 - math.sqrt(1.0 - size**2)) * solve_upper(root, solve_lower(root, slope))
     log_q = 0.0

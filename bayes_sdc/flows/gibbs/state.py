@@ -61,8 +61,11 @@ class Work(NamedTuple):
 @compiled
 def make_work(data: Data) -> Work:
     """Allocate what a sweep needs."""
-    cells = np.diff(data.cells_of_group).max()
-    effects = max(np.diff(data.origins_of_group).max(), np.diff(data.destinations_of_group).max())
+    cells = effects = 0
+    for g in range(len(data.cells_of_group) - 1):
+        cells = max(cells, data.cells_of_group[g + 1] - data.cells_of_group[g])
+        effects = max(effects, data.origins_of_group[g + 1] - data.origins_of_group[g])
+        effects = max(effects, data.destinations_of_group[g + 1] - data.destinations_of_group[g])
     return Work(
         np.empty(cells),
         np.empty((TERMS, cells)),
@@ -89,7 +92,10 @@ def rates_at(
             if data.of[p] == OF_CELL:
                 rate += data.x[c, p] * theta[CV + 1 + p]
         log_rate[c - start] = rate
-    if (data.of != OF_CELL).any():
+    of_areas = False
+    for p in range(len(data.of)):
+        of_areas = of_areas or data.of[p] != OF_CELL
+    if of_areas:
         _add_areas(g, theta, data, log_rate)
 
 
@@ -135,4 +141,12 @@ def refresh_terms(data: Data, state: State) -> None:
             data.y[start:stop], state.log_rate[start:stop], state.theta[g, CV],
             state.coefficients[g], work.terms, work.polynomials,
         )  # fmt: skip
-        state.terms[:, start:stop] = work.terms[:, : stop - start]
+        put_terms(work.terms, stop - start, start, state.terms)
+
+
+@compiled
+def put_terms(terms: np.ndarray, number: int, start: int, into: np.ndarray) -> None:
+    """Copy the terms of so many cells to where the group's cells start."""
+    for k in range(TERMS):
+        for c in range(number):
+            into[k, start + c] = terms[k, c]

@@ -20,6 +20,8 @@ NORMAL, HALF_NORMAL, GAMMA = 0, 1, 2  # of the value, of its exp, of its exp to 
 
 # numpy's error model: a division need not check its divisor
 compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
+# copied into its caller before that is compiled, so that it is not compiled once more by itself
+inlined = numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")
 
 
 class Priors(NamedTuple):
