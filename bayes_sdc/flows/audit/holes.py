@@ -9,7 +9,8 @@ import pandas as pd
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.audit.audit import Audit, bounds_of, covered_cells
 from bayes_sdc.flows.audit.families import Family, Hidden, Ints, families_of
-from bayes_sdc.flows.audit.inside import totals_inside
+from bayes_sdc.flows.audit.hidden_totals import with_hidden_totals
+from bayes_sdc.flows.audit.inside import InsideTotal, totals_inside
 from bayes_sdc.flows.audit.programs import blocks_of
 from bayes_sdc.flows.audit.propagation import FREE, make_system
 from bayes_sdc.flows.audit.settle import in_words, published_inside, unsettled
@@ -68,7 +69,7 @@ def audit_holes(
     Returns
     -------
     Audit
-        Bounds of every hole.
+        Bounds of every hole, those of totals inside the table below the others.
 
     Raises
     ------
@@ -108,11 +109,12 @@ def audit_holes(
     found = unsettled(table, hidden)
     table = published_inside(table, found) if found else table
     families = families_of(table, published, base=base, hidden=hidden)
-    families += [each.family for each in totals_inside(table, hidden)]
+    inside = totals_inside(table, hidden)
+    families += [each.family for each in inside]
     own = np.zeros(len(mask), dtype=bool)
     own[list(table.totals)] = True
     rows = np.flatnonzero(mask & ~own)
-    return _audited(table, loaded.source, families, rows, hidden, in_words(found))
+    return _audited(table, loaded.source, families, rows, hidden, in_words(found), inside)
 
 
 def _audited(
@@ -122,19 +124,26 @@ def _audited(
     rows: Ints,
     hidden: Hidden,
     inside: str,
+    totals: Sequence[InsideTotal],
 ) -> Audit:
     counts = table.frame[table.count].to_numpy(np.int64)
     lower, upper, notes = _wide_enough(table, source, families, rows, hidden)
     codes = {
-        name: read_codes(table.frame[name], name).texts()[rows]
+        name: read_codes(table.frame[name], name).texts()
         for name in (table.origin, table.destination, *table.groups)
     }
     names = [f"{o}>{d}" for o, d in zip(codes[table.origin], codes[table.destination], strict=True)]
     if len(set(names)) < len(names):
         names = ["|".join(map(str, each)) for each in zip(*codes.values(), strict=True)]
-    bounds = bounds_of(families, counts, rows, lower, upper, names)
+    bounds = bounds_of(families, counts, rows, lower, upper, [names[row] for row in rows])
+    before = np.where(upper >= FREE, 0, upper - lower + 1)
+    hidden_totals = np.flatnonzero(hidden.mask & np.isin(np.arange(len(names)), table.totals))
+    if len(hidden_totals):
+        bounds = with_hidden_totals(bounds, rows, hidden_totals, names, counts, hidden.mask, totals)
+        before = np.append(before, np.zeros(len(hidden_totals), dtype=np.int64))
+    every = np.concatenate([rows, hidden_totals])
     labels = pd.DataFrame(
-        {"origin": codes[table.origin], "destination": codes[table.destination]},
+        {"origin": codes[table.origin][every], "destination": codes[table.destination][every]},
         index=bounds.index,
     )
     if inside:
@@ -144,7 +153,7 @@ def _audited(
         source=source,
         published=tuple(dict.fromkeys(family.name for family in families)),
         totals=sum(len(family.labels) for family in families),
-        before=np.where(upper >= FREE, 0, upper - lower + 1),
+        before=before,
         notes=tuple(notes),
         covered=covered_cells(families, rows),
     )

@@ -46,6 +46,9 @@ class InsideTotal:
         The totals, and the rows that each is the sum of.
     matches, tested
         For how many totals the sum was right, and for how many it was tested.
+    whole
+        (row,) which row is the total that each row counts in, hidden ones too, or -1; None where
+        totals are rounded or no rows.
     """
 
     column: str
@@ -54,6 +57,7 @@ class InsideTotal:
     family: Family = field(repr=False)
     matches: int
     tested: int
+    whole: Ints | None = None
 
     def __str__(self) -> str:
         """Say what it is, with the evidence."""
@@ -161,8 +165,17 @@ def _checked(found: InsideTotal, rows: _Rows) -> InsideTotal:
     holes = sums_of(of, rows.hidden.astype(np.int64), n)
     right = (family.low <= most) & (least <= family.high) | (holes > 0)
     of = np.where((of >= 0) & right[of], of, -1)
+    # a total of totals alone has no part left, and says nothing of one
+    has = np.bincount(of[of >= 0], minlength=n) > 0
+    low, high = (np.where(has, each, 0) for each in (family.low, family.high))
     return InsideTotal(
-        found.column, found.code, found.rows, family._replace(of=of), found.matches, found.tested
+        found.column,
+        found.code,
+        found.rows,
+        family._replace(of=of, low=low, high=high),
+        found.matches,
+        found.tested,
+        found.whole,
     )
 
 
@@ -231,8 +244,11 @@ def _sums_of_others(
     for hit in hits:
         own_rows = np.flatnonzero((code == hit.code) & ~rows.total)
         family = _family(rows, key, labels, own_rows, hit, named)
+        whole = _whole(rows, key, own_rows, hit)
         found.append(
-            InsideTotal(axis, str(codes[hit.code]), own_rows, family, hit.matches, hit.tested)
+            InsideTotal(
+                axis, str(codes[hit.code]), own_rows, family, hit.matches, hit.tested, whole
+            )
         )
     return found
 
@@ -256,6 +272,18 @@ def _family(
         np.maximum(shown - (hit.base - 1), 0),
         shown + hit.base - 1,
     )
+
+
+def _whole(rows: _Rows, key: Ints, totals: Ints, hit: _Hit) -> Ints | None:
+    """Which row each row counts in, be that hidden or not."""
+    if hit.base > 1:
+        return None
+    of_key = np.full(int(key.max()) + 1, -1, dtype=np.int64)
+    of_key[key[totals]] = totals
+    of_key[np.bincount(key[totals], minlength=len(of_key)) > 1] = -1
+    members = ~rows.total & (~rows.own | hit.own_area)
+    members[totals] = False
+    return np.where(members, of_key[key], -1)
 
 
 def _hits(rows: _Rows, key: Ints, code: Ints, names: list[str], region: Ints) -> list[_Hit]:

@@ -95,3 +95,28 @@ def test_bounds_of_holes_are_those_of_all_tables(seed):
     fits = (tables.sum(1) == n.sum(0)).all(1) & (tables.sum(2) == n.sum(1)).all(1)
     np.testing.assert_array_equal(found["lower"], values[fits].min(0))
     np.testing.assert_array_equal(found["upper"], values[fits].max(0))
+
+
+def test_a_total_that_is_hidden_itself_follows_from_the_others():
+    """The total of A is 40 less that of B, and then A>x is what it leaves."""
+    frame = pd.DataFrame(
+        [
+            ("A", "x", None), ("A", "y", 10), ("A", "Total", None),
+            ("B", "x", 7), ("B", "y", 19), ("B", "Total", 26),
+            ("Total", "x", None), ("Total", "y", 29), ("Total", "Total", 40),
+        ],
+        columns=["o", "d", "n"],
+    ).astype({"n": object})  # fmt: skip
+    found = audit(frame)
+    assert found.bounds["lower"].to_dict() == {
+        "A>x": 4, "A>Total (total)": 14, "Total>x (total)": 11
+    }  # fmt: skip
+    assert found.bounds["pinned"].all()
+    assert "40 minus 26" in found.bounds.loc["A>Total (total)", "why"]
+
+
+def test_a_hidden_total_lies_between_what_its_parts_can_be():
+    frame = pd.concat([row(None, 10, None, None), row(52, 20, 32).assign(o="B")])
+    found = audit(frame)
+    assert found.bounds.loc["A>Total (total)", ["lower", "upper"]].tolist() == [12, 28]
+    assert found.pinned == 0
