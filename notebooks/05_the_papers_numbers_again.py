@@ -148,7 +148,7 @@ found.rename_axis("prior")
 
 # %% [markdown]
 # ## Takemura: Lancaster's additive model
-# His file is not published. Its size indices are, and they give the number of its cells and the two
+# The file is not published. Its size indices are, and they give the number of its cells and the two
 # columns for comparison. The last class is open: 124 cells of 11 records or more.
 
 # %%

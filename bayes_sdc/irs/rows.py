@@ -1,6 +1,6 @@
 """What each row of an IRS county migration file is: its class, its codes and its numbers.
 
-The classes are told by the codes alone. Sources: IRS SOI, documentation for the 2005-2006
+The codes alone tell the classes apart. Sources: IRS SOI, documentation for the 2005-2006
 county-to-county migration flows, section F; IRS SOI, Migration Data Users Guide 2017-2018, section
 E.6. The codes 63 and 00-001 of the files up to 1994-1995 are in neither; what they are is known
 from users of those files, and was not tried on one (the printed tables have names instead).

@@ -1,4 +1,4 @@
-"""Learning the few parameters of a file, and what is said of a result."""
+"""Learning the few parameters of a file, and how a result is judged."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, cast
@@ -15,7 +15,7 @@ from bayes_sdc.nuts import sample_nuts
 from bayes_sdc.seeds import generator, seed_sequence
 
 # Two parameters of a Gamma distribution follow a ridge, for which the first way is best; where the
-# shape is pushed to its border the ridge bends, and the second way takes longer and gets round it.
+# shape is pushed to its border the ridge bends, and the second way takes longer and follows it.
 WAYS: tuple[dict[str, Any], ...] = (
     {"draws": 1000, "tune": 1000, "adaptation": "low_rank", "target_accept": 0.9},
     {"draws": 3000, "tune": 1500, "adaptation": "diag", "target_accept": 0.95},
@@ -60,7 +60,7 @@ def estimate(
 
 
 def mean_error(draws: npt.NDArray[np.float64]) -> float:
-    """Monte Carlo error of the mean of draws that go from chain to chain, as `spread_draws` does.
+    """Monte Carlo error of the mean of draws that go from chain to chain, as `thinned_draws` does.
 
     By the effective sample size of Vehtari and others 2021. An estimate of it can exceed the number
     of draws, more so of few; the error is not made smaller for that.
@@ -105,7 +105,7 @@ def check_sampler(sampler: str) -> None:
 
 
 class Learned(NamedTuple):
-    """A posterior of few parameters, and how it was come by.
+    """A posterior of few parameters, and where it is from.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ def sample_posterior(
     return Learned(cast(xr.DataTree, posterior), trusted, notes)
 
 
-def spread_draws(posterior: xr.DataTree, name: str, draws: int) -> npt.NDArray[np.float64]:
+def thinned_draws(posterior: xr.DataTree, name: str, draws: int) -> npt.NDArray[np.float64]:
     """Return draws of a parameter, as far apart as there are enough of them."""
     every = posterior["posterior"][name].to_numpy().ravel()
     chosen = np.linspace(0, len(every) - 1, draws).astype(np.intp)

@@ -107,7 +107,7 @@ def public_context(result: Measurement) -> dict[str, Any]:
 
 
 def public_check(check: Check) -> Told:
-    """Return what the public may read of a check; of few records no limit is told."""
+    """Return what the public may read of a check; with few records no limit is shown."""
     if isinstance(check, LimitCheck):
         return tell_limit(check, at_least=PUBLIC_RECORDS)
     words = PUBLIC_REASONS.get((check.key, check.verdict), PUBLIC_REASON[check.verdict])

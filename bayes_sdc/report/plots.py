@@ -52,7 +52,7 @@ STYLE: "dict[RcKeyType, Any]" = {
 
 def convergence(groups: pd.DataFrame) -> Markup:
     """Largest R-hat against smallest ESS by group."""
-    return _svg(
+    return draw_svg(
         "convergence",
         "Largest R-hat against smallest effective sample size by group",
         lambda figure: plots.plot_convergence(groups, ax=figure.add_subplot()),
@@ -61,7 +61,7 @@ def convergence(groups: pd.DataFrame) -> Markup:
 
 def chains(posterior: xr.DataTree, groups: pd.DataFrame, number: int) -> Markup:
     """Traces and ranks of the worst parameters."""
-    return _svg(
+    return draw_svg(
         "chains",
         "Traces and ranks of the worst parameter of each of the worst groups",
         lambda figure: plots.plot_chains(posterior, groups, number=number, figure=figure),
@@ -71,7 +71,7 @@ def chains(posterior: xr.DataTree, groups: pd.DataFrame, number: int) -> Markup:
 
 def prior_posterior(posterior: xr.DataTree, number: int) -> Markup:
     """Prior and posterior of the hyperparameters that are shown."""
-    return _svg(
+    return draw_svg(
         "prior-posterior",
         "Prior and posterior of the hyperparameters",
         lambda figure: plots.plot_prior_posterior(posterior, figure=figure),
@@ -81,7 +81,7 @@ def prior_posterior(posterior: xr.DataTree, number: int) -> Markup:
 
 def effects(posterior: xr.DataTree, number: int) -> Markup:
     """Most extreme effects of origins and destinations."""
-    return _svg(
+    return draw_svg(
         "effects",
         f"Most extreme effects of origins and destinations with {CI_PROB:.0%} intervals",
         lambda figure: plots.plot_effects(posterior, number=number, figure=figure),
@@ -91,7 +91,7 @@ def effects(posterior: xr.DataTree, number: int) -> Markup:
 
 def predictive(counts: pd.DataFrame) -> Markup:
     """Observed and expected numbers of small cells by count."""
-    return _svg(
+    return draw_svg(
         "predictive",
         "Observed and expected numbers of small cells by count",
         lambda figure: plots.plot_predictive(counts, ax=figure.add_subplot()),
@@ -100,7 +100,7 @@ def predictive(counts: pd.DataFrame) -> Markup:
 
 def predictive_by_size(counts: pd.DataFrame) -> Markup:
     """The same by size of the group."""
-    return _svg(
+    return draw_svg(
         "predictive-by-size",
         "Observed and expected numbers of small cells by count and size of the group",
         lambda figure: plots.plot_predictive_by_size(counts, figure=figure),
@@ -110,7 +110,7 @@ def predictive_by_size(counts: pd.DataFrame) -> Markup:
 
 def margins(frame: pd.DataFrame) -> Markup:
     """Synthetic against true totals by area."""
-    return _svg(
+    return draw_svg(
         "margins",
         "Synthetic against true totals of the small cells by area",
         lambda figure: plots.plot_margins(frame, ax=figure.add_subplot()),
@@ -119,7 +119,7 @@ def margins(frame: pd.DataFrame) -> Markup:
 
 def flows(table: FlowTable, release: pd.DataFrame, most: int) -> Markup:
     """Heat maps of the small counts, true beside synthetic."""
-    return _svg(
+    return draw_svg(
         "flows",
         "Heat maps of the sums of small counts from group to group, true beside synthetic",
         lambda figure: plots.plot_flows(table, release, most=most, figure=figure),
@@ -129,7 +129,7 @@ def flows(table: FlowTable, release: pd.DataFrame, most: int) -> Markup:
 
 def area_map(name: str, values: pd.Series, shapes: Shapes, label: str, diverging: bool) -> Markup:
     """Map of a share or a relative error by area."""
-    return _svg(
+    return draw_svg(
         name,
         f"Map of areas: {label}",
         lambda figure: plots.plot_map(
@@ -141,7 +141,7 @@ def area_map(name: str, values: pd.Series, shapes: Shapes, label: str, diverging
 
 def intruder_risk(risk: IntruderRisk) -> Markup:
     """Distances of the best guess, and probabilities of the true count."""
-    return _svg(
+    return draw_svg(
         "distances",
         "Share of small cells by distance of the best guess, and cells by the probability of the "
         "true count",
@@ -152,7 +152,7 @@ def intruder_risk(risk: IntruderRisk) -> Markup:
 
 def gain(risk: IntruderRisk) -> Markup:
     """Share of small counts found before and after the release, by prior."""
-    return _svg(
+    return draw_svg(
         "gain",
         "Share of the small counts found before and after the release, by prior",
         lambda figure: plots.plot_gain(risk, ax=figure.add_subplot()),
@@ -162,7 +162,7 @@ def gain(risk: IntruderRisk) -> Markup:
 
 def weights(by_distance: pd.DataFrame) -> Markup:
     """Share of unreliable importance weights by distance of the candidate."""
-    return _svg(
+    return draw_svg(
         "weights",
         "Share of pairs with too high a k-hat by distance of the candidate",
         lambda figure: plots.plot_weights(by_distance, ax=figure.add_subplot()),
@@ -171,7 +171,7 @@ def weights(by_distance: pd.DataFrame) -> Markup:
 
 def by_count(classes: pd.DataFrame, baseline: float | None) -> Markup:
     """Share of small cells found by true count."""
-    return _svg(
+    return draw_svg(
         "by-count",
         "Share of small cells found by true count",
         lambda figure: plots.plot_risk_by_count(
@@ -182,7 +182,7 @@ def by_count(classes: pd.DataFrame, baseline: float | None) -> Markup:
 
 def risk_by_datasets(growth: pd.DataFrame) -> Markup:
     """Share of small cells found by number of data sets."""
-    return _svg(
+    return draw_svg(
         "risk-by-datasets",
         "Share of small cells found by number of data sets",
         lambda figure: plots.plot_risk_by_datasets(growth, ax=figure.add_subplot()),
@@ -191,7 +191,7 @@ def risk_by_datasets(growth: pd.DataFrame) -> Markup:
 
 def ru_map(frame: pd.DataFrame) -> Markup:
     """Risk against loss of utility."""
-    return _svg(
+    return draw_svg(
         "ru-map",
         "Mean probability of the true count against error of totals, by method and number of data "
         "sets",
@@ -201,7 +201,7 @@ def ru_map(frame: pd.DataFrame) -> Markup:
 
 def record_risk(risk: RecordRisk) -> Markup:
     """Records by individual risk."""
-    return _svg(
+    return draw_svg(
         "record-risks",
         "Records by individual risk",
         lambda figure: plots.plot_record_risk(risk, ax=figure.add_subplot()),
@@ -210,14 +210,14 @@ def record_risk(risk: RecordRisk) -> Markup:
 
 def risk_comparison(comparison: RiskComparison, truth: float | None) -> Markup:
     """Expected number by method."""
-    return _svg(
+    return draw_svg(
         "expected-by-method",
         "Expected number by method",
         lambda figure: plots.plot_risk_comparison(comparison, truth=truth, ax=figure.add_subplot()),
     )
 
 
-def _svg(
+def draw_svg(
     name: str, label: str, draw: Callable[[Figure], object], size: tuple[float, float] = SIZE
 ) -> Markup:
     """Draw on a new figure and return an SVG element that says what it shows.

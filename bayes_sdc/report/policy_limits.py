@@ -29,7 +29,7 @@ PUBLIC_REASON = {  # of a check without public words of its own
 
 
 class Told(NamedTuple):
-    """What a reader is told of a check."""
+    """What a reader learns of a check."""
 
     name: str
     verdict: str  # of a check, or withheld

@@ -34,7 +34,7 @@ def independent(records: int, keys: int, seed: int) -> pd.DataFrame:
 
 
 def survey(records: int, keys: int, seed: int) -> pd.DataFrame:
-    """Skewed keys that hang together: thirty kinds of person, each with its usual values."""
+    """Skewed, dependent keys: thirty kinds of person, each with its usual values."""
     rng = np.random.default_rng(seed)
     kinds = rng.choice(30, records, p=rng.dirichlet(np.full(30, 2.0)))
     columns = {}

@@ -423,7 +423,7 @@ def test_dispersion_beyond_chance_is_judged(passing, value, verdict):
 
 
 def test_blocks_and_effects_at_a_bound_are_counted():
-    # a > x, a > y and b > x hang together; c > z stands alone, with the largest count
+    # a > x, a > y and b > x are connected; c > z stands alone, with the largest count
     frame = pd.DataFrame({"o": list("aabc"), "d": list("xyxz"), "n": [1, 4, 1, 9]})
     table = read_flows(frame, origin="o", destination="d", count="n")
     posterior = fit_flows(table, sampler="gibbs", draws=10, tune=10, chains=2, seed=1)

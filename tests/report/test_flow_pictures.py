@@ -139,7 +139,7 @@ def test_maps_show_the_errors_and_risks_of_the_result(
         return NO_PICTURE
 
     monkeypatch.setattr(plots, "area_map", keep)
-    monkeypatch.setattr(plots, "_svg", lambda *_: NO_PICTURE)
+    monkeypatch.setattr(plots, "draw_svg", lambda *_: NO_PICTURE)
     page = render_flows(result, audience="internal", call=CALL, shapes=shapes)
     before, after = (
         pd.concat([f.groupby("o")["n"].sum(), f.groupby("d")["n"].sum()]).groupby(level=0).sum()
@@ -164,7 +164,7 @@ def test_maps_show_the_errors_and_risks_of_the_result(
 def test_large_tables_say_what_the_heat_map_leaves_out(
     result: Protection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plots, "_svg", lambda *_: NO_PICTURE)
+    monkeypatch.setattr(plots, "draw_svg", lambda *_: NO_PICTURE)
     monkeypatch.setattr("bayes_sdc.report.release.MATRIX_SHOWN", 1)
     page = render_flows(result, audience="internal", call=CALL)
     assert "Shown: 1 of 2 origins and 1 of 2 destinations, the largest." in page
@@ -184,7 +184,7 @@ def test_a_picture_that_fails_fails_the_report(
     def broken(*_: object) -> None:
         raise RuntimeError(f"no picture {name}")
 
-    monkeypatch.setattr(plots, "_svg", lambda *_: NO_PICTURE)
+    monkeypatch.setattr(plots, "draw_svg", lambda *_: NO_PICTURE)
     monkeypatch.setattr(plots, name, broken)
     with pytest.raises(RuntimeError, match=f"no picture {name}$"):
         render_flows(result, audience="internal", call=CALL, shapes=shapes)

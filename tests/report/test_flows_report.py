@@ -53,7 +53,7 @@ def external(result: Protection) -> str:
 @pytest.fixture
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the pictures out where a test is about words; drawing takes most of the time."""
-    monkeypatch.setattr(plots, "_svg", lambda *_: Markup('<svg class="plot"></svg>'))
+    monkeypatch.setattr(plots, "draw_svg", lambda *_: Markup('<svg class="plot"></svg>'))
 
 
 class Page(HTMLParser):

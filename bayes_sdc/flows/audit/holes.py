@@ -1,4 +1,4 @@
-"""A table with holes, as anyone publishes it: what can be told of the counts that are hidden."""
+"""A table with holes, as anyone publishes it: what can be inferred about the hidden counts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -292,7 +292,7 @@ def _extremes(
     """Push what can be pushed around each cell, up and then down.
 
     Every table on the way fits, so what it shows of other cells saves them a search. The table is
-    not put back: any that fits can be gone on from.
+    not put back: the search can continue from any that fits.
     """
     nodes = len(start) - 1
     seen = np.zeros((2, nodes), dtype=np.int64)

@@ -20,7 +20,7 @@ from bayes_sdc.flows.table.read import FlowTable
 
 @checked
 def posterior_so_far(table: FlowTable, folder: PathLike) -> xr.DataTree:
-    """Draws that an interrupted fit has made, to be looked at before it goes on.
+    """Draws that an interrupted fit has made, to look at before it continues.
 
     Stop :func:`bayes_sdc.fit_flows` with Ctrl-C, or the stop button of a notebook, look,
     and call it again with the same arguments: it continues where it was.

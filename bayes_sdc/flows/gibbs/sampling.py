@@ -1,4 +1,4 @@
-"""What a Gibbs sampler is told, and what its chains are to those that run them."""
+"""The settings of a Gibbs sampler, and the interface of its chains."""
 
 import json
 from collections.abc import Mapping

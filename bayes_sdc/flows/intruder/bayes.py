@@ -21,7 +21,7 @@ class ReleaseProbabilities(NamedTuple):
     by_chain: np.ndarray  # (chain, cell, candidate) log-likelihood of the release, chain by chain
     khat: np.ndarray  # (cell, candidate) minus infinity where all weights are equal
     ess: np.ndarray  # (cell, candidate) effective number of draws by the weights
-    threshold: float  # k-hat above it is not to be relied on
+    threshold: float  # a k-hat above it is unreliable
     error: np.ndarray  # (cell, candidate) largest Monte Carlo standard error of the row of M
     refitted: np.ndarray  # (cell,) whether all of it is from refits
 

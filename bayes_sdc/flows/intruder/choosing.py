@@ -217,7 +217,7 @@ def _round(
     unique = unique_cells(table, risk.unique)
     m, prior = risk.release_probability.to_numpy(), risk.prior_probability.to_numpy()
     earlier = risk.earlier_likelihood
-    told = risk.strongest.prior  # by name: what he expects does not depend on the release
+    told = risk.strongest.prior  # by name: what they expect does not depend on the release
     expected = prior if told == "given" else prior_of_cells(told, table, risk.prediction.to_numpy())
     areas = [pd.factorize(table.cells[side])[0] for side in ("origin", "destination")]
     released, rows = [], []

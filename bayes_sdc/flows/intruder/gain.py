@@ -1,7 +1,7 @@
 """What the release adds to what the intruder knew: before and after, for one prior.
 
 A cell is at risk because the release moves the intruder, or because its count was known anyway.
-Only the first is the doing of the release. So every number here is a pair: what the intruder says
+Only the first is caused by the release. So every number here is a pair: what the intruder says
 of the true count before any release, by the prior alone, and after it.
 """
 

@@ -34,7 +34,7 @@ class LeftOut(NamedTuple):
     name : str
         Of the column.
     why : str
-        The reason, and what would be told by it.
+        The reason, and what the column would disclose.
     """
 
     name: str

@@ -30,7 +30,7 @@ from bayes_sdc.microdata.sampling import (
     check_sampler,
     estimate,
     mean_error,
-    spread_draws,
+    thinned_draws,
 )
 from bayes_sdc.results import Fact, Result, with_interval
 from bayes_sdc.seeds import generator, seed_or_fresh
@@ -239,8 +239,8 @@ def superpopulation_risk(
         learned = fit_rates(frequency, inclusion, empty, model == "extended", used, seed, sampler)
         posterior, trusted = learned.posterior, learned.trusted
         notes += learned.notes
-        shape = spread_draws(posterior, "alpha", used)
-        rate = spread_draws(posterior, "beta", used)
+        shape = thinned_draws(posterior, "alpha", used)
+        rate = thinned_draws(posterior, "beta", used)
         nodes, expected_tau1 = None, None
         if learned.nodes is not None and learned.weights is not None:
             nodes = learned.nodes["alpha"], learned.nodes["beta"], learned.weights

@@ -220,7 +220,7 @@ def latent_class_risk(
     size = _population_size(microdata, population_size, sampling_fraction)
     if seed is None:
         seed = secrets.randbelow(2**32)
-    seed_sequence(seed)  # refuses a seed that is none
+    seed_sequence(seed)  # refuses an invalid seed
     cells = cells_of(microdata)
     record = np.flatnonzero(microdata.f == 1)
     row = np.empty(len(cells.place), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""When the data cannot tell: what is said of an estimate by latent classes, and by which limit."""
+"""When the data cannot tell: the verdicts on an estimate by latent classes, and their limits."""
 
 import math
 from typing import NamedTuple

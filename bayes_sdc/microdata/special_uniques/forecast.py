@@ -38,7 +38,7 @@ class SudaForecast(Result):
     sets : int
         Sets of up to the maximum number of keys.
     seconds : float
-        Rough time; often far less, since most sets are done with early.
+        Rough time; often far less, since most sets are settled early.
     memory : int
         Largest memory in bytes.
     """

@@ -30,7 +30,7 @@ from bayes_sdc.microdata.sampling import (
     pad,
     padded_length,
     sample_posterior,
-    spread_draws,
+    thinned_draws,
 )
 from bayes_sdc.microdata.uniques.unstructured import check_size_indices, unique_probability
 from bayes_sdc.models.priors import CONCENTRATION
@@ -171,7 +171,7 @@ def learn_uniques(
             draws=draws,
             seed=seed,
         )
-    c = spread_draws(learned.posterior, "concentration", draws)
+    c = thinned_draws(learned.posterior, "concentration", draws)
     q = _probabilities(n, N, K, c)
     s = int(cells[sizes == 1].sum())
     alone = _draw_alone(s, n, N, K, c, generator(seed, "uniques"))

@@ -283,7 +283,7 @@ def test_more_data_sets_tell_more(compared):
 
 
 def test_risk_of_the_model_uses_its_own_probabilities(table, posterior, risk, compared):
-    """With M that does not depend on the truth, the intruder is left with his prior."""
+    """With M that does not depend on the truth, the intruder is left with their prior."""
     blind = xr.full_like(risk.release_probability, 1 / 9)
     blind_risk = intruder_risk(table, posterior, synthesize(table, posterior, seed=2))
     object.__setattr__(blind_risk, "release_probability", blind)

@@ -11,7 +11,7 @@ KEYS = ["region", "age", "job", "sex"]
 
 
 def population(N: int = 4000, seed: int = 1) -> pd.DataFrame:
-    """People in three kinds of places, whose keys hang together."""
+    """People in three kinds of places, whose keys are dependent."""
     rng = np.random.default_rng(seed)
     kind = rng.integers(0, 3, N)
     frame = {
