@@ -114,6 +114,10 @@ def given_totals(
         If probabilities are missing or do not allow any table with these totals, or if draws are
         too few.
 
+    See Also
+    --------
+    bayes_sdc.intruder_risk, bayes_sdc.audit_totals, bayes_sdc.log_ratios
+
     Notes
     -----
     The cells are independent given the release, and the totals tie them: the probability of a
