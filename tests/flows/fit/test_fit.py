@@ -26,6 +26,7 @@ from bayes_sdc.flows.fit import fit, nuts
 from bayes_sdc.flows.gibbs import engine
 from bayes_sdc.flows.gibbs import reference as gibbs
 from bayes_sdc.flows.table.cells import small_cells
+from bayes_sdc.flows.table.published import published_covariates
 from bayes_sdc.flows.table.simulate import simulate_flows
 from bayes_sdc.models import migration
 
@@ -160,9 +161,11 @@ def test_pooled_draws_do_not_depend_on_cores_or_row_order(table: FlowTable, samp
     one = fit_flows(table, **call, seed=5, cores=2)
     assert same_draws(one, fit_flows(shuffled, **call, seed=5, cores=1))
     national = one["posterior"]["national_mean"]
+    published = published_covariates(table).cells.columns
+    assert len(published) > 0
     assert list(national["parameter"].values) == [
         "alpha", "log_sd_beta", "log_sd_gamma", "log_cv", "coefficient of near",
-        "coefficient of old",
+        "coefficient of old", *(f"coefficient of {name}" for name in published),
     ]  # fmt: skip
     assert one["posterior"]["coefficient"].dims == ("chain", "draw", "group", "covariate")
 

@@ -41,7 +41,7 @@ def posterior_of(table: FlowTable, **values: np.ndarray) -> xr.DataTree:
     return posterior
 
 
-def estimate(table: FlowTable, posterior: xr.DataTree) -> integrated.Estimate:
+def estimate(table: FlowTable, posterior: xr.DataTree) -> integrated.ReleaseProbabilities:
     cells = small_cells(table)
     return integrated.release_probabilities(posterior, cells, np.zeros((1, len(cells.y)), int))
 

@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from bayes_sdc import FlowTable, fit_flows, intruder_risk, read_flows, synthesize, with_covariates
 from bayes_sdc.flows.intruder import integrated
-from bayes_sdc.flows.intruder.bayes import Estimate
+from bayes_sdc.flows.intruder.bayes import ReleaseProbabilities
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.table.cells import small_cells
 
@@ -31,7 +31,7 @@ def fit(table: FlowTable, **other: object) -> xr.DataTree:
     return fit_flows(table, **(call | other))
 
 
-def m_of(table: FlowTable, posterior: xr.DataTree) -> Estimate:
+def m_of(table: FlowTable, posterior: xr.DataTree) -> ReleaseProbabilities:
     cells = small_cells(table)
     return integrated.release_probabilities(posterior, cells, np.zeros((1, len(cells.y)), int))
 
