@@ -32,7 +32,7 @@ FIRST_STEP = 0.8  # in standard deviations at the mode; enough for a normal dens
 HALVINGS = 5
 TOLERANCE = 1e-8  # of moments, between a step and its half
 NEGLIGIBLE = 40.0  # below the largest log density, from where on a node does not count
-DROPPED = 1e-10  # of all weight, that of the smallest together, is left out of what is returned
+DROPPED = 1e-10  # of any mean, that of the smallest nodes together, is left out of the result
 SCANNED = 33  # points a parameter, among which modes are looked for
 MODES = 3  # followed up to the top
 MOST_NODES = 1_000_000
@@ -116,10 +116,12 @@ def integrate(log_density: LogDensity, scan: Sequence[tuple[float, float]]) -> Q
             break
         coarse, before = fine, after
     weights = np.exp(coarse.log_density - top)
-    order = np.argsort(weights, kind="stable")
-    kept = np.sort(order[np.cumsum(weights[order]) > DROPPED * weights.sum()])
+    points = coarse.points(_index(coarse.code, len(centre)))
+    share = _shares(points - centre, weights)
+    order = np.argsort(share, kind="stable")
+    kept = np.sort(order[np.cumsum(share[order]) > DROPPED])
     return Quadrature(
-        coarse.points(_index(coarse.code, len(centre)))[kept],
+        points[kept],
         weights[kept] / weights[kept].sum(),
         error,
         error <= TOLERANCE,
@@ -271,6 +273,15 @@ def _moments(lattice: Lattice, top: float) -> Floats:
     ]
     every = np.column_stack([z, *products, exponentials, 1.0 / exponentials])
     return np.concatenate([[total], weights @ every / total])
+
+
+def _shares(shift: Floats, weights: Floats) -> Floats:
+    """Largest share of each node in the integral and the means of the exponentials.
+
+    A node far out may have next to no weight, and yet much of the mean of an exponential.
+    """
+    every = weights[:, None] * np.column_stack([np.ones(len(shift)), np.exp(shift), np.exp(-shift)])
+    return np.asarray((every / every.sum(axis=0)).max(axis=1), dtype=np.float64)
 
 
 def _scale(moments: Floats) -> Floats:

@@ -181,7 +181,8 @@ def test_shared_model_finds_the_distribution_it_was_drawn_from(population):
     p = np.full(seen.sum(), 0.1)
     for empty in (None, int(np.sum(~seen))):
         result = superpopulation_risk(sample[seen], p, model="gamma", empty=empty, seed=1)
-        assert result.trusted
+        assert result.converged
+        assert not result.trusted  # a tenth is below 1 / log n, whatever the population is
         draws = result.posterior["posterior"].to_dataset()
         for name, true in (("alpha", 0.4), ("beta", 0.05)):
             low, high = np.quantile(draws[name], [0.005, 0.995])
@@ -253,7 +254,8 @@ def test_extended_model_holds_the_truth_of_a_heavy_tail():
     uniques = int(np.sum((sample == 1) & (full == 1)))
     p = np.full(seen.sum(), 0.1)
     result = superpopulation_risk(sample[seen], p, model="extended", seed=1)
-    assert result.trusted
+    assert result.converged
+    assert not result.trusted  # a tenth is below 1 / log n, whatever the population is
     assert result.tau1.interval[0] <= uniques <= result.tau1.interval[1]
     assert result.expected.interval[0] <= truth <= result.expected.interval[1]
     gamma = superpopulation_risk(sample[seen], p, model="gamma", seed=1)
@@ -315,7 +317,8 @@ def test_same_seed_same_answer_and_other_seed_other_draws_of_the_same_means():
     for name in ("expected", "tau1", "tau2"):
         first, second = getattr(runs[0], name), getattr(runs[2], name)
         assert first.value == second.value
-        assert first.interval != second.interval
+        # ends of whole numbers among three sample uniques are often the same by chance
+        assert name == "tau1" or first.interval != second.interval
         assert first.monte_carlo_error == second.monte_carlo_error == 0.0
     known = superpopulation_risk(F, P, seed=1)
     assert known.expected.monte_carlo_error == known.tau1.monte_carlo_error == 0.0
@@ -327,8 +330,10 @@ def test_quadrature_and_nuts_agree_but_for_monte_carlo_noise(model):
     f, p = np.repeat([1, 1, 2, 3, 8], [60, 5, 20, 9, 4]), np.tile([0.05, 0.2], 49)
     exact = superpopulation_risk(f, p, model=model, seed=1)
     sampled = superpopulation_risk(f, p, model=model, sampler="nuts", seed=1)
-    assert exact.trusted
-    assert sampled.trusted
+    assert exact.converged
+    assert sampled.converged
+    assert not exact.trusted  # a tenth of the population is below 1 / log n
+    assert not sampled.trusted
     for name in ("expected", "tau1", "tau2"):
         one, other = getattr(exact, name), getattr(sampled, name)
         assert other.monte_carlo_error > 0.0

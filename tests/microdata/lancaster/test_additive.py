@@ -348,7 +348,7 @@ def test_rules_that_cannot_be_are_refused():
     for rules, message in [
         ([{"age": "1"}], "names 'age', which is no key"),
         ([{}], "names no key"),
-        (["k0"], "mappings from key to values"),
+        (["k0"], r"a list of a Mapping; it is \['k0'\]"),
         ([{"k0": "3"}], "holds for"),
     ]:
         with pytest.raises(InputError, match=message):
@@ -363,9 +363,17 @@ def test_wrong_shrinkages_are_named(shrinkage):
         lancaster(read(correlated(20, 1)), 200, shrinkage=shrinkage)
 
 
-@pytest.mark.parametrize("population", [19, 20.5, True, -1])
-def test_wrong_populations_are_named(population):
-    with pytest.raises(InputError, match="population must be a whole number from the 20 records"):
+@pytest.mark.parametrize(
+    ("population", "said"),
+    [
+        (19, " from the 20 records up; it is 19"),
+        (20.5, "; it is 20.5"),
+        (True, "; it is True"),
+        (-1, " from the 20 records up; it is -1"),
+    ],
+)
+def test_wrong_populations_are_named(population, said):
+    with pytest.raises(InputError, match=f"population_size must be a whole number{said}"):
         lancaster(read(correlated(20, 1)), population)
 
 

@@ -121,9 +121,19 @@ def test_nothing_to_match_uniquely_is_undefined_and_not_zero(rows, fraction):
         float(found)
 
 
-@pytest.mark.parametrize("wrong", [0.0, -0.1, 1.5, float("nan"), True, "0.1"])
-def test_wrong_fractions_are_named(wrong):
-    with pytest.raises(InputError, match="sampling_fraction must be above 0 and at most 1"):
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (0.0, "above 0 and at most 1; it is 0.0"),
+        (-0.1, "above 0 and at most 1; it is -0.1"),
+        (1.5, "above 0 and at most 1; it is 1.5"),
+        (float("nan"), "a number; it is nan"),
+        (True, "a number; it is True"),
+        ("0.1", "a number; it is '0.1'"),
+    ],
+)
+def test_wrong_fractions_are_named(wrong, said):
+    with pytest.raises(InputError, match=f"sampling_fraction must be {said}"):
         dis(read(np.array([[0]])), wrong)
 
 
