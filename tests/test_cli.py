@@ -66,7 +66,10 @@ def test_run_writes_both_folders_and_ends_with_a_summary(
     confidential = {path.name for path in (out / "confidential").iterdir()}
     assert confidential == {
         ".gitignore",
+        "gain_by_cell.csv",
+        "gain_by_prior.csv",
         "groups.csv",
+        "log_ratios.csv",
         "margins.csv",
         "other_protections.csv",
         "posterior.nc",

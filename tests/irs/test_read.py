@@ -301,7 +301,7 @@ def test_what_is_not_such_a_file_gets_one_clear_error(save, content, said):
 def test_missing_file_and_wrong_arguments(save, tmp_path):
     assert "cannot be read" in refused(tmp_path / "no.csv")
     assert "must be a path" in refused(pd.DataFrame())
-    assert "'inflow' or 'outflow'" in refused(save(csv_text()), direction="in")
+    assert "choose from ['inflow', 'outflow']" in refused(save(csv_text()), direction="in")
     assert "holds inflows" in refused(save(csv_text()), direction="outflow")
     assert "two successive years" in refused(save(csv_text()), years="2010")
     assert "give years=" in refused(save(csv_text(), "flows.csv"))

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from lxml import html
 
-from bayes_sdc import Gain, Protection, log_ratios
+from bayes_sdc import Gain, LatentClassRisk, Protection, log_ratios
 from bayes_sdc.flows.intruder.result import Share
 from bayes_sdc.flows.model.hyperparameters import hyperparameters
 from bayes_sdc.flows.model.parameters import effects, extreme
@@ -606,11 +606,35 @@ def above_levels(result: Measurement) -> list[list[Cell]]:
     return [[f"{name} > {at:,g}", int((records[name] > at).sum())] for name, at in levels]
 
 
+def latent_classes(found: LatentClassRisk) -> list[list[Cell]]:
+    """Totals with their intervals, sample uniques above levels, and how the chains did."""
+    named = {
+        "tau1, sample uniques that are population uniques": found.tau1,
+        "tau2, expected correct matches of sample uniques": found.tau2,
+        "population uniques, in the file or not": found.population_uniques,
+        "kappa, how scatter goes with size (0: not at all, 1: in proportion)": found.kappa,
+        "log R, 0 for strong scatter, 5 for none": found.log_R,
+    }
+    alone = found.records["P_unique"].to_numpy()
+    return [
+        *([name, total.value, ("{} to {}", *total.interval)] for name, total in named.items()),
+        *(
+            [f"sample uniques with P(F = 1) > {level:g}", int((alone > level).sum()), ""]
+            for level in (0.05, 0.1, 0.2, 0.5)
+        ),
+        *(
+            [f"{name}: R-hat, effective size", ("{}, {}", chain["rhat"], chain["ess"]), ""]
+            for name, chain in found.diagnostics.iterrows()
+        ),
+    ]
+
+
 def microdata_tables(result: Measurement) -> dict[str, list[list[Cell]]]:
     """What the internal report of a file should show."""
     data, risk, found = result.data, result.risk, result.comparison
     assert result.truth is not None
     assert result.unstructured is not None
+    assert result.latent_classes is not None
     assert found is not None
     assert risk.household is not None
     assert data.household is not None
@@ -718,6 +742,7 @@ def microdata_tables(result: Measurement) -> dict[str, list[list[Cell]]]:
                 ("95 % interval {} to {}", *learned.uniques.interval),
             ],
         ],
+        "Estimates by latent classes, with 90 % intervals": latent_classes(result.latent_classes),
         "Expected number by method": [
             [
                 str(name),
@@ -768,8 +793,9 @@ def test_internal_report_of_a_file_shows_the_result(measured: Measurement) -> No
 
 
 def test_external_report_of_a_file_shows_the_rounded_result(measured: Measurement) -> None:
-    data, risk = measured.data, measured.risk
+    data, risk, classes = measured.data, measured.risk, measured.latent_classes
     assert risk.household is not None
+    assert classes is not None
 
     def told(share: float) -> Cell:
         ends = {share < 0.01: "less than 1 %", share > 0.99: "more than 99 %"}
@@ -810,6 +836,16 @@ def test_external_report_of_a_file_shows_the_rounded_result(measured: Measuremen
                 for name, model in measured.models.items()
             ],
             "The models": [[name, ...] for name in measured.models],
+            "Estimate by latent classes": [
+                [
+                    "share of records alone in file and population",
+                    told(classes.tau1.value / data.n),
+                ],
+                [
+                    "expected share of sample uniques that are matched correctly, of all records",
+                    told(classes.tau2.value / data.n),
+                ],
+            ],
             "Household risk": [
                 ["mean household risk of a person", told(risk.household.mean())],
                 *(
