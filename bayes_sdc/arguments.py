@@ -7,8 +7,9 @@ say, such as the range of a number, each function checks for itself.
 
 import inspect
 import os
+import re
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache, wraps
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -23,6 +24,7 @@ PathLike = str | os.PathLike[str]
 MADE_BY = {  # what gives an object of a type, for the message
     "FlowTable": "read_flows",
     "IntruderRisk": "intruder_risk",
+    "IrsFlows": "read_irs_flows",
     "DataTree": "fit_flows",
     "Microdata": "read_microdata",
     "RecordRisk": "record_risk",
@@ -30,6 +32,8 @@ MADE_BY = {  # what gives an object of a type, for the message
     "Policy": "read_policy",
     "Shapes": "read_shapes",
 }
+
+ROWS = (Sequence, Iterable, Collection)  # whose values are checked one by one
 
 FRAMES = {  # what gives the table that a plot shows
     "plot_chains": "diagnostics.group_diagnostics",
@@ -163,7 +167,7 @@ def _fits(value: object, hint: Any) -> bool:
         return isinstance(value, kinds) and not isinstance(value, bool) and value == value
     if hint is bool:
         return isinstance(value, bool | np.bool_)
-    if origin in (Sequence, Iterable):
+    if origin in ROWS:
         return _is_row(value, origin, get_args(hint))
     kind = origin or hint
     if kind is Callable:
@@ -194,13 +198,18 @@ def _words(options: Iterable[Any]) -> str:
             words.append(option)
         elif option in plain:
             words.append(plain[option])
-        elif origin in (Sequence, Iterable):
-            words.append("a list of " + _words(_options(get_args(option)[0])))
+        elif origin in ROWS:
+            words.append("a list of " + _many(_words(_options(get_args(option)[0]))))
         else:
             name = getattr(origin or option, "__name__", str(option))
             maker = f" (from {MADE_BY[name]})" if name in MADE_BY else ""
-            words.append(f"a {name}{maker}")
+            words.append(f"{'an' if name[0] in 'AEIO' else 'a'} {name}{maker}")
     return " or ".join(dict.fromkeys(words))
+
+
+def _many(words: str) -> str:
+    """Say the words of `_words` of more than one: ``a number or a text``, ``numbers or texts``."""
+    return re.sub(r"\ban? (whole number|\w+)", r"\1s", words)
 
 
 def _shown(value: object) -> str:

@@ -80,6 +80,13 @@ IMPOSSIBLE: dict[str, dict[str, list[Any]]] = {
     "read_shapes": {"path": ["no/such/file.json"]},
     "read_irs_flows": {"source": ["no/such/file.csv"], "direction": ["up"]},
     "posterior_so_far": {"folder": ["no/such/folder"]},
+    "hidden_flows": {"largest": [-1]},
+    "settle_totals": {"totals": ["keep"]},
+    "simulate_areas": {"areas": [0, -1], "states": [0], "seed": [-1]},
+    "simulate_flows": {"areas": [0, -1], "states": [0], "small": [0], "seed": [-1]},
+    "simulate_irs_flows": {"areas": [0, -1], "states": [0], "seed": [-1]},
+    "simulate_persons": {"persons": [0, -1], "seed": [-1]},
+    "example_irs_path": {"direction": ["up"]},
     "plot_chains": {"number": [0]},
     "plot_effects": {"number": [0], "ci_prob": [0.0, 1.5]},
 }  # fmt: skip
@@ -105,6 +112,7 @@ def usable(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
     microdata = bayes_sdc.read_microdata(people, keys=list("xyz"), weight="w")
     plain = bayes_sdc.read_microdata(people, keys=list("xyz"))
     sizes = pd.Series({1: 7, 2: 5, 3: 6})
+    inflow = bayes_sdc.read_irs_flows(bayes_sdc.example_irs_path("inflow"), years="2010-2011")
     folder = tmp_path_factory.mktemp("files")
     covariates = pd.DataFrame({"far": np.arange(table.n_small, dtype=float)}, table.cells.index)
     shapes = bayes_sdc.Shapes({"a": [np.array([[[0.0, 0], [1, 0], [1, 1], [0, 0]]])]}, (), True)
@@ -123,10 +131,15 @@ def usable(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
         "dis_special": {"original": plain, "sampling_fraction": 0.1, "seed": 1, "error": 0.1},
         "dis_suda": {"microdata": microdata, "sampling_fraction": 0.1},
         "ewens": {"size_indices": sizes, "n": 35, "N": 600},
+        "example_flows_path": {},
+        "example_irs_path": {"direction": "inflow"},
+        "example_persons_path": {},
         "expected_uniques": {"s": 3, **cells},
         "fit_flows": {"table": table, "draws": 20, "tune": 20, "chains": 2, "seed": 1},
         "given_totals": {"probability": measured.risk.rho, "table": table, "draws": 8, "seed": 1},
         "gravity_covariates": {"table": table},
+        "hidden_flows": {"inflow": inflow},
+        "hidden_margins": {"flows": inflow},
         "household_risk": {"risk": [0.1, 0.2], "household": ["a", "a"]},
         "individual_risk": {"f": [1, 2], "p": [0.1, 0.2]},
         "intruder_gain": {"risk": measured.risk},
@@ -171,6 +184,11 @@ def usable(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
         "risk_by": {"table": table, "risk": measured.risk, "by": "group"},
         "risk_by_datasets": {**seen, "most": 1, "releases": 1},
         "risk_utility": {**seen, "datasets": [1]},
+        "settle_totals": {"table": table},
+        "simulate_areas": {"areas": 12, "seed": 1},
+        "simulate_flows": {"areas": 12, "seed": 1},
+        "simulate_irs_flows": {"areas": 12, "states": 2, "seed": 1},
+        "simulate_persons": {"persons": 100, "seed": 1},
         "smallest_sample": {"N": 600, "K": 64, "q": 0.1},
         "suda": {"microdata": microdata},
         "suda_forecast": {"microdata": microdata},

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.irs.layouts import Direction
 from bayes_sdc.irs.read import IrsFlows
@@ -24,6 +25,7 @@ Mask = npt.NDArray[np.bool_]
 SCOPES = ("same state", "different state")
 
 
+@checked
 def hidden_margins(flows: IrsFlows) -> pd.DataFrame:
     """Give the number of returns in those flows of each county that are not shown.
 
@@ -64,8 +66,6 @@ def hidden_margins(flows: IrsFlows) -> pd.DataFrame:
     >>> bool((margins["total"] - margins["detail"] == margins["high"]).all())
     True
     """
-    if not isinstance(flows, IrsFlows):
-        raise InputError(f"flows must be an IrsFlows, from read_irs_flows; it is {flows!r:.60}")
     frames = []
     for scope in SCOPES:
         found = _scope_numbers(flows.rows, scope)
@@ -97,6 +97,7 @@ def _scope_numbers(rows: pd.DataFrame, scope: str) -> pd.DataFrame:
     return table.fillna({"detail": 0.0})
 
 
+@checked
 def hidden_flows(
     inflow: IrsFlows, outflow: IrsFlows | None = None, *, largest: int | None = None
 ) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from typing import NamedTuple, get_args
 import numpy as np
 import pandas as pd
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.table.simulate import simulate_flows
 from bayes_sdc.io.tables import Dialect, encode
@@ -30,6 +31,7 @@ FOREIGN = {"001": "Overseas", "003": "Puerto Rico", "005": "APO/FPO ZIPs", "007"
 ABROAD = (2.0, 0.6, 1.2, 0.1)  # mean returns to each place abroad, of a middling county
 
 
+@checked
 def simulate_irs_flows(*, areas: int = AREAS, states: int = STATES, seed: int) -> pd.DataFrame:
     """Draw the confidential flows of an invented country, with exemptions and income.
 
@@ -248,6 +250,7 @@ def _abbreviation(county: str, partner: str) -> str:
     return special.get(partner[:2], f"Z{chr(ord('A') + int(state) - 1)}")
 
 
+@checked
 def example_irs_path(direction: Direction) -> Path:
     """Return where an example file of the package is.
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.audit.families import Hidden
 from bayes_sdc.flows.audit.inside import InsideTotal, found_inside, totals_inside
@@ -14,6 +15,7 @@ CHOICES = ("drop", "publish")
 SHOWN = 5
 
 
+@checked
 def settle_totals(table: FlowTable, totals: str | None = None) -> FlowTable:
     """Find totals inside a table, and leave them out or set them aside.
 

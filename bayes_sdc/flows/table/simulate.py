@@ -14,6 +14,7 @@ import pandas as pd
 from scipy.optimize import brentq
 from scipy.stats import nbinom
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.tables import Dialect, encode
 from bayes_sdc.runs import write_bytes
@@ -76,6 +77,7 @@ def _country(areas: int, states: int, rng: np.random.Generator) -> _Country:
     )
 
 
+@checked
 def simulate_areas(*, areas: int = 80, states: int = 4, seed: int) -> pd.DataFrame:
     """Areas of the country that :func:`simulate_flows` draws with the same numbers and seed.
 
@@ -120,6 +122,7 @@ def simulate_areas(*, areas: int = 80, states: int = 4, seed: int) -> pd.DataFra
     )
 
 
+@checked
 def simulate_flows(
     *, areas: int = 80, states: int = 4, small: int | None = None, truth: bool = False, seed: int
 ) -> pd.DataFrame:
@@ -227,6 +230,7 @@ def _level_for(small: int, log_mean: np.ndarray) -> float:
     return float(brentq(lambda shift: expected(shift) - small, shifts[0], shifts[top], xtol=1e-6))
 
 
+@checked
 def example_flows_path() -> Path:
     """Return where the example file of the package is.
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.tables import Dialect, encode
 from bayes_sdc.runs import write_bytes
@@ -29,6 +30,7 @@ HOUSEHOLD_SIZE = np.array([0.36, 0.30, 0.15, 0.12, 0.05, 0.02])
 OLDEST_GROUP, CHILD_GROUPS, OCCUPATIONS = 17, 3, 30
 
 
+@checked
 def simulate_persons(*, persons: int = PERSONS, seed: int) -> pd.DataFrame:
     """Draw an invented population of persons in households.
 
@@ -175,6 +177,7 @@ def draw_survey(population: pd.DataFrame, *, fraction: float = SAMPLED, seed: in
     return survey[chosen].reset_index(drop=True)
 
 
+@checked
 def example_persons_path() -> Path:
     """Return where the example file of the package is.
 

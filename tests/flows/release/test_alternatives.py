@@ -306,8 +306,12 @@ def test_same_seed_same_answer_in_any_row_order(table, risk, compared):
 
 
 def test_numbers_and_risks_that_do_not_fit_are_refused(table, posterior, risk):
-    for datasets in ([], [0], [1.5]):
-        with pytest.raises(InputError, match="datasets must be whole numbers"):
+    for datasets, said in (
+        ([], "datasets must be whole numbers"),
+        ([0], "datasets must be whole numbers"),
+        ([1.5], r"datasets must be a list of whole numbers; it is \[1\.5\]"),
+    ):
+        with pytest.raises(InputError, match=said):
             risk_utility(table, posterior, risk, datasets=datasets, seed=1)
     with pytest.raises(InputError, match="121 data sets need as many posterior draws"):
         risk_utility(table, posterior, risk, datasets=[121], seed=1)

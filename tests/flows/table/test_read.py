@@ -348,11 +348,11 @@ def test_two_columns_of_one_name_matter_only_when_named(tmp_path):
         ({"low": 9, "high": 9}, "low must be below high"),
         ({"low": 10}, "low must be below high"),
         ({"low": -1}, "low must be 0 or more"),
-        ({"low": 1.0}, "low must be a whole number, got 1.0"),
-        ({"high": "9"}, "high must be a whole number, got '9'"),
+        ({"low": 1.0}, "low must be a whole number; it is 1.0"),
+        ({"high": "9"}, "high must be a whole number; it is '9'"),
         ({"low": True}, "low must be a whole number"),
         ({"high": 152}, "high - low must be at most 150, got 151"),
-        ({"origin": 3}, "column names must be text"),
+        ({"origin": 3}, "origin must be a text; it is 3"),
     ],
 )
 def test_arguments_out_of_range_are_refused(changed, said):

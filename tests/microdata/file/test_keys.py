@@ -457,11 +457,11 @@ def test_a_line_break_in_quotes_is_part_of_the_value(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"keys": "a"}, "must be a sequence"),
-        ({"keys": None}, "must be a sequence"),
+        ({"keys": "a"}, "keys must be a list of texts; it is 'a'"),
+        ({"keys": None}, "keys must be a list of texts; it is None"),
         ({"keys": []}, "at least one"),
         ({"keys": ["a", "a"]}, "named twice"),
-        ({"keys": ["a", 1]}, "must be text"),
+        ({"keys": ["a", 1]}, "keys must be a list of texts; it is ['a', 1]"),
         ({"missing": "drop"}, "choose from"),
         ({"missing_codes": {"z": "."}}, "'z', which is no key"),
         ({"weight": "a"}, "no key"),
