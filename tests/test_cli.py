@@ -345,6 +345,16 @@ def test_simulated_areas_serve_as_covariates_of_the_simulated_flows(
         "log_population_destination",
         "log_distance",
         "same_state",
+        # then what the published part says of the areas and of the groups
+        "log_safe_outflow_origin",
+        "log_safe_inflow_origin",
+        "log_safe_outflow_destination",
+        "log_safe_inflow_destination",
+        "log_partners_origin",
+        "log_odds_safe_origin",
+        "log_partners_destination",
+        "log_odds_safe_destination",
+        "log_odds_safe_group",
     ]
 
 
