@@ -109,8 +109,7 @@ def from_chain(draws: int, steps: dict[str, Step], classes: Step | None = None) 
 
 def z_scores(prior: np.ndarray, chain: np.ndarray) -> np.ndarray:
     """Differences of the means in their standard errors."""
-    half = len(chain) // 2
-    size = [effective_size(np.ascontiguousarray(x.reshape(2, half))) for x in chain.T]
+    size = effective_size(np.ascontiguousarray(chain.T).reshape(chain.shape[1], 2, -1))
     error = prior.var(axis=0) / len(prior) + chain.var(axis=0) / np.minimum(size, len(chain))
     return (prior.mean(axis=0) - chain.mean(axis=0)) / np.sqrt(error)
 
