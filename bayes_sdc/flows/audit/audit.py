@@ -1,5 +1,6 @@
 """What totals that are published beside a table tell of its small counts."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ from bayes_sdc.arguments import checked
 from bayes_sdc.checks import Check, Verdict
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.audit.families import Family, Ints, Published, families_of
-from bayes_sdc.flows.audit.inside import found_inside
+from bayes_sdc.flows.audit.inside import InsideTotal, found_inside
 from bayes_sdc.flows.audit.propagation import FREE, System, make_system
 from bayes_sdc.flows.audit.reasons import Reasons
 from bayes_sdc.flows.audit.settle import in_words, published_inside, unsettled
@@ -207,6 +208,18 @@ def _share(number: int, of: int) -> str:
     return f"{number:,} of {of:,}" + (f" ({number / of:.1%})" if of else "")
 
 
+def _notes(found: Sequence[InsideTotal], taken: bool) -> tuple[str, ...]:
+    """What is said of totals inside the table."""
+    if not found:
+        return ()
+    if taken:
+        return (f"totals inside the table count as published: {in_words(found)}",)
+    return (
+        f"these may be totals inside the table, and count as flows here: {in_words(found)}; they "
+        "hold small counts, so decide with settle_totals",
+    )
+
+
 @checked
 def audit_totals(
     table: FlowTable,
@@ -223,7 +236,8 @@ def audit_totals(
     over all tables of whole counts from ``low`` to ``high`` in the small cells that have these
     totals. Zeros and safe counts are known, for they are released as they are; those that are
     withheld are not, nor are small own-area counts.
-    Totals inside the table are found (:func:`bayes_sdc.settle_totals`) and count as published.
+    Totals inside the table are found (:func:`bayes_sdc.settle_totals`) and count as published,
+    unless small counts would be taken for totals: these stay in the audit, and a note says so.
 
     Parameters
     ----------
@@ -285,8 +299,10 @@ def audit_totals(
     [[3, 3, True, 'total of origin A: 23 minus 20'], [1, 8, False, ''], [1, 8, False, '']]
     """
     found = unsettled(table)
-    if found:
-        table = published_inside(table, found)
+    settled = published_inside(table, found) if found else table
+    # in a few rows counts add up by chance: no small count may leave the audit for that
+    taken = settled.n_small == table.n_small
+    table = settled if taken else table
     families = _families(table, published, own_area, base)
     rows = table.cells["row"].to_numpy()
     counts = table.frame[table.count].to_numpy(np.int64)
@@ -318,7 +334,7 @@ def audit_totals(
         totals=sum(len(family.labels) for family in families),
         before=upper - lower + 1,
         covered=covered_cells(families, rows),
-        notes=(f"totals inside the table count as published: {in_words(found)}",) if found else (),
+        notes=_notes(found, taken),
         besides=besides,
     )
 
