@@ -68,6 +68,8 @@ def simulate_persons(*, persons: int = PERSONS, seed: int) -> pd.DataFrame:
     """
     if persons < 1:
         raise InputError(f"persons must be 1 or more; it is {persons!r}")
+    if seed < 0:
+        raise InputError(f"seed must be a whole number, 0 or more; it is {seed!r}")
     rng = np.random.default_rng(seed)
     size = 1 + rng.choice(6, persons, p=HOUSEHOLD_SIZE)  # more than enough households
     home = np.repeat(np.arange(persons), size)[:persons]
