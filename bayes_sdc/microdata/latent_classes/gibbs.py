@@ -159,6 +159,17 @@ class Sample(NamedTuple):
     pull: float
 
 
+def _nothing_predicted(uniques: int) -> Prediction:
+    """Sums to which the draws of a chain are added."""
+    return Prediction(
+        unique=np.zeros(uniques),
+        inverse=np.zeros(uniques),
+        unique_sum=np.zeros(uniques),
+        inverse_sum=np.zeros(uniques),
+        totals=np.empty((HYPER_DRAWS, 6)),
+    )
+
+
 def run_chain(
     sample: Sample, plan: Plan, seed: int, number: int, stopped: Callable[[], bool]
 ) -> Chain | None:
@@ -179,13 +190,7 @@ def run_chain(
     uniques = len(sample.unique)
     of_draw = np.empty((2, plan.draws, uniques), dtype=np.float32)
     totals = np.empty((plan.draws, HYPER_DRAWS, 6))
-    result = Prediction(
-        unique=np.zeros(uniques),
-        inverse=np.zeros(uniques),
-        unique_sum=np.zeros(uniques),
-        inverse_sum=np.zeros(uniques),
-        totals=np.empty((HYPER_DRAWS, 6)),
-    )
+    result = _nothing_predicted(uniques)
 
     def advance(first: int, after: int) -> bool:
         for begin in range(first, after, 10):
