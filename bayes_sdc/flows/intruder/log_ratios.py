@@ -140,7 +140,8 @@ def log_ratios(risk: IntruderRisk) -> LogRatios:
     m = risk.release_probability.transpose("cell", "true", "released").to_numpy()
     error = risk.release_probability_error.transpose("cell", "true").to_numpy()
     datasets = risk.datasets + risk.already_released.sizes["dataset"]
-    return from_matrices(m, error, risk.rho["cell"].to_numpy().tolist(), datasets=datasets)
+    cells = risk.release_probability["cell"].to_numpy().tolist()
+    return from_matrices(m, error, cells, datasets=datasets)
 
 
 def from_matrices(

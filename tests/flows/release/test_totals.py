@@ -201,7 +201,7 @@ def test_the_risk_of_cells_drawn_alone_is_not_told_of_cells_drawn_together(fitte
     [
         ("orign", "'orign' is unknown"),
         (["origin", "destination", "group"], "more than a two-way table"),
-        (3, "no names of margins"),
+        (3, "totals must be a text or a list of texts"),
     ],
 )
 def test_unusable_totals_are_refused(fitted, totals, said) -> None:
