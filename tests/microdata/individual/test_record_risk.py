@@ -80,7 +80,7 @@ def test_sampling_fraction_stands_for_weights():
 
 @pytest.mark.parametrize("fraction", [0, -0.1, 1.1, float("nan")])
 def test_sampling_fraction_out_of_range(fraction):
-    with pytest.raises(InputError, match="sampling.fraction"):
+    with pytest.raises(InputError, match=r"sampling.fraction"):
         record_risk(read(weight=None), sampling_fraction=fraction)
 
 
