@@ -79,7 +79,7 @@ from .microdata.measure import Measurement as Measurement
 from .microdata.measure import Truth as Truth
 from .microdata.measure import Unstructured as Unstructured
 from .microdata.measure import measure_microdata as measure_microdata
-from .microdata.sampling import Estimate as Estimate
+from .microdata.posterior.sampling import Estimate as Estimate
 from .microdata.size_models.ewens_pitman import ewens as ewens
 from .microdata.size_models.ewens_pitman import pitman as pitman
 from .microdata.size_models.poisson_gamma import poisson_gamma as poisson_gamma

@@ -37,8 +37,7 @@ STAGES = {
         "protect",
     ],
     "bayes_sdc.microdata": [
-        "quadrature",
-        "sampling file",
+        "posterior file",
         "individual size_models special_uniques lancaster latent_classes",
         "uniques",
         "comparison limits",

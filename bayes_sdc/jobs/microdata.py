@@ -25,7 +25,7 @@ from bayes_sdc.microdata.individual.record_risk import compare_key_sets
 from bayes_sdc.microdata.lancaster.forecast import lancaster_forecast
 from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk
 from bayes_sdc.microdata.measure import Measurement, measure_microdata
-from bayes_sdc.microdata.sampling import Estimate
+from bayes_sdc.microdata.posterior.sampling import Estimate
 from bayes_sdc.policy import Policy
 from bayes_sdc.progress import say
 from bayes_sdc.report.microdata import render_microdata

@@ -19,7 +19,7 @@ from bayes_sdc.microdata.individual.record_risk import BULK, RecordRisk
 from bayes_sdc.microdata.individual.superpopulation import MODELS, SuperpopulationRisk
 from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk, recommended_line
 from bayes_sdc.microdata.measure import Measurement
-from bayes_sdc.microdata.sampling import Estimate
+from bayes_sdc.microdata.posterior.sampling import Estimate
 from bayes_sdc.report import plots
 from bayes_sdc.report.contents import checks_by_section, contents_of
 from bayes_sdc.report.microdata_public import LEVELS, missing_rule, public_check, public_context

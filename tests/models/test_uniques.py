@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata import sampling as posterior
+from bayes_sdc.microdata.posterior import sampling as posterior
 from bayes_sdc.microdata.uniques.learned import concentration_density, learn_uniques
 from bayes_sdc.microdata.uniques.unstructured import expected_uniques, uniques_deviation
 from bayes_sdc.models import uniques as models

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bayes_sdc.microdata.individual.interpolation import nodes_of
-from bayes_sdc.microdata.quadrature import LogDensity
-from bayes_sdc.microdata.sampling import (
+from bayes_sdc.microdata.posterior.quadrature import LogDensity
+from bayes_sdc.microdata.posterior.sampling import (
     Learned,
     Sampler,
     integrate_posterior,

@@ -22,7 +22,7 @@ from bayes_sdc.microdata.individual.intervals import (
     uncertain_risk_interval,
 )
 from bayes_sdc.microdata.individual.shared_rates import expected_alone, fit_rates, shared_risk
-from bayes_sdc.microdata.sampling import (
+from bayes_sdc.microdata.posterior.sampling import (
     FEWEST_DRAWS,
     Estimate,
     Sampler,

@@ -16,8 +16,8 @@ import pandas as pd
 import xarray as xr
 
 from bayes_sdc.arguments import checked
-from bayes_sdc.microdata.quadrature import LogDensity
-from bayes_sdc.microdata.sampling import (
+from bayes_sdc.microdata.posterior.quadrature import LogDensity
+from bayes_sdc.microdata.posterior.sampling import (
     Estimate,
     Learned,
     Sampler,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from bayes_sdc.microdata.individual.shared_rates import fit_rates, group_rates, rates_density
-from bayes_sdc.microdata.quadrature import draw, integrate
+from bayes_sdc.microdata.posterior.quadrature import draw, integrate
 from bayes_sdc.models.priors import LOG_SCALE_SD, RATES, log_typical
 
 

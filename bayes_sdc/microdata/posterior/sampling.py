@@ -10,7 +10,7 @@ from scipy.special import gammaln
 
 from bayes_sdc.convergence import ESS_LIMIT, RHAT_LIMIT
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.quadrature import LogDensity, draw, integrate
+from bayes_sdc.microdata.posterior.quadrature import LogDensity, draw, integrate
 from bayes_sdc.nuts import sample_nuts
 from bayes_sdc.seeds import generator, seed_sequence
 
@@ -143,7 +143,7 @@ def integrate_posterior(
     Parameters
     ----------
     log_density, scan
-        As :func:`bayes_sdc.microdata.quadrature.integrate` takes them.
+        As :func:`bayes_sdc.microdata.posterior.quadrature.integrate` takes them.
     parameters : callable
         Gives the named parameters at points of shape (point, parameter).
     what : str

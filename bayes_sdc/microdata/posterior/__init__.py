@@ -1,0 +1,1 @@
+"""Posteriors of a few parameters: by quadrature, or by NUTS for who asks."""
