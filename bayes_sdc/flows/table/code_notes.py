@@ -74,7 +74,16 @@ def _one_side(names: tuple[str, ...], columns: tuple[Codes, ...]) -> Iterator[st
 
 
 def _one_value(name: str, by: Codes, ends: Sequence[Codes]) -> Iterator[str]:
-    """Areas that occur in one value of a group column, where nearly all occur in several."""
+    """Areas that occur in one value of a group column, where nearly all occur in several.
+
+    Meant for years and the like. A state of one end is left alone: a county whose flows all stay
+    in its state is no mistake.
+    """
+    if any(
+        pd.DataFrame({"area": codes.places, "by": by.places}).drop_duplicates()["area"].is_unique
+        for codes in ends
+    ):
+        return
     pairs = pd.concat(
         [pd.DataFrame({"area": codes.texts(), "by": by.places}).drop_duplicates() for codes in ends]
     ).drop_duplicates()
