@@ -30,7 +30,7 @@ References
 ----------
 S. Polettini, "A note on the individual risk of disclosure", eq. (2).
 J. Bethlehem, W. Keller, J. Pannekoek 1990, Journal of the American Statistical Association 85,
-for the Poisson-gamma model.
+https://doi.org/10.1080/01621459.1990.10475304, for the Poisson-gamma model.
 S. Engen 1974, Biometrika 61, for the extended negative binomial distribution.
 """
 

@@ -367,7 +367,8 @@ def intruder_gain(risk: IntruderRisk, *, prior: str | None = None) -> Gain:
     References
     ----------
     T. Gneiting, A. E. Raftery 2007, "Strictly proper scoring rules, prediction, and estimation",
-    Journal of the American Statistical Association 102, 359-378, for the log score.
+    Journal of the American Statistical Association 102, 359-378,
+    https://doi.org/10.1198/016214506000001437, for the log score.
 
     Examples
     --------

@@ -18,9 +18,10 @@ uniques and of combinations (Pitman); "maximum-likelihood"; "quick" is the limit
 References
 ----------
 W. J. Ewens, "The sampling theory of selectively neutral alleles", Theoretical Population Biology 3
-(1972) 87-112. J. Pitman, "Exchangeable and partially exchangeable random partitions", Probability
-Theory and Related Fields 102 (1995) 145-158. N. Hoshino, "Applying Pitman's sampling formula to
-microdata disclosure risk assessment", Journal of Official Statistics 17 (2001) 499-520.
+(1972) 87-112, https://doi.org/10.1016/0040-5809(72)90035-4. J. Pitman, "Exchangeable and partially
+exchangeable random partitions", Probability Theory and Related Fields 102 (1995) 145-158,
+https://doi.org/10.1007/BF01213386. N. Hoshino, "Applying Pitman's sampling formula to microdata
+disclosure risk assessment", Journal of Official Statistics 17 (2001) 499-520.
 """
 
 import math

@@ -6,7 +6,7 @@ infinite theta means that every record is unique.
 References
 ----------
 J. Pitman, "Exchangeable and partially exchangeable random partitions", Probability Theory and
-Related Fields 102 (1995) 145-158.
+Related Fields 102 (1995) 145-158, https://doi.org/10.1007/BF01213386.
 """
 
 import math

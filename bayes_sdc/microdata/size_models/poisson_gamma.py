@@ -18,7 +18,8 @@ combination of size i is unique in the sample with the hypergeometric probabilit
 References
 ----------
 J. G. Bethlehem, W. J. Keller, J. Pannekoek, "Disclosure control of microdata", Journal of the
-American Statistical Association 85 (1990) 38-45. L. V. Zayatz, "Estimation of the percent of
+American Statistical Association 85 (1990) 38-45,
+https://doi.org/10.1080/01621459.1990.10475304. L. V. Zayatz, "Estimation of the percent of
 unique population elements on a microdata file using the sample", Bureau of the Census, Statistical
 Research Division Report 91/08 (1991).
 """

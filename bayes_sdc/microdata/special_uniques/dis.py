@@ -16,7 +16,8 @@ without bias from pairs and triples, which gives the standard error by the delta
 References
 ----------
 C. J. Skinner, M. J. Elliot, "A measure of disclosure risk for microdata", Journal of the Royal
-Statistical Society B 64 (2002) 855-867, for one sampling fraction; C. J. Skinner, R. G. Carter,
+Statistical Society B 64 (2002) 855-867,
+https://doi.org/10.1111/1467-9868.00365, for one sampling fraction; C. J. Skinner, R. G. Carter,
 "Estimation of a measure of disclosure risk for survey microdata under unequal probability
 sampling", Survey Methodology 29 (2003) 177-180, for weights. M. Elliot, A. Manning, "Using DIS to
 modify the classification of special uniques", UNECE/Eurostat work session on statistical data
