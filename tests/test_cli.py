@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from bayes_sdc import cli, read_flows
+from bayes_sdc import cli, commands, read_flows
 from bayes_sdc.flows.table.simulate import simulate_flows
 from bayes_sdc.results import LINES
 
@@ -510,9 +510,11 @@ def test_the_seed_of_the_demo_reaches_both_jobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seeds: list[int] = []
-    monkeypatch.setattr(cli, "_flows", lambda *_, seed, **__: seeds.append(seed))
+    monkeypatch.setattr(commands.flows, "run_and_tell", lambda *_, seed, **__: seeds.append(seed))
     monkeypatch.setattr(
-        cli, "_microdata", lambda *_, arguments, **__: seeds.append(arguments["seed"])
+        commands.microdata,
+        "run_and_tell",
+        lambda *_, arguments, **__: seeds.append(arguments["seed"]),
     )
     assert run(monkeypatch, "demo", "--out", tmp_path) == 0
     assert run(monkeypatch, "demo", "--out", tmp_path, "--seed", 7) == 0

@@ -15,12 +15,13 @@ STAGES = {
     "bayes_sdc": [
         "errors arguments seeds cores progress html convergence checks results runs nuts models",
         "io",
-        "policy shapes options",
+        "policy shapes",
         "flows microdata",
         "irs",
         "plots",
         "report",
         "jobs",
+        "commands",
         "cli",
     ],
     "bayes_sdc.flows": [

@@ -2,8 +2,8 @@
 
 import pytest
 
+from bayes_sdc.commands.options import columns, joined_lists, pairs
 from bayes_sdc.errors import InputError
-from bayes_sdc.options import columns, joined_lists, pairs
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,11 @@ Cores = Annotated[
     int | None, option("Threads; by default all. Draws do not depend on it.", MACHINE)
 ]
 
+PUBLISHED = (
+    "Totals that are published beside, by word (origin, destination, group, origin-by-group, "
+    "destination-by-group, national) or as a file; repeatable."
+)
+
 
 def columns(listed: str) -> list[str]:
     """Split a list of columns; blanks around a name are no part of it."""

@@ -1,0 +1,1 @@
+"""The commands of ``bayes-sdc``, one a module; each parses, calls a job, and prints."""

@@ -1,0 +1,250 @@
+"""``bayes-sdc flows``: a table of flows becomes a release and reports."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bayes_sdc.commands.options import (
+    INPUT,
+    MACHINE,
+    MODEL,
+    PUBLISHED,
+    RELEASE,
+    RISK,
+    Cores,
+    Out,
+    PolicyFile,
+    Sampler,
+    columns,
+    option,
+)
+from bayes_sdc.commands.terminal import end_of_run, interruptible, say, the_command
+
+
+@interruptible("the same command with --resume continues from here")
+def flows(
+    file: Annotated[
+        Path, typer.Argument(help="CSV (also .gz) or Parquet, one row a pair of areas.")
+    ],
+    *,
+    origin: Annotated[str, option("Column of the origin's code.", INPUT)],
+    destination: Annotated[str, option("Column of the destination's code.", INPUT)],
+    count: Annotated[str, option("Column of the count.", INPUT)],
+    groups: Annotated[
+        str | None, option("Columns, comma between: one model for each combination.", INPUT)
+    ] = None,
+    low: Annotated[int, option("Smallest count to protect.", INPUT)] = 1,
+    high: Annotated[int, option("Largest count to protect.", INPUT)] = 9,
+    threshold_column: Annotated[
+        str | None,
+        option("Column of people behind a weighted count: few make it unsafe.", INPUT),
+    ] = None,
+    totals: Annotated[
+        str | None,
+        option(
+            "Totals inside the table: drop, or publish as they are.",
+            INPUT,
+            choices=["drop", "publish"],
+        ),
+    ] = None,
+    family: Annotated[
+        str,
+        option(
+            "default (negative-binomial), or poisson: the paper's.",
+            MODEL,
+            choices=["default", "negative-binomial", "poisson"],
+        ),
+    ] = "default",
+    prior: Annotated[
+        str,
+        option(
+            "default (pooled), weak or paper.",
+            MODEL,
+            choices=["default", "pooled", "weak", "paper"],
+        ),
+    ] = "default",
+    covariates: Annotated[
+        str,
+        option(
+            "Sizes of the areas from what is published anyway: default (published where the prior "
+            "is pooled), published or none.",
+            MODEL,
+            choices=["default", "published", "none"],
+        ),
+    ] = "default",
+    sampler: Sampler = "gibbs",
+    draws: Annotated[int, option("Draws kept of each chain.", MODEL)] = 1000,
+    tune: Annotated[
+        int | None,
+        option("Warm-up draws of each chain; by default 1000, 500 for nuts.", MODEL),
+    ] = None,
+    chains: Annotated[int, option("Chains.", MODEL)] = 4,
+    areas: Annotated[
+        Path | None, option("File of areas, for covariates of the model.", MODEL)
+    ] = None,
+    area: Annotated[str, option("Column of --areas with the code.", MODEL)] = "area",
+    population: Annotated[
+        str | None, option("Column of --areas: populations as covariates.", MODEL)
+    ] = None,
+    longitude: Annotated[
+        str | None, option("Column of --areas, degrees: distance as covariate.", MODEL)
+    ] = None,
+    latitude: Annotated[str | None, option("Column of --areas, degrees.", MODEL)] = None,
+    state: Annotated[
+        str | None, option("Column of --areas: same state as covariate.", MODEL)
+    ] = None,
+    neighbours: Annotated[
+        Path | None, option("File of pairs of areas that touch, two columns.", MODEL)
+    ] = None,
+    earlier: Annotated[
+        Path | None, option("Table of an earlier year: class of its counts.", MODEL)
+    ] = None,
+    out: Out,
+    keep: Annotated[
+        str | None,
+        option("Further columns to release, comma between, if they give nothing away.", RELEASE),
+    ] = None,
+    own_area: Annotated[
+        str,
+        option(
+            "Small counts of own areas: protect, withhold or publish.",
+            RELEASE,
+            choices=["protect", "withhold", "publish"],
+        ),
+    ] = "protect",
+    datasets: Annotated[int, option("Synthetic data sets in the release.", RELEASE)] = 1,
+    choose: Annotated[
+        int,
+        option("Draw this many releases and choose the best within the policy.", RELEASE),
+    ] = 1,
+    seed: Annotated[
+        int | None,
+        option("Repeats a run; confidential. By default a fresh one.", RELEASE),
+    ] = None,
+    shapes: Annotated[
+        Path | None,
+        option("GeoJSON or TopoJSON of the areas: maps in the internal report.", RELEASE),
+    ] = None,
+    shape_key: Annotated[
+        str | None,
+        option("Property of --shapes with the code; id is known too.", RELEASE),
+    ] = None,
+    policy: PolicyFile = None,
+    published: Annotated[list[str] | None, option(PUBLISHED, RISK)] = None,
+    published_base: Annotated[
+        int, option("What the published totals are rounded to a multiple of.", RISK)
+    ] = 1,
+    releases: Annotated[int, option("Releases over which the risk is repeated.", RISK)] = 20,
+    unique: Annotated[
+        str,
+        option(
+            "The cells of R_unq: single-mover or isolated.",
+            RISK,
+            choices=["single-mover", "isolated"],
+        ),
+    ] = "single-mover",
+    estimator: Annotated[
+        str,
+        option(
+            "Of the intruder's risk: integrated, paper, or refit: exact, slow.",
+            RISK,
+            choices=["integrated", "paper", "refit"],
+        ),
+    ] = "integrated",
+    intruder_prior: Annotated[
+        str,
+        option(
+            "What the intruder of R_all expects: uniform, shape or model.",
+            RISK,
+            choices=["uniform", "shape", "model"],
+        ),
+    ] = "uniform",
+    knowledge: Annotated[
+        str,
+        option(
+            "Other small counts the intruder knows: all-others, none or share.",
+            RISK,
+            choices=["all-others", "none", "share"],
+        ),
+    ] = "all-others",
+    share: Annotated[
+        float | None, option("With --knowledge share: the share of them, 0 to 1.", RISK)
+    ] = None,
+    already_released: Annotated[
+        str | None, option("Earlier releases of the same table: files, comma between.", RISK)
+    ] = None,
+    refits: Annotated[
+        int, option("Refit this many of the cells whose risk is not reliable.", RISK)
+    ] = 0,
+    cores: Cores = None,
+    scheduler: Annotated[
+        str | None,
+        option("Run the chains on a dask cluster: address of its scheduler.", MACHINE),
+    ] = None,
+    resume: Annotated[
+        bool, option("Resume an interrupted run in --out.", MACHINE, "--resume")
+    ] = False,
+) -> None:
+    """Replace the small counts of an origin-destination table and measure what is left to learn."""
+    run_and_tell(
+        file,
+        reading={
+            "origin": origin,
+            "destination": destination,
+            "count": count,
+            "groups": columns(groups or "") or None,
+            "low": low,
+            "high": high,
+        },
+        gravity={
+            "areas": areas,
+            "area": area,
+            "population": population,
+            "longitude": longitude,
+            "latitude": latitude,
+            "state": state,
+            "neighbours": neighbours,
+            "earlier": earlier,
+        },
+        shapes={"shapes": shapes, "shape_key": shape_key},
+        policy=policy,
+        out=out,
+        seed=seed,
+        resume=resume,
+        totals=totals,
+        arguments={
+            "family": family,
+            "prior": prior,
+            "covariates": covariates,
+            "sampler": sampler,
+            "draws": draws,
+            "tune": tune,
+            "chains": chains,
+            "datasets": datasets,
+            "releases": releases,
+            "unique": unique,
+            "estimator": estimator,
+            "intruder_prior": intruder_prior,
+            "knowledge": knowledge,
+            "share": share,
+            "already_released": columns(already_released or ""),
+            "refits": refits,
+            "candidates": choose,
+            "keep": columns(keep or ""),
+            "own_area": own_area,
+            "published": tuple(published or ()),
+            "published_base": published_base,
+            "cores": cores,
+            "scheduler": scheduler,
+        },
+    )
+
+
+def run_and_tell(file: Path, **options: Any) -> None:
+    """Run the job and print its summary."""
+    # imported here: PyMC takes seconds, and --help should not
+    from bayes_sdc.jobs.flows import run_flows
+
+    written, lines = run_flows(file, **options, command=the_command(), announce=say)
+    end_of_run(written, lines)
