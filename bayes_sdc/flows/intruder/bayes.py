@@ -26,7 +26,7 @@ class ReleaseProbabilities(NamedTuple):
     refitted: np.ndarray  # (cell,) whether all of it is from refits
 
 
-def missed(khat: np.ndarray, threshold: float, error: np.ndarray) -> np.ndarray:
+def unreliable_cells(khat: np.ndarray, threshold: float, error: np.ndarray) -> np.ndarray:
     """Cells that cannot be relied on: by the weights of a candidate, or by Monte Carlo error.
 
     Parameters
@@ -42,7 +42,7 @@ def missed(khat: np.ndarray, threshold: float, error: np.ndarray) -> np.ndarray:
 
     Examples
     --------
-    >>> missed(np.array([[0.2], [0.9], [0.2]]), 0.7, np.array([[0.002], [0.002], [0.02]]))
+    >>> unreliable_cells(np.array([[0.2], [0.9], [0.2]]), 0.7, np.array([[0.002], [0.002], [0.02]]))
     array([False,  True,  True])
     """
     return np.asarray(((khat > threshold) | (error > LARGEST_ERROR)).any(axis=1))

@@ -12,8 +12,8 @@ from bayes_sdc.flows.intruder import importance, integrated
 from bayes_sdc.flows.intruder.bayes import (
     ReleaseProbabilities,
     likelihood_of_release,
-    missed,
     stationary,
+    unreliable_cells,
 )
 from bayes_sdc.flows.intruder.pareto import khat_threshold
 from bayes_sdc.flows.intruder.refit import STARTS, SWEEPS, refit
@@ -39,7 +39,7 @@ def estimate(
     """Release probabilities of the targets; the worst of those that miss are refitted.
 
     Those miss whose k-hat or Monte Carlo error is too large:
-    :func:`bayes_sdc.flows.intruder.bayes.missed`.
+    :func:`bayes_sdc.flows.intruder.bayes.unreliable_cells`.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def _empty(chains: int, targets: int, width: int) -> ReleaseProbabilities:
 
 def _worst(found: ReleaseProbabilities, number: int) -> np.ndarray:
     """Positions, ascending, of the worst cells that cannot be relied on: k-hat first."""
-    bad = np.flatnonzero(missed(found.khat, found.threshold, found.error))
+    bad = np.flatnonzero(unreliable_cells(found.khat, found.threshold, found.error))
     khat, error = found.khat[bad].max(axis=1), found.error[bad].max(axis=1)
     by_khat = np.where(khat > found.threshold, khat, -np.inf)  # the others by their error
     return np.sort(bad[np.lexsort((-error, -by_khat))][:number])

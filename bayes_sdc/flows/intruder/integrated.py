@@ -32,7 +32,7 @@ from bayes_sdc.flows.intruder.bayes import (
     ReleaseProbabilities,
     error_of_batches,
     likelihood_of_release,
-    missed,
+    unreliable_cells,
 )
 from bayes_sdc.flows.intruder.leave_one_out import (
     LANES,
@@ -215,7 +215,7 @@ def _with_draws(
         squares = np.maximum(weights.sum(axis=2), TINY)
         squares[undefined] = np.inf
         result.ess[block] = total**2 / squares
-        worse = missed(khat, result.threshold, error) & (each < length)
+        worse = unreliable_cells(khat, result.threshold, error) & (each < length)
         if worse.any():
             again.append(block[worse])
         advance(len(block) - int(worse.sum()))

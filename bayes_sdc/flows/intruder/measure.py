@@ -21,8 +21,8 @@ from bayes_sdc.flows.intruder.bayes import (
     ReleaseProbabilities,
     best_guess,
     likelihood_of_release,
-    missed,
     posterior_of_counts,
+    unreliable_cells,
 )
 from bayes_sdc.flows.intruder.estimators import estimate
 from bayes_sdc.flows.intruder.gain import gains_by_prior
@@ -227,7 +227,7 @@ def _summarized(
         by_chain=[best_guess(one) == y for one in _mean([fit.rho_by_chain for fit in fits])],
         baseline=_guessed_blindly(prior, y),
         believed=released[0, targets] == y,
-        unreliable=missed(khat, founds[-1].threshold, error),
+        unreliable=unreliable_cells(khat, founds[-1].threshold, error),
     )
     label = Labels(table.cells.index[targets].tolist(), np.arange(table.low, table.high + 1))
     refitted = np.array([found.refitted for found in founds])

@@ -9,7 +9,7 @@ import xarray as xr
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.intruder.bayes import LARGEST_ERROR, likelihood_of_release, missed
+from bayes_sdc.flows.intruder.bayes import LARGEST_ERROR, likelihood_of_release, unreliable_cells
 from bayes_sdc.flows.intruder.gain import Gain, percents, strongest
 from bayes_sdc.results import Fact, Result, or_undefined
 
@@ -257,7 +257,7 @@ class IntruderRisk(Result):
         """Cells that cannot be relied on, by a candidate's k-hat or Monte Carlo error: (cell,)."""
         khat = self.khat.transpose("cell", "count")
         error = self.release_probability_error.transpose("cell", "true")
-        found = missed(khat.to_numpy(), self.khat_threshold, error.to_numpy())
+        found = unreliable_cells(khat.to_numpy(), self.khat_threshold, error.to_numpy())
         return self.refitted.copy(data=found).rename("unreliable")
 
     @property

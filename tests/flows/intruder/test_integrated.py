@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from bayes_sdc import FlowTable, fit_flows, read_flows, synthesize
 from bayes_sdc.flows.intruder import importance, integrated
-from bayes_sdc.flows.intruder.bayes import missed
+from bayes_sdc.flows.intruder.bayes import unreliable_cells
 from bayes_sdc.flows.intruder.refit import refit
 from bayes_sdc.flows.release.released import released_counts
 from bayes_sdc.flows.release.synthesis import rates_by_draw
@@ -264,7 +264,7 @@ def test_single_draw_has_an_unknown_error_not_none(table):
     posterior = fit_flows(table, draws=1, tune=5, chains=1, seed=1)
     found = estimate(table, posterior)
     assert np.isposinf(found.error).all()
-    assert missed(found.khat, found.threshold, found.error).all()
+    assert unreliable_cells(found.khat, found.threshold, found.error).all()
 
 
 def test_cells_that_miss_are_computed_again_with_all_draws(table, monkeypatch):
@@ -282,7 +282,7 @@ def test_cells_that_miss_are_computed_again_with_all_draws(table, monkeypatch):
     mixed, worse = estimate(table, posterior), np.concatenate(again)
     assert len(worse) > 0
     np.testing.assert_array_equal(
-        np.sort(worse), np.flatnonzero(missed(few.khat, few.threshold, few.error))
+        np.sort(worse), np.flatnonzero(unreliable_cells(few.khat, few.threshold, few.error))
     )
     for name in ("m", "prediction", "khat", "ess", "error"):
         expected = getattr(few, name).copy()
