@@ -23,6 +23,10 @@ with mean :math:`\lambda` and size :math:`r`, truncated to the same support,
 Its free parameter is the coefficient of variation of the cell effects, :math:`cv = r^{-1/2}`,
 one a group: 0 is the Poisson model.
 
+Bound. With ``epsilon`` the log ratio of neighbouring counts of either family is kept within half of
+it about given ``centres``, smoothly: :mod:`bayes_sdc.models.bounded`. Parameters and priors are the
+same.
+
 Covariates. Known standardised properties of the pairs may enter the log rate,
 :math:`\log \lambda_{ij} = \beta_i + \gamma_j + x_{ij}' \omega`, with coefficients of each group:
 distance, populations, contiguity, what gravity models of migration use.
@@ -70,6 +74,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
+from bayes_sdc.models.bounded import BoundedCounts
 from bayes_sdc.models.truncated import TruncatedNegativeBinomial, TruncatedPoisson
 
 NAME = "migration"
@@ -220,6 +225,8 @@ def build(
     group_covariates: np.ndarray | None = None,
     group_covariate_names: Sequence[str] = (),
     offset: np.ndarray | None = None,
+    epsilon: float | None = None,
+    centres: Sequence[float] = (),
 ) -> pm.Model:
     """Build the model of the small cells of one group, or of several.
 
@@ -252,6 +259,11 @@ def build(
         One for each column of ``group_covariates``.
     offset : array of float, shape (cell,), optional
         Known addition to the log rate of each cell.
+    epsilon : float, optional
+        Width of the interval in which each step from a count to the next is kept; no bound by
+        default.
+    centres : sequence of float, shape (upper,)
+        Of these intervals, with ``epsilon``; they must not come from ``y``.
 
     Returns
     -------
@@ -338,12 +350,16 @@ def build(
             values = pm.Data("x", x, dims=("cell", "covariate"))
             log_rate += (values * coefficient[of_cell]).sum(axis=1)
         likelihood = {"log_rate": log_rate, "upper": upper, "observed": counts, "dims": "cell"}
-        if family == "poisson":
-            TruncatedPoisson("y", **likelihood)
-        else:
+        distribution = TruncatedPoisson
+        if family != "poisson":
             kappa = pt.exp(2.0 * parameters["log_cv"])
             pm.Deterministic("r", 1.0 / kappa, dims="group")
-            TruncatedNegativeBinomial("y", kappa=kappa[of_cell], **likelihood)
+            distribution = TruncatedNegativeBinomial
+            likelihood["kappa"] = kappa[of_cell]
+        if epsilon is not None:
+            distribution = BoundedCounts
+            likelihood |= {"epsilon": epsilon, "centres": centres}
+        distribution("y", **likelihood)
     return model
 
 

@@ -63,6 +63,7 @@ class Loaded:
     sha256: str | None = None  # of the file; a frame has none yet
     lines: npt.NDArray[np.int64] | None = None  # line of the CSV file for each row
     notes: tuple[str, ...] = field(default=())
+    path: str = ""  # of the file, absolute; empty for a frame
 
 
 def load(source: Any, wanted: Sequence[str]) -> Loaded:
@@ -82,13 +83,13 @@ def load(source: Any, wanted: Sequence[str]) -> Loaded:
 
 def _load_file(path: Path, wanted: Sequence[str]) -> Loaded:
     data = read_bytes(path)
-    sha256 = hashlib.sha256(data).hexdigest()
+    sha256, place = hashlib.sha256(data).hexdigest(), str(path.absolute())
     data, gzipped = unpack(data, path.name)
     if data.startswith(b"PAR1"):
         dialect = Dialect(format="parquet", gzipped=gzipped)
-        return Loaded(_read_parquet(data, path.name), path.name, dialect, sha256)
+        return Loaded(_read_parquet(data, path.name), path.name, dialect, sha256, path=place)
     frame, lines, dialect, notes = _read_csv(data, path.name, gzipped, wanted)
-    return Loaded(frame, path.name, dialect, sha256, lines, notes)
+    return Loaded(frame, path.name, dialect, sha256, lines, notes, place)
 
 
 def _read_parquet(data: bytes, name: str) -> pd.DataFrame:

@@ -18,7 +18,9 @@ from bayes_sdc.flows.fit.forecast import forecast
 from bayes_sdc.flows.fit.posterior import assemble
 from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.model.hyperpriors import is_pooled
+from bayes_sdc.flows.table.bound import attributes_of, bound_of
 from bayes_sdc.flows.table.cells import SmallCells, identity, small_cells, subset
+from bayes_sdc.flows.table.centres import Centres, resolve_bound
 from bayes_sdc.flows.table.published import COVARIATES, published_covariates
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import Progress
@@ -43,6 +45,8 @@ def fit_flows(
     family: Family = "default",
     prior: PriorName = "default",
     covariates: str = "default",
+    epsilon: float | None = None,
+    centres: Centres = "bundled",
     sampler: Sampler = "gibbs",
     draws: int = 1000,
     tune: int | None = None,
@@ -70,6 +74,16 @@ def fit_flows(
         :func:`bayes_sdc.flows.table.published.published_covariates`. The default is "published"
         with the pooled prior, and "none" with the others, whose groups would have to learn every
         coefficient alone. Properties of groups enter with the pooled prior only.
+    epsilon : float, optional
+        Bound of what one person can change, 0.01 or more: a person more or less in a small cell
+        changes the probability of whatever is made from one posterior draw by a factor of at most
+        exp(epsilon). By default nothing is bounded. See :mod:`bayes_sdc.flows.model.bounded`, and
+        :func:`bayes_sdc.guarantee` for what it adds up to and what ends it.
+    centres : {"bundled"}, path or sequence of float
+        What the bounds lie about, with ``epsilon``: shares of the counts from ``table.low`` to
+        ``table.high`` that do not come from this table. ``"bundled"``: averaged over public
+        tables (:data:`bayes_sdc.flows.table.centres.BUNDLED`); the file of another table with the
+        same columns, such as that of another year; or the shares themselves. They count as public.
     sampler : {"gibbs", "nuts", "reference"}
         Metropolis within Gibbs with Newton proposals, all groups at once; nutpie's NUTS, group by
         group, or on one model of all groups where the prior pools them, which takes long for more
@@ -105,13 +119,13 @@ def fit_flows(
         national_slope (chain, draw, group_covariate) for the pooled prior; ``sample_stats``;
         ``observed_data`` and ``constant_data`` by cell. Labels of effects are ``group|area``.
         Attributes: model, family, prior, covariates, those that were dropped, sampler, seed,
-        bounds, input hash, versions.
+        bounds, input hash, versions; epsilon and centres where there are any.
 
     Raises
     ------
     InputError
-        If the table has no small cell, an argument is unknown, or ``resume`` belongs to another
-        run.
+        If the table has no small cell, an argument is unknown, the centres come from the table
+        itself, or ``resume`` belongs to another run.
 
     See Also
     --------
@@ -135,6 +149,7 @@ def fit_flows(
         family=family, prior=prior, sampler=sampler, draws=draws, tune=tune, chains=chains,
         seed=seed_of_fit(seed, resume), cores=cores, scheduler=scheduler, covariates=covariates,
     )  # fmt: skip
+    sampling = with_bound(sampling, table, epsilon, centres)
     return fit(table, sampling, resume=None if resume is None else Path(resume))
 
 
@@ -151,7 +166,7 @@ def fit(table: FlowTable, sampling: Sampling, *, resume: Path | None = None) -> 
     import bayes_sdc.models.migration as migration
 
     covariates = sampling.covariates
-    cells = small_cells(table, covariates=covariates)
+    cells = small_cells(table, covariates=covariates, bound=sampling.bound)
     if not cells.cells:
         raise InputError(f"{table.source}: no small cells between {table.low} and {table.high}")
     dropped = published_covariates(table).dropped if covariates == "published" else {}
@@ -163,6 +178,8 @@ def fit(table: FlowTable, sampling: Sampling, *, resume: Path | None = None) -> 
         "prior_settings": json.dumps(sampling.prior, sort_keys=True),
         "covariates": covariates,
         "covariates_dropped": json.dumps(dropped, sort_keys=True),
+        **attributes_of(sampling.bound),
+        **({} if sampling.bound is None else {"centres_from": sampling.centres_from}),
         "sampler": sampling.sampler,
         # netCDF has no whole numbers of more than 64 bits
         "seed": sampling.seed if sampling.seed < 2**63 else str(sampling.seed),
@@ -236,6 +253,14 @@ def sampling_of(
     )  # fmt: skip
 
 
+def with_bound(
+    sampling: Sampling, table: FlowTable, epsilon: float | None, centres: Centres
+) -> Sampling:
+    """Add the bound that is asked for; refuses one that cannot be."""
+    bound, words = resolve_bound(table, epsilon, centres)
+    return sampling._replace(bound=bound, centres_from=words)
+
+
 def sampling_again(posterior: xr.DataTree, *, seed: int, cores: int | None) -> Sampling:
     """Settings of the fit that made a posterior, on this machine and with another seed."""
     made = posterior.attrs
@@ -243,6 +268,7 @@ def sampling_again(posterior: xr.DataTree, *, seed: int, cores: int | None) -> S
         str(made["family"]), json.loads(made["prior_settings"]), int(made["draws"]),
         int(made["tune"]), int(made["chains"]), seed, threads(cores), str(made["sampler"]),
         prior_name=made["prior"], covariates=str(made.get("covariates", "none")),
+        bound=bound_of(made), centres_from=str(made.get("centres_from", "")),
     )  # fmt: skip
 
 

@@ -4,8 +4,9 @@ With the pooled prior several groups are one model, sampled as a whole.
 
 Compiling takes seconds and sampling a small group a fraction of one, so groups are sorted into
 buckets of similar size and padded to the bucket's shape. Padding is exact: an extra cell has the
-log rate lowered by :data:`EMPTY`, so that its count 0 has probability one whatever the parameters,
-and an extra effect touches no count and keeps its standard normal prior.
+log rate lowered by :data:`EMPTY`, so that its count 0 has a probability that does not depend on the
+parameters (one, or less with a bound), and an extra effect touches no count and keeps its standard
+normal prior.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ import numpy as np
 import bayes_sdc.models.migration as migration
 from bayes_sdc.flows.fit.checkpoint import Part
 from bayes_sdc.flows.gibbs.sampling import Sampling
+from bayes_sdc.flows.table.bound import Bound
 from bayes_sdc.flows.table.cells import Indices, SmallCells, subset
 from bayes_sdc.nuts import sample_nuts
 from bayes_sdc.seeds import seed_sequence
@@ -120,6 +122,7 @@ def sample_groups(
             sampling.family,
             tuple(sorted(sampling.prior.items())),
             tuple(cells.covariates),
+            sampling.bound,
         )
         for group in todo:
             members = subset(cells, np.array([group]))
@@ -143,6 +146,7 @@ def _compiled(
     family: str,
     prior: tuple[tuple[str, float], ...],
     covariates: tuple[str, ...],
+    bound: Bound | None,
 ) -> Any:
     """Compile the model of a shape, for any data: a second fit of a group starts at once."""
     import nutpie
@@ -159,6 +163,7 @@ def _compiled(
         prior=dict(prior),
         covariates=np.zeros((cells, len(covariates))),
         covariate_names=covariates,
+        **_of_bound(bound),
     )
     return nutpie.compile_pymc_model(model, var_names=_variables(model))
 
@@ -197,10 +202,16 @@ def sample_together(
         covariate_names=cells.covariates,
         group_covariates=cells.z,
         group_covariate_names=cells.group_covariates,
+        **_of_bound(sampling.bound),
     )
     compiled = nutpie.compile_pymc_model(model, var_names=_variables(model))
     posterior, statistics = _sample(compiled, sampling, label="all groups", cells=len(cells.y))
     return Part(np.arange(len(cells.groups)), posterior, statistics)
+
+
+def _of_bound(bound: Bound | None) -> dict[str, Any]:
+    """Arguments of the model's builder."""
+    return {} if bound is None else bound._asdict()
 
 
 def _variables(model: Any) -> list[str]:

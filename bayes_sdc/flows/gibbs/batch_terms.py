@@ -9,6 +9,9 @@ whose coefficients are the same for all cells of the group: they are evaluated b
 power after the other for all cells, which processors do four cells at a time. From s = 1 on the
 polynomials in 1 / s count from the top, so that nothing overflows and counts at the bound lose no
 digits.
+
+Where the coefficients hold a bound of the steps, :mod:`bayes_sdc.flows.gibbs.bounded_terms` is used
+instead.
 """
 
 import math
@@ -16,9 +19,11 @@ import math
 import numba
 import numpy as np
 
+from bayes_sdc.flows.gibbs.bounded_terms import BOUNDED_ROWS, CENTRE, bounded_terms, fill_bound
+
 UP, DOWN = 0, 6  # first of six rows of polynomial coefficients each, highest power first
 LOG_PRODUCT, SLOPE_KAPPA = 12, 13  # rows: log of c_0 ... c_(y-1), and its derivative by kappa
-ROWS = 14  # of the coefficients of a group
+ROWS = BOUNDED_ROWS  # of the coefficients of a group; those of the bound follow
 LARGEST_RATE = 700.0  # a log rate whose exponential is a number
 STEP, RISING, SHRINK, SHARE, LOG_STEP, POLYNOMIALS = 0, 1, 2, 3, 4, 5
 WORK_ROWS = POLYNOMIALS + 6  # of the scratch array
@@ -30,7 +35,7 @@ compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"co
 
 @compiled
 def fill_coefficients(log_cv: float, coefficients: np.ndarray) -> None:
-    """Write the coefficients of a group, shape (ROWS, K + 1).
+    """Write the coefficients of a group, shape (ROWS, K + 1), whose row of the bound is there.
 
     Above kappa = 1 the polynomials that rise are in kappa s, which is below 1, and none falls.
     """
@@ -53,6 +58,8 @@ def fill_coefficients(log_cv: float, coefficients: np.ndarray) -> None:
             _fill_power(falling, k, below, DOWN, coefficients)
         else:
             _fill_power(0.0, k, 0.0, DOWN, coefficients)
+    if coefficients[CENTRE, upper] > 0.0:
+        fill_bound(kappa, coefficients)
 
 
 @compiled
@@ -99,6 +106,9 @@ def batch_terms(
     >>> terms[:3, 0].round(3)
     array([-0.916,  0.2  ,  0.56 ])
     """
+    if coefficients[CENTRE, coefficients.shape[1] - 1] > 0.0:
+        bounded_terms(y, log_rate, log_cv, coefficients, terms)
+        return
     _prepare_steps(log_rate, log_cv, work)
     n = len(y)
     poisson = log_cv == -np.inf

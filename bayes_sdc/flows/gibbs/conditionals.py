@@ -17,11 +17,13 @@ import numpy as np
 from bayes_sdc.flows.model.hyperpriors import CV, GAMMA, LEVEL, Priors, log_priors
 from bayes_sdc.flows.model.truncated import (
     Ladder,
+    fill_bounded,
     ladder,
     log_normalizer,
     log_probabilities,
     log_step,
 )
+from bayes_sdc.flows.table.bound import Bound
 
 SD_STEPS = 3  # random-chain steps for a standard deviation without a conjugate draw
 
@@ -64,6 +66,7 @@ class Data(NamedTuple):
     origins: Side
     destinations: Side
     upper: int
+    bound: Bound | None  # of the steps from a count to the next
 
 
 def offset(coefficient: np.ndarray, data: Data) -> np.ndarray:
@@ -75,7 +78,7 @@ def refresh(state: State, data: Data) -> State:
     """Compute the carried log-probabilities anew, as after a change of the counts."""
     log_rate = state.beta[data.origin] + state.gamma[data.destination]
     log_rate += offset(state.coefficient, data)
-    rungs = ladder(np.exp(2.0 * state.log_cv), data.upper)
+    rungs = ladder(np.exp(2.0 * state.log_cv), data.upper, data.bound)
     return state._replace(log_p=log_probabilities(data.y, log_rate, data.group, rungs))
 
 
@@ -92,7 +95,7 @@ def metropolis(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Propose and accept the effects of one side; ``other`` is the other side's, per cell."""
     proposal = effect + scale * rng.standard_normal(len(effect))
-    rungs = ladder(np.exp(2.0 * state.log_cv), data.upper)
+    rungs = ladder(np.exp(2.0 * state.log_cv), data.upper, data.bound)
     log_ratio, log_p_then = log_likelihood_ratio(
         proposal, other, state.log_p, data.y, side.order, side.start, side.group, rungs
     )
@@ -118,6 +121,8 @@ def log_likelihood_ratio(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Log-likelihood of each proposal minus that of the present value, over its own cells."""
     ratio, log_p_then = np.zeros(len(proposal)), np.empty(len(log_p))
+    upper = len(rungs.bound) - 1
+    table = np.empty(upper + 1)
     for e in range(len(proposal)):
         g = group[e]
         factor, inverse = rungs.factor[g], rungs.inverse[g]
@@ -125,8 +130,12 @@ def log_likelihood_ratio(
         for position in range(start[e], start[e + 1]):
             cell = order[position]
             rung = log_step(proposal[e] + other[cell], log_kappa)
-            log_z = log_normalizer(rung, factor, inverse, log_product)
-            log_p_then[cell] = y[cell] * rung + log_product[int(y[cell])] - log_z
+            if rungs.bound[upper] > 0.0:
+                fill_bounded(rung, g, rungs, table)
+                log_p_then[cell] = table[int(y[cell])]
+            else:
+                log_z = log_normalizer(rung, factor, inverse, log_product)
+                log_p_then[cell] = y[cell] * rung + log_product[int(y[cell])] - log_z
             ratio[e] += log_p_then[cell] - log_p[cell]
     return ratio, log_p_then
 

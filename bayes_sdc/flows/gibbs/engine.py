@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bayes_sdc.flows.gibbs.batch_terms import ROWS, TERMS
+from bayes_sdc.flows.gibbs.batch_terms import TERMS
 from bayes_sdc.flows.gibbs.national import draw_nation, move_nation
 from bayes_sdc.flows.gibbs.newton import sweep
 from bayes_sdc.flows.gibbs.newton_step import adapted
@@ -18,9 +18,11 @@ from bayes_sdc.flows.gibbs.state import (
     OF_ORIGIN,
     Data,
     State,
+    empty_coefficients,
     refresh,
     refresh_terms,
 )
+from bayes_sdc.flows.model.bounded import row_of
 from bayes_sdc.flows.model.hyperpriors import (
     CV,
     LEVEL,
@@ -62,6 +64,7 @@ def prepare(cells: SmallCells) -> Data:
         origins_of_group=runs(cells.group_of_origin, groups),
         destinations_of_group=runs(cells.group_of_destination, groups),
         upper=cells.upper,
+        bound=row_of(cells.bound, cells.upper),
     )
 
 
@@ -91,7 +94,7 @@ def init(rng: np.random.Generator, data: Data, family: str) -> State:
         g=rng.normal(0.0, 0.3, data.destinations_of_group[-1]),
         log_rate=np.empty(len(data.y)),
         terms=np.empty((TERMS, len(data.y))),
-        coefficients=np.zeros((groups, ROWS, data.upper + 1)),
+        coefficients=empty_coefficients(groups, data),
         step_size=np.full(groups + 1, 0.7),
     )
     refresh(data, state)

@@ -145,7 +145,7 @@ def move_nation(
         moved = theta[g, SD_DESTINATION] - state.theta[g, SD_DESTINATION]
         g_scale[g] = math.exp(min(moved, 300.0))
     rates, terms = np.empty(len(state.log_rate)), np.empty(state.terms.shape)
-    coefficients = np.zeros(state.coefficients.shape)
+    coefficients = state.coefficients.copy()  # with the bound of the steps
     slope, metric = np.zeros(all_of_it), np.zeros((all_of_it, all_of_it))
     height = nation_priors(
         columns, new_mean, new_sd, new_coefficient, hyper, of_slope, slope, metric

@@ -88,6 +88,7 @@ def prepare(cells: SmallCells) -> Data:
         origins=_side(cells.origin, cells.group_of_origin, len(cells.groups)),
         destinations=_side(cells.destination, cells.group_of_destination, len(cells.groups)),
         upper=cells.upper,
+        bound=cells.bound,
     )
 
 

@@ -6,6 +6,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from bayes_sdc.flows.table.bound import Bound
+
 
 class Sampling(NamedTuple):
     """Settings of a fit, with names and defaults resolved; made by `flows.fit.fit.sampling_of`."""
@@ -21,6 +23,8 @@ class Sampling(NamedTuple):
     scheduler: str | None = None  # address of a cluster
     prior_name: str = "given"
     covariates: str = "none"  # or "published", besides those of the table
+    bound: Bound | None = None  # of the steps from a count to the next
+    centres_from: str = ""  # where its centres come from, in words
 
 
 class MarkovChain(Protocol):

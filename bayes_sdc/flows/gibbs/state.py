@@ -11,6 +11,7 @@ from bayes_sdc.flows.gibbs.batch_terms import (
     batch_terms,
     fill_coefficients,
 )
+from bayes_sdc.flows.gibbs.bounded_terms import CENTRE
 from bayes_sdc.flows.model.hyperpriors import CV, LEVEL, compiled
 
 OF_CELL, OF_ORIGIN, OF_DESTINATION = 0, 1, 2  # what a covariate is a property of
@@ -31,6 +32,7 @@ class Data(NamedTuple):
     origins_of_group: np.ndarray  # (group + 1,) runs
     destinations_of_group: np.ndarray  # (group + 1,) runs
     upper: int
+    bound: np.ndarray  # (K + 1,) centres of the steps, then half their width; 0 without a bound
 
 
 class State(NamedTuple):
@@ -58,9 +60,19 @@ class Work(NamedTuple):
     log_ratio: np.ndarray  # (effect,)
 
 
+def empty_coefficients(groups: int, data: Data) -> np.ndarray:
+    """Coefficients of so many groups with the bound of their steps, before they are written."""
+    coefficients = np.zeros((groups, ROWS, data.upper + 1))
+    coefficients[:, CENTRE] = data.bound
+    return coefficients
+
+
 @compiled
 def make_work(data: Data) -> Work:
     """Allocate what a sweep needs."""
+    coefficients = np.zeros((ROWS, data.upper + 1))
+    for y in range(data.upper + 1):
+        coefficients[CENTRE, y] = data.bound[y]
     cells = effects = 0
     for g in range(len(data.cells_of_group) - 1):
         cells = max(cells, data.cells_of_group[g + 1] - data.cells_of_group[g])
@@ -69,7 +81,7 @@ def make_work(data: Data) -> Work:
     return Work(
         np.empty(cells),
         np.empty((TERMS, cells)),
-        np.zeros((ROWS, data.upper + 1)),
+        coefficients,
         np.empty((WORK_ROWS, cells)),
         np.empty((CV + 1 + data.x.shape[1], cells)),
         np.empty(effects),

@@ -83,7 +83,7 @@ def release_probabilities(
     )
     for first, after in itertools.pairwise(edges):
         group = cells.group[first]
-        rungs = ladder(rates.kappa[:, group], cells.upper)
+        rungs = ladder(rates.kappa[:, group], cells.upper, cells.bound)
         for start in range(first, after, CELLS_AT_A_TIME):
             part = slice(start, min(start + CELLS_AT_A_TIME, after))
             by_chain = np.empty((chains, part.stop - start, width, width))
@@ -142,6 +142,8 @@ def _cells(
                 log_weights[candidate, s] = (candidate - true) * step + (
                     rungs.log_product[s, candidate] - rungs.log_product[s, true]
                 )
+                if rungs.bound[width - 1] > 0.0:  # no probability is too small for its logarithm
+                    log_weights[candidate, s] = math.log(p[s, candidate] / p[s, true])
         log_mean = np.empty(width)
         weights = np.empty(n_draws)
         for candidate in range(width):

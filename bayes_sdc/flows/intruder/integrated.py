@@ -28,6 +28,7 @@ import numpy as np
 import xarray as xr
 
 from bayes_sdc.cores import threads
+from bayes_sdc.errors import InputError
 from bayes_sdc.flows.intruder.bayes import (
     ReleaseProbabilities,
     error_of_batches,
@@ -147,6 +148,10 @@ def release_probabilities(
         By target, with the weights' k-hat and effective size for each candidate. Where a density
         is too wide to be integrated k-hat is infinite, and where no draw can be, M is uniform.
     """
+    if cells.bound is not None:
+        raise InputError(
+            'estimator "integrated" cannot yet take a posterior with epsilon; choose "paper"'
+        )
     targets = np.arange(len(cells.y)) if targets is None else targets
     chains, length = posterior["posterior"].sizes["chain"], posterior["posterior"].sizes["draw"]
     each = max(draws_used(len(cells.y), chains * length) // chains, 1)

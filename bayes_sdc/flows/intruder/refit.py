@@ -21,12 +21,13 @@ import xarray as xr
 
 from bayes_sdc.cores import threads
 from bayes_sdc.flows.gibbs import engine
-from bayes_sdc.flows.gibbs.batch_terms import ROWS, TERMS
+from bayes_sdc.flows.gibbs.batch_terms import TERMS
 from bayes_sdc.flows.gibbs.national import draw_nation, move_nation
 from bayes_sdc.flows.gibbs.newton import sweep
-from bayes_sdc.flows.gibbs.state import Data, State, refresh
+from bayes_sdc.flows.gibbs.state import Data, State, empty_coefficients, refresh
 from bayes_sdc.flows.model import truncated as counts
 from bayes_sdc.flows.model.hyperpriors import CV, is_pooled, nation, priors, slope_prior
+from bayes_sdc.flows.table.bound import Bound
 from bayes_sdc.flows.table.cells import SmallCells, subset
 from bayes_sdc.seeds import generator
 
@@ -101,7 +102,9 @@ def refit(
             step_size = np.full(len(moving) + 1, 0.7)
             for k, start in enumerate(starts):
                 state = start.state(data, step_size)
-                mean, square = _mean_probabilities(rng, data, state, position, settings, start)
+                mean, square = _mean_probabilities(
+                    rng, data, state, position, settings, start, cells.bound
+                )
                 by_start[k, number, candidate] = mean
                 squares[number, candidate] += square / STARTS
                 step_size = state.step_size
@@ -145,7 +148,7 @@ class _Start(NamedTuple):
             g=self.g.copy(),
             log_rate=np.empty(len(data.y)),
             terms=np.empty((TERMS, len(data.y))),
-            coefficients=np.zeros((groups, ROWS, data.upper + 1)),
+            coefficients=empty_coefficients(groups, data),
             step_size=step_size.copy(),
         )
         refresh(data, state)
@@ -207,6 +210,7 @@ def _mean_probabilities(
     target: int,
     settings: dict[str, float],
     start: _Start,
+    bound: Bound | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean of the target's probabilities over one run of the engine, and of their squares."""
     poisson = bool(np.isneginf(state.theta[0, CV]))
@@ -230,7 +234,7 @@ def _mean_probabilities(
             if not len(start.held):
                 move_nation(rng, columns, data, state, now, hyper, of_slope)
         if number >= WARM_UP:
-            rungs = counts.ladder(np.exp(2.0 * state.theta[group, CV]), data.upper)
+            rungs = counts.ladder(np.exp(2.0 * state.theta[group, CV]), data.upper, bound)
             rate = state.log_rate[target : target + 1]
             probability = counts.probabilities(rate, np.zeros(1, np.int64), rungs)[0]
             total += probability

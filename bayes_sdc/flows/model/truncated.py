@@ -9,6 +9,9 @@ with :math:`s = \lambda / (1 + \kappa \lambda)` and :math:`c_y = (1 + \kappa y) 
 Poisson distribution. So one set of loops serves sampler, synthesis and intruder for both families.
 The same distributions as :class:`bayes_sdc.models.migration.TruncatedPoisson` and
 :class:`bayes_sdc.models.migration.TruncatedNegativeBinomial`.
+
+With a bound the logarithm of each factor is kept near its centre; see
+:mod:`bayes_sdc.flows.model.bounded`. The ladder is then climbed in logarithms, which are small.
 """
 
 import math
@@ -16,6 +19,9 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
+
+from bayes_sdc.flows.model.bounded import row_of
+from bayes_sdc.flows.table.bound import Bound
 
 
 class Ladder(NamedTuple):
@@ -25,9 +31,10 @@ class Ladder(NamedTuple):
     factor: np.ndarray  # (group, K) c_y
     inverse: np.ndarray  # (group, K) 1 / c_y
     log_product: np.ndarray  # (group, K + 1) log of c_0 ... c_(y - 1)
+    bound: np.ndarray  # (K + 1,) centres of the steps, then half their width; 0 without a bound
 
 
-def ladder(kappa: np.ndarray, upper: int) -> Ladder:
+def ladder(kappa: np.ndarray, upper: int, bound: Bound | None = None) -> Ladder:
     """Prepare the factors of each group.
 
     Parameters
@@ -36,6 +43,8 @@ def ladder(kappa: np.ndarray, upper: int) -> Ladder:
         Inverse size of the negative binomial, 0 or more; 0 is Poisson.
     upper : int
         Largest count K.
+    bound : Bound, optional
+        Of the steps; none by default.
 
     Examples
     --------
@@ -52,6 +61,7 @@ def ladder(kappa: np.ndarray, upper: int) -> Ladder:
         factor=factor,
         inverse=1.0 / factor,
         log_product=np.concatenate([zero, np.cumsum(np.log(factor), axis=1)], axis=1),
+        bound=row_of(bound, upper),
     )
 
 
@@ -101,6 +111,32 @@ def log_normalizer(
 
 
 @numba.njit(cache=True, nogil=True)
+def fill_bounded(step: float, g: int, rungs: Ladder, table: np.ndarray) -> None:
+    """Write log P(0), ..., log P(K) of group ``g`` with bounded steps into ``table``.
+
+    Examples
+    --------
+    >>> rungs, table = ladder(np.array([0.0]), 2, Bound(1e3, (0.0, 0.0))), np.empty(3)
+    >>> fill_bounded(0.0, 0, rungs, table)
+    >>> np.exp(table).round(4)
+    array([0.4, 0.4, 0.2])
+    """
+    upper = len(table) - 1
+    half = rungs.bound[upper]
+    table[0], highest = 0.0, 0.0
+    for y in range(upper):
+        away = step + (rungs.log_product[g, y + 1] - rungs.log_product[g, y]) - rungs.bound[y]
+        table[y + 1] = table[y] + rungs.bound[y] + half * math.tanh(away / half)
+        highest = max(highest, table[y + 1])
+    total = 0.0
+    for y in range(upper + 1):
+        total += math.exp(table[y] - highest)
+    log_z = highest + math.log(total)
+    for y in range(upper + 1):
+        table[y] -= log_z
+
+
+@numba.njit(cache=True, nogil=True)
 def log_probabilities(
     y: np.ndarray, log_rate: np.ndarray, group: np.ndarray, rungs: Ladder
 ) -> np.ndarray:
@@ -127,10 +163,15 @@ def log_probabilities(
     >>> np.exp(log_probabilities(np.zeros(1), np.zeros(1), zero, ladder(np.zeros(1), 2)))
     array([0.4])
     """
-    result = np.empty(len(y))
+    result, upper = np.empty(len(y)), len(rungs.bound) - 1
+    table = np.empty(upper + 1)
     for cell in range(len(y)):
         g = group[cell]
         step = log_step(log_rate[cell], rungs.log_kappa[g])
+        if rungs.bound[upper] > 0.0:
+            fill_bounded(step, g, rungs, table)
+            result[cell] = table[int(y[cell])]
+            continue
         log_z = log_normalizer(step, rungs.factor[g], rungs.inverse[g], rungs.log_product[g])
         result[cell] = y[cell] * step + rungs.log_product[g, int(y[cell])] - log_z
     return result
@@ -144,6 +185,11 @@ def fill_probabilities(log_rate: float, g: int, rungs: Ladder, table: np.ndarray
     """
     upper = len(table) - 1
     step: float = log_step(log_rate, rungs.log_kappa[g])
+    if rungs.bound[upper] > 0.0:
+        fill_bounded(step, g, rungs, table)
+        for y in range(upper + 1):
+            table[y] = math.exp(table[y])
+        return step
     term, total = 1.0, 1.0
     if step < 0.0:
         ratio = math.exp(step)
@@ -211,6 +257,9 @@ def log_table(log_rate: np.ndarray, group: np.ndarray, rungs: Ladder) -> np.ndar
     for cell in range(len(log_rate)):
         g = group[cell]
         step = log_step(log_rate[cell], rungs.log_kappa[g])
+        if rungs.bound[table.shape[1] - 1] > 0.0:
+            fill_bounded(step, g, rungs, table[cell])
+            continue
         log_z = log_normalizer(step, rungs.factor[g], rungs.inverse[g], rungs.log_product[g])
         for y in range(table.shape[1]):
             table[cell, y] = y * step + rungs.log_product[g, y] - log_z

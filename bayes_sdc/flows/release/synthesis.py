@@ -170,7 +170,7 @@ class Rates(NamedTuple):
         log_rate = self.beta[draw].astype(np.float64)[cells.origin]
         log_rate += self.gamma[draw][cells.destination]
         log_rate += (cells.x * self.coefficient[draw][cells.group]).sum(axis=1)
-        return log_rate, counts.ladder(self.kappa[draw], cells.upper)
+        return log_rate, counts.ladder(self.kappa[draw], cells.upper, cells.bound)
 
 
 def rates_by_draw(posterior: xr.DataTree) -> Rates:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from bayes_sdc.flows.table.bound import Bound, bound_of
 from bayes_sdc.flows.table.published import published_covariates
 from bayes_sdc.flows.table.read import FlowTable
 
@@ -37,9 +38,12 @@ class SmallCells(NamedTuple):
     groups: list[str]
     origin_effects: list[str]
     destination_effects: list[str]
+    bound: Bound | None = None  # of the steps from a count to the next
 
 
-def small_cells(table: FlowTable, *, covariates: str = "none") -> SmallCells:
+def small_cells(
+    table: FlowTable, *, covariates: str = "none", bound: Bound | None = None
+) -> SmallCells:
     """Number the groups and the effects of a table's small cells.
 
     Parameters
@@ -49,6 +53,8 @@ def small_cells(table: FlowTable, *, covariates: str = "none") -> SmallCells:
     covariates : {"none", "published"}
         Whether what is published joins the table's own covariates; see
         :func:`bayes_sdc.flows.table.published.published_covariates`.
+    bound : Bound, optional
+        Of the steps of the model; none by default.
     """
     cells = table.cells
     x, z = table.covariates, pd.DataFrame(index=sorted(set(cells["group"])))
@@ -74,12 +80,14 @@ def small_cells(table: FlowTable, *, covariates: str = "none") -> SmallCells:
         groups=[str(label) for label in groups],
         origin_effects=origin_effects,
         destination_effects=destination_effects,
+        bound=bound,
     )
 
 
 def fitted_cells(table: FlowTable, posterior: xr.DataTree) -> SmallCells:
-    """The small cells as a posterior was fitted to them: with its covariates."""
-    return small_cells(table, covariates=posterior.attrs.get("covariates", "none"))
+    """The small cells as a posterior was fitted to them: with its covariates and its bound."""
+    made = posterior.attrs
+    return small_cells(table, covariates=made.get("covariates", "none"), bound=bound_of(made))
 
 
 def _effects(
@@ -118,6 +126,7 @@ def subset(whole: SmallCells, groups: Indices) -> SmallCells:
         groups=[whole.groups[g] for g in groups],
         origin_effects=_kept(whole.origin_effects, keep_origin),
         destination_effects=_kept(whole.destination_effects, keep_destination),
+        bound=whole.bound,
     )
 
 

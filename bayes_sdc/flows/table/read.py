@@ -101,6 +101,7 @@ class FlowTable(Result):
     totals: tuple[int, ...] = ()
     total_columns: tuple[str, ...] = ()
     searched: list[Any] = field(default_factory=list)
+    path: str = ""
 
     @property
     def k(self) -> int:
@@ -284,6 +285,7 @@ def read_flows(
         notes=notes,
         dialect=loaded.dialect,
         withheld=tuple(np.flatnonzero(few).tolist()),
+        path=loaded.path,
     )
 
 
