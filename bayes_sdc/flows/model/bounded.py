@@ -104,7 +104,8 @@ def clipped(steps: np.ndarray, bound: Bound) -> np.ndarray:
     array([-1. , -0.4,  0. ])
     """
     centres = np.asarray(bound.centres)
-    return np.clip(steps, centres - bound.epsilon / 2.0, centres + bound.epsilon / 2.0)
+    half = bound.epsilon / 2.0
+    return np.asarray(np.clip(steps, centres - half, centres + half))
 
 
 def log_table(steps: np.ndarray) -> np.ndarray:
