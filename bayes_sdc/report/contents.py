@@ -7,7 +7,7 @@ from bayes_sdc.checks import Check
 from bayes_sdc.report.policy_limits import WITHHELD, Told
 
 NOT_JUDGED = "not judged"  # nobody asked the question
-VERDICTS = ("pass", "look", WITHHELD, "fail")  # what is withheld may be no pass
+VERDICTS = (NOT_JUDGED, "pass", "look", WITHHELD, "fail")  # what is withheld may be no pass
 OTHER = "other"  # section of the checks that no section claims, so that none is lost
 
 

@@ -15,23 +15,17 @@ import pandas as pd
 from bayes_sdc.checks import Check
 from bayes_sdc.convergence import ESS_LIMIT, RHAT_LIMIT
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.protection import Protection
+from bayes_sdc.flows.protection import Measured, Protection
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report import plots
 from bayes_sdc.report.contents import NOT_JUDGED, Entry, checks_by_section, contents_of
 from bayes_sdc.report.gain import internal_gain
-from bayes_sdc.report.intruder import PUBLIC_CELLS, external_intruder, internal_intruder
+from bayes_sdc.report.intruder import BELIEVED, external_intruder, internal_intruder
 from bayes_sdc.report.page import render_page
-from bayes_sdc.report.policy_limits import (
-    PUBLIC_REASON,
-    PUBLIC_WORDS,
-    WITHHELD,
-    Told,
-    limit_section,
-    tell_limit,
-)
+from bayes_sdc.report.policy_limits import PUBLIC_REASON, WITHHELD, Told, limit_section, tell_limit
 from bayes_sdc.report.posterior import internal_posterior
+from bayes_sdc.report.public_shares import PUBLIC_CELLS, PublicShares
 from bayes_sdc.report.published import internal_published
 from bayes_sdc.report.release import internal_release
 from bayes_sdc.report.rounding import two_figures
@@ -39,6 +33,17 @@ from bayes_sdc.report.utility import PUBLIC_AREAS, external_utility, internal_ut
 from bayes_sdc.shapes import Shapes
 
 ROWS_SHOWN = 50
+OF_TRUE_COUNTS = (
+    "release_differs",
+    "row_order",
+    "other_columns",
+    "fit",
+    "fit_by_size",
+    "dispersion",
+    "importance_weights",
+)
+OF_FEW_CELLS = "Not shown, because a verdict on few cells could tell of single cells."
+NO_DIVERGENCES = "The sampler that was used has no steps that can go astray."
 NO_LIMITS = "how high the risk is was not judged, for no policy with limits was given"
 PUBLIC_OPTIONS = (
     "family",
@@ -111,14 +116,15 @@ PUBLIC_REASONS = {
     ("dispersion", "fail"): "The small counts scatter much more or less than the model says.",
     ("importance_weights", "pass"): "The weights behind the probabilities are reliable.",
     ("release_differs", "pass"): "Not all released small counts are the true ones.",
-    ("release_differs", "fail"): "The released small counts are the true ones: do not release.",
-    ("row_order", "pass"): "The order of the rows does not follow the small counts.",
+    ("release_differs", "fail"): "Too few released small counts differ from the true ones: do not "
+    "release.",
+    ("row_order", "pass"): "The order of the rows was not found to follow the small counts.",
     ("row_order", "look"): "The order of the rows may tell something about the small counts.",
     ("row_order", "fail"): "The order of the rows tells the small counts: do not release.",
     ("other_columns", "pass"): "No other column was found to go with the small counts.",
     ("other_columns", "look"): "Other columns may tell something about the small counts.",
     ("other_columns", "fail"): "Other columns tell of the small counts: do not release.",
-    ("small_counts_left", "pass"): "Every small count is protected.",
+    ("small_counts_left", "pass"): "Small counts are replaced by synthetic ones, or left out.",
     ("small_counts_left", "look"): "Small counts of people who stayed are released as they are.",
     ("small_counts_left", "fail"): "Counts below the smallest one protected are released.",
     ("released_before", "pass"): "An earlier release of this table counts in the risk.",
@@ -220,7 +226,8 @@ def _internal(result: Protection, call: Mapping[str, Any], shapes: Shapes | None
 
 def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     table, measured = result.table, result.measured
-    checks = [_told_of(check, table) for check in result.checks]
+    shares = PublicShares(call["seed"])
+    checks = [_told(check, result, shares) for check in result.checks]
     arguments = {
         name: _base_name(str(value))
         for name, value in call["arguments"].items()
@@ -245,31 +252,40 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     if measured is None:
         return context
     worst = float(measured.groups["rhat"].max())
-    errors = _relative_errors(measured.margins).abs().dropna()
-    many = table.n_small >= PUBLIC_CELLS and len(errors) >= PUBLIC_AREAS
     return context | {
         "worst_rhat": f"{worst:.2f}" if math.isfinite(worst) else "",
-        "margin_error": f"{errors.median():.0%}" if many else "",
-        **external_intruder(table, measured),
-        **external_utility(table, measured),
+        **external_intruder(table, measured, shares),
+        **external_utility(table, measured, shares),
         "public_cells": PUBLIC_CELLS,
         "public_areas": PUBLIC_AREAS,
     }
 
 
-def _told_of(check: Check, table: FlowTable) -> Told:
-    """The same, but of few cells not whether the release is the table."""
-    if check.key == "release_differs" and table.n_small < PUBLIC_CELLS:
-        return Told(check.name, WITHHELD, PUBLIC_WORDS[WITHHELD], check.key)
-    return _told(check)
-
-
-def _told(check: Check) -> Told:
-    """What the public may read of a check."""
+def _told(check: Check, result: Protection, shares: PublicShares) -> Told:
+    """What the public may read of a check; of few cells no verdict that rests on true counts."""
+    measured = result.measured
+    if check.key in OF_TRUE_COUNTS and 0 < result.table.n_small < PUBLIC_CELLS:
+        return Told(check.name, WITHHELD, OF_FEW_CELLS, check.key)
     if isinstance(check, LimitCheck):
         return tell_limit(check, at_least=PUBLIC_CELLS)
+    if check.key == "divergences" and measured is not None and not _has_divergences(measured):
+        return Told(check.name, NOT_JUDGED, NO_DIVERGENCES, check.key)
     words = PUBLIC_REASONS.get((check.key, check.verdict), PUBLIC_REASON[check.verdict])
+    if (check.key, check.verdict) == ("release_differs", "pass") and measured is not None:
+        risk = measured.risk
+        # printed once more with the risk: the same noise, or it could be averaged away
+        equal = shares.percent(risk.believes_release, risk.rho.sizes["cell"], BELIEVED)
+        first = " of the first data set" if risk.datasets > 1 else ""
+        words = (
+            f"{equal or 'Some'} of the released small counts{first} equal the true ones by chance, "
+            "up to a little noise; the others differ, and nobody is told which."
+        )
     return Told(check.name, check.verdict, words, check.key)
+
+
+def _has_divergences(measured: Measured) -> bool:
+    """Whether the sampler has steps that can go astray."""
+    return "diverging" in measured.posterior["sample_stats"]
 
 
 def _contents(

@@ -1,7 +1,7 @@
 """What both reports say of the intruder: what they know, what they find, and how that varies.
 
-The external part gives whole per cents of many cells. Its picture is drawn from the same rounded
-numbers, because the points of an SVG can be read back.
+The external part gives whole per cents of many cells, with noise. Its picture is drawn from the
+same rounded numbers, because the points of an SVG can be read back.
 """
 
 import math
@@ -18,8 +18,9 @@ from bayes_sdc.flows.protection import Measured
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.report import plots
 from bayes_sdc.report.gain import riskiest
+from bayes_sdc.report.public_shares import PUBLIC_CELLS, PublicShares
 
-PUBLIC_CELLS = 500  # a share of fewer cells, rounded to a per cent, would still tell single cells
+BELIEVED = "R_all of an intruder who believes the first released count"
 NOT_SHOWN = "not shown"
 MEASURES = {
     "r_all": ("R_all", "{:.1%}"),
@@ -61,24 +62,10 @@ def all_trusted(risks: list[IntruderRisk]) -> bool:
     return all(share.trusted for risk in risks for share in (risk.r_all, risk.r_unq))
 
 
-def public_share(share: Share) -> str:
-    """Return a share in whole per cent, or nothing where it could tell of single cells.
-
-    Undefined is nothing as well: "there is no such cell" would speak of every cell.
-    """
-    return "" if share.value is None else public_percent(share.value, share.cells)
-
-
-def public_percent(value: float, cells: int) -> str:
-    """Return a value in whole per cent, or nothing for few cells."""
-    return "" if cells < PUBLIC_CELLS else f"{value:.0%}"
-
-
 def in_words(share: float) -> str:
-    """Return a share as one of a few bounds."""
+    """Return a share as one of a few bounds; never that it is none, which is said of every cell."""
     bounds = {0.01: "fewer than 1 in 100", 0.1: "fewer than 1 in 10", 0.5: "fewer than half"}
-    words = next((words for bound, words in bounds.items() if share < bound), "half or more")
-    return words if share > 0 else "none"
+    return next((words for bound, words in bounds.items() if share < bound), "half or more")
 
 
 def internal_intruder(table: FlowTable, measured: Measured) -> dict[str, Any]:
@@ -136,11 +123,11 @@ def internal_intruder(table: FlowTable, measured: Measured) -> dict[str, Any]:
     }
 
 
-def external_intruder(table: FlowTable, measured: Measured) -> dict[str, Any]:
+def external_intruder(table: FlowTable, measured: Measured, public: PublicShares) -> dict[str, Any]:
     """What the external report tells of a protected table: words and whole per cents."""
     risk, risks = measured.risk, measured.scenarios
-    rows = _side_by_side([_public_numbers(table, one) for one in risks])
-    growth = _public_growth(measured)
+    rows = _side_by_side([_public_numbers(table, one, public) for one in risks])
+    growth = _public_growth(measured, public)
     return {
         "scenarios": [one.knowledge for one in risks],
         "trusted": all_trusted(risks),
@@ -151,7 +138,7 @@ def external_intruder(table: FlowTable, measured: Measured) -> dict[str, Any]:
             **({"knowledge in the worst case, beside": risks[1].knows} if len(risks) > 1 else {}),
             "released data sets": risk.datasets,
         },
-        "adds": _public_gain(measured.worst),
+        "adds": _public_gain(measured.worst, public),
         "shares": rows,
         "withheld": any(NOT_SHOWN in row[1:] for row in rows),
         "growth": [
@@ -160,22 +147,20 @@ def external_intruder(table: FlowTable, measured: Measured) -> dict[str, Any]:
         ],
         "growth_columns": ["data sets", *(MEASURES[str(name)][0] for name in growth.columns)],
         "growth_plot": plots.risk_by_datasets(growth) if growth.size else "",
-        "chosen": _public_choice(measured.choice, risk.r_all.cells),
+        "chosen": _public_choice(measured.choice, risk.r_all.cells, public),
     }
 
 
-def _public_gain(risk: IntruderRisk) -> str:
+def _public_gain(risk: IntruderRisk, public: PublicShares) -> str:
     """How much the release adds for the strongest intruder, as a bound; nothing for few cells."""
-    gain = risk.strongest.guessed.gain
-    if gain is None or risk.strongest.cells < PUBLIC_CELLS or not risk.strongest.trusted:
+    gain, cells = risk.strongest.guessed.gain, risk.strongest.cells
+    if gain is None or cells < PUBLIC_CELLS or not risk.strongest.trusted:
         return ""
-    # no word for exactly none: it would tell of every cell
-    bound = next((b for b in (0.01, 0.1, 0.5) if gain < b), None)
-    words = "half or more" if bound is None else in_words(bound / 2)
     return (
         "Part of what an intruder finds is known without any release, for some small counts are "
         "more common than others. Beside what the intruder who knows most finds before any "
-        f"release, it lets this intruder find {words} of the small counts."
+        f"release, it lets this intruder find {in_words(public.moved(gain, cells, 'gain'))} of the "
+        "small counts."
     )
 
 
@@ -190,9 +175,7 @@ def _numbers(risk: IntruderRisk) -> dict[str, str]:
     return {
         "R_all": _percent(risk.r_all.value),
         "R_unq": _percent(risk.r_unq.value),
-        "R_all of an intruder who believes the first released count": (
-            f"{risk.believes_release:.1%}"
-        ),
+        BELIEVED: f"{risk.believes_release:.1%}",
         "R_unq of an intruder who believes the first released count": _percent(
             risk.r_unq.believes_release
         ),
@@ -217,33 +200,38 @@ def _numbers(risk: IntruderRisk) -> dict[str, str]:
     }
 
 
-def _public_numbers(table: FlowTable, risk: IntruderRisk) -> dict[str, str]:
+def _public_numbers(table: FlowTable, risk: IntruderRisk, public: PublicShares) -> dict[str, str]:
     cells = risk.rho.sizes["cell"]
 
-    def guess(share: Share) -> str:
+    def guess(name: str, share: Share) -> str:
         if risk.prior == "uniform":
             return f"{1 / (table.k + 1):.0%}"  # follows from the rules alone
-        return "" if share.baseline is None else public_percent(share.baseline, share.cells)
+        return public.percent(share.baseline, share.cells, f"{name}, {risk.knowledge}, guessed")
 
-    believed = risk.r_unq.believes_release
+    def found(name: str, share: Share) -> str:
+        return public.percent(share.value, share.cells, f"{name}, {risk.knowledge}")
+
+    def few(name: str, number: int) -> str:
+        if cells < PUBLIC_CELLS:
+            return NOT_SHOWN
+        return in_words(public.moved(number / cells, cells, f"{name}, {risk.knowledge}"))
+
+    believed = "R_unq of an intruder who believes the first released count"
+    unique = risk.r_unq
     numbers = {
-        f"R_all: {risk.r_all.definition}": public_share(risk.r_all),
-        f"R_unq: {risk.r_unq.definition}": public_share(risk.r_unq),
-        "R_all of an intruder who believes the first released count": public_percent(
-            risk.believes_release, cells
-        ),
-        "R_unq of an intruder who believes the first released count": (
-            "" if believed is None else public_percent(believed, risk.r_unq.cells)
-        ),
-        "R_all found by guessing, without the release": guess(risk.r_all),
-        "R_unq found by guessing, without the release": guess(risk.r_unq),
-        "share of correct guesses that the intruder expects": public_percent(
-            risk.expected_correct, cells
+        f"R_all: {risk.r_all.definition}": found("R_all", risk.r_all),
+        f"R_unq: {unique.definition}": found("R_unq", unique),
+        BELIEVED: public.percent(risk.believes_release, cells, BELIEVED),
+        believed: public.percent(unique.believes_release, unique.cells, believed),
+        "R_all found by guessing, without the release": guess("R_all", risk.r_all),
+        "R_unq found by guessing, without the release": guess("R_unq", unique),
+        "share of correct guesses that the intruder expects": public.percent(
+            risk.expected_correct, cells, f"expected, {risk.knowledge}"
         ),
     }
     return {name: value or NOT_SHOWN for name, value in numbers.items()} | {
-        "cells refitted": in_words(int(risk.refitted.sum()) / cells),
-        "cells that cannot be relied on": in_words(risk.unreliable_cells / cells),
+        "cells refitted": few("refitted", int(risk.refitted.sum())),
+        "cells that cannot be relied on": few("unreliable", risk.unreliable_cells),
     }
 
 
@@ -319,13 +307,24 @@ def _growth(growth: pd.DataFrame) -> list[list[str]]:
     ]
 
 
-def _public_growth(measured: Measured) -> pd.DataFrame:
+def _public_growth(measured: Measured, public: PublicShares) -> pd.DataFrame:
     """Whole per cents of the shares of many cells by number of data sets, maybe no column."""
-    shares = {"r_all": measured.worst.r_all, "r_unq": measured.worst.r_unq}
-    told = [name for name, share in shares.items() if public_share(share)]
-    for name in ("believes_release", "no_release"):
-        told += [name + suffix for key, suffix in BESIDE.items() if key in told]
-    return measured.by_datasets[told].round(2)[: len(measured.by_datasets) if told else 0]
+    worst, growth = measured.worst, measured.by_datasets
+    cells = {"r_all": worst.r_all.cells, "r_unq": worst.r_unq.cells}
+    told = {
+        name: cells[key]
+        for key, suffix in BESIDE.items()
+        if cells[key] >= PUBLIC_CELLS
+        for name in (key, f"believes_release{suffix}", f"no_release{suffix}")
+    }
+    columns = {
+        name: growth[name]
+        if name.startswith("no_release") and worst.prior == "uniform"  # follows from the rules
+        else public.moved_all(growth[name], of, f"{name} by data sets").clip(upper=1.0)
+        for name, of in told.items()
+    }
+    ordered = [name for name in MEASURES if name in columns]
+    return pd.DataFrame(columns)[ordered].round(2) if told else growth.iloc[:0, :0]
 
 
 def _chosen(choice: Choice | None) -> dict[str, Any]:
@@ -348,14 +347,14 @@ def _chosen(choice: Choice | None) -> dict[str, Any]:
     return {"chosen": re.sub(r"^c", "C", str(choice)) + ".", "candidates": rows}
 
 
-def _public_choice(choice: Choice | None, cells: int) -> str:
+def _public_choice(choice: Choice | None, cells: int, public: PublicShares) -> str:
     """That there was a choice: without the number of candidates, or how many broke a limit.
 
     A limit on a single cell's probability is broken by one cell, so that number could tell of it.
     """
     if choice is None:
         return ""
-    mean = public_percent(float(choice.procedure["r_all"].mean()), cells)
+    mean = public.percent(float(choice.procedure["r_all"].mean()), cells, "R_all by choosing")
     return (
         "The release was chosen among several for the smallest error of totals. "
         + (f"Over repetitions of drawing and choosing R_all is {mean} on average. " if mean else "")

@@ -11,10 +11,11 @@ from bayes_sdc.flows.release.combining import CombinedTotals, by_area
 from bayes_sdc.flows.release.utility import Utility
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.report import plots
-from bayes_sdc.report.intruder import PUBLIC_CELLS
+from bayes_sdc.report.public_shares import PUBLIC_CELLS, PublicShares
 from bayes_sdc.results import or_undefined
 
-PUBLIC_AREAS = 100  # the median over fewer areas may be the error of one that can be recognised
+SHARES = ("r_all", "r_unq", "true_count_probability", "totals_error", "right_band")
+PUBLIC_AREAS = 100  # totals of fewer areas may be those of one that can be recognised
 
 
 def internal_utility(
@@ -41,8 +42,11 @@ def internal_utility(
     }
 
 
-def external_utility(table: FlowTable, measured: Measured) -> dict[str, Any]:
-    """What the external report tells: rounded means over many cells and areas, or nothing."""
+def external_utility(table: FlowTable, measured: Measured, public: PublicShares) -> dict[str, Any]:
+    """What the external report tells: rounded means over many cells and areas, or nothing.
+
+    The pMSE ratio is left out: nobody knows how far one count can move it, so no noise hides one.
+    """
     use, compared = measured.utility, measured.tradeoff
     nothing: dict[str, Any] = {
         "utility": [], "combined": _public_combined(measured.combined), "map": [], "map_plot": "",
@@ -53,19 +57,49 @@ def external_utility(table: FlowTable, measured: Measured) -> dict[str, Any]:
         return nothing
     unique = measured.risk.r_unq
     told = compared if unique.cells >= PUBLIC_CELLS else compared.assign(r_unq=np.nan)
+    persons = _persons(table)
+    units = dict.fromkeys(SHARES, float(table.n_small)) | {
+        "mean_distance": float(table.n_small),
+        "r_unq": float(max(unique.cells, 1)),
+        "totals_error": persons,
+    }
     # rounded before it is drawn: the points of a picture can be read back
-    shares = ["r_all", "r_unq", "true_count_probability", "totals_error", "right_band"]
-    told = told.round(dict.fromkeys(shares, 2) | {"mean_distance": 1, "pmse_ratio": 1})
-    withheld = "not shown"
+    told = _moved(told, units, public).round(dict.fromkeys(SHARES, 2) | {"mean_distance": 1})
+    error = public.moved(use.totals_error, persons, "error of totals")
     return nothing | {
         "utility": [
-            ["error of totals by area", f"{use.totals_error:.0%}"],
-            ["released count in the size band of the true one", f"{use.right_band:.0%}"],
-            ["pMSE ratio", or_undefined(use.pmse_ratio, ".1f")],
+            ["error of totals by area", f"{error:.0%}"],
+            [
+                "released count in the size band of the true one",
+                public.percent(use.right_band, table.n_small, "size band"),
+            ],
         ],
-        "map": [_compared(row, "{:.0%}", "{:.1f}", withheld) for row in _ends(told)],
+        "map": [_compared(row, "{:.0%}", "{:.1f}", "not shown")[:-1] for row in _ends(told)],
         "map_plot": plots.ru_map(told),
     }
+
+
+def _persons(table: FlowTable) -> float:
+    """How many persons there are for each that can move the error of totals by its unit.
+
+    One more moves the sum of absolute errors and the sum of the totals by one, on either side.
+    """
+    return float(table.cells["y"].sum() + table.low * len(table.cells)) / 2
+
+
+def _moved(compared: pd.DataFrame, units: dict[str, float], public: PublicShares) -> pd.DataFrame:
+    """Move the measures of each method by noise, one for all its numbers of data sets."""
+    parts = []
+    for (method, knowledge), part in compared.groupby(["method", "knowledge"], sort=False):
+        moved = {
+            name: public.moved_all(part[name], of, f"{name}, {method}, {knowledge}")
+            for name, of in units.items()
+            # who knows all others learns every suppressed count: that follows from the rules
+            if (method, knowledge) != ("suppression", "all-others") or name == "totals_error"
+        }
+        shares = {name: one.clip(upper=1.0) for name, one in moved.items() if name in SHARES}
+        parts.append(part.assign(**moved | shares))
+    return pd.concat(parts)
 
 
 def _measures(measured: Utility) -> list[list[str]]:

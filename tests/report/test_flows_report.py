@@ -18,6 +18,7 @@ from bayes_sdc.flows.intruder.result import IntruderRisk, Share
 from bayes_sdc.flows.limits import check_limits
 from bayes_sdc.report import flows, plots
 from bayes_sdc.report.flows import render_flows
+from bayes_sdc.report.public_shares import PublicShares
 
 NASTY = ['<script>alert("x")</script>', "Größe", "=1+1", "a;b", "Unit #7", "{{ 7 * 7 }}", "a & b"]
 SEED = 987654321
@@ -174,8 +175,46 @@ def test_every_check_has_its_verdict_and_reason(result: Protection, internal: st
 
 def test_of_few_cells_the_public_does_not_read_whether_the_release_differs(external: str) -> None:
     """In a table of one cell "it differs" tells which value the true count does not have."""
-    assert "Not shown, because the verdict could tell of single cells." in Page(external).text
-    assert "are the true ones" not in Page(external).text
+    text = Page(external).text
+    assert "release differs: Not shown, because a verdict on few cells could tell of" in text
+    assert "true ones" not in text
+
+
+def test_of_few_cells_no_verdict_rests_on_true_counts(result: Protection, external: str) -> None:
+    """Whatever the checks of so small a table find, the public page stays the same."""
+    other = [
+        dataclasses.replace(check, verdict="look")
+        if check.key in flows.OF_TRUE_COUNTS and check.key != "importance_weights"
+        else check
+        for check in result.checks
+    ]
+    page = render_flows(dataclasses.replace(result, checks=other), audience="external", call=CALL)
+    assert page == external
+
+
+def test_a_sampler_without_divergent_steps_does_not_pass_for_them(external: str) -> None:
+    assert "divergences: The sampler that was used has no steps that can go astray" in (
+        Page(external).text
+    )
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_the_public_reads_which_share_is_equal_by_chance(large: Protection) -> None:
+    """Never that all counts are others, or that none is."""
+    risk = large.measured.risk
+    for equal, told in ((0.2412, None), (0.0, "under 1%"), (0.999, "over 99%")):
+        page = Page(
+            render_flows(
+                changed(large, risk=dataclasses.replace(risk, believes_release=equal)),
+                audience="external",
+                call=CALL,
+            )
+        )
+        name = "R_all of an intruder who believes the first released count"
+        share = PublicShares(SEED).percent(equal, 2731, name)
+        assert told in (None, share)
+        assert f"{share} of the released small counts equal the true ones by chance" in page.text
+        assert row(page, "Risk, rounded", name)[1] == share, "two noises could be averaged"
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -273,7 +312,8 @@ def test_external_shares_of_a_large_table_are_rounded(result: Protection) -> Non
     risk = dataclasses.replace(result.measured.risk, r_all=share, r_unq=few)
     large = changed(result, risk=risk)
     page = Page(render_flows(large, audience="external", call=CALL))
-    assert row(page, "Risk, rounded", "R_all: cells found")[1] == "25%"
+    told = PublicShares(SEED).percent(0.25123, 2731, "R_all, all-others")
+    assert row(page, "Risk, rounded", "R_all: cells found")[1] == told
     assert row(page, "Risk, rounded", "R_unq: few cells found")[1] == "not shown"
 
 

@@ -24,6 +24,7 @@ from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report import flows, microdata
 from bayes_sdc.report.flows import render_flows
 from bayes_sdc.report.microdata import render_microdata
+from bayes_sdc.report.public_shares import PublicShares
 
 CALL: dict[str, Any] = {
     "command": "bayes-sdc",
@@ -523,11 +524,34 @@ def two_figures(n: int) -> str:
 
 
 def test_external_report_of_a_table_shows_the_rounded_result(large: Protection) -> None:
+    public = PublicShares(CALL["seed"])
+    cells, persons = large.table.n_small, (large.table.cells["y"] + large.table.low).sum() / 2
+    believed = "R_all of an intruder who believes the first released count"
+    use, measured = large.measured.utility, large.measured
+
+    def compared_with_noise(frame: pd.DataFrame) -> list[list[Cell]]:
+        """Every measure of a method moved by a noise of its own, and none of the rules'."""
+        frame = frame.assign(r_unq=np.nan)
+        for place, row in frame.iterrows():
+            ours = f"{row['method']}, {row['knowledge']}"
+            for name in ("r_all", "true_count_probability", "right_band", "totals_error"):
+                if ours == "suppression, all-others" and name != "totals_error":
+                    continue
+                units = persons if name == "totals_error" else cells
+                frame.loc[place, name] = public.moved(row[name], units, f"{name}, {ours}")
+            if ours != "suppression, all-others":
+                noise = public._noise(cells, f"mean_distance, {ours}")
+                frame.loc[place, "mean_distance"] = max(row["mean_distance"] + noise, 0)
+        return [row[:-1] for row in compared(frame)]
+
     risks = (large.measured.risk, large.measured.worst)
     columns = [
         (
-            *(risk.r_all.value, None, risk.believes_release, None, 1 / 9, 1 / 9),
-            risk.expected_correct,
+            public.moved(risk.r_all.value, risk.r_all.cells, f"R_all, {risk.knowledge}"),
+            None,
+            public.moved(risk.believes_release, cells, believed),
+            *(None, 1 / 9, 1 / 9),
+            public.moved(risk.expected_correct, cells, f"expected, {risk.knowledge}"),
         )
         for risk in risks
         if risk is not None
@@ -563,20 +587,27 @@ def test_external_report_of_a_table_shows_the_rounded_result(large: Protection) 
                 ["cells that cannot be relied on", ..., ...],
             ],
             "Risk by number of data sets, rounded": [
-                [m, *g]
-                for m, g in large.measured.by_datasets[
-                    ["r_all", "believes_release", "no_release"]
-                ].iterrows()
+                [
+                    m,
+                    *(
+                        public.moved(g[name], 2731, f"{name} by data sets")
+                        for name in ("r_all", "believes_release")
+                    ),
+                    g["no_release"],
+                ]
+                for m, g in measured.by_datasets.iterrows()
             ],
             "Utility of the release, rounded": [
-                ["error of totals by area", large.measured.utility.totals_error],
+                [
+                    "error of totals by area",
+                    public.moved(use.totals_error, persons, "error of totals"),
+                ],
                 [
                     "released count in the size band of the true one",
-                    large.measured.utility.right_band,
+                    public.moved(use.right_band, cells, "size band"),
                 ],
-                ["pMSE ratio", large.measured.utility.pmse_ratio],
             ],
-            "Risk and utility by method, rounded": compared(ends.assign(r_unq=np.nan)),
+            "Risk and utility by method, rounded": compared_with_noise(ends),
             "Arguments": [
                 ["draws", "30"],
                 ["releases", "3"],

@@ -1,0 +1,81 @@
+"""Shares as the public reads them: of many cells, with a little noise, in whole per cent.
+
+Rounding alone does not hide a cell. Who knows whether every cell but one was found has two possible
+numbers of cells found, and where a rounding boundary lies between their shares the per cent that is
+printed tells which of the two is right; a coarser step only makes this rarer. So the number of
+cells is moved by noise first, and then no printed share can tell the two apart for certain.
+"""
+
+import math
+
+import pandas as pd
+
+from bayes_sdc.seeds import generator
+
+PUBLIC_CELLS = 500  # of fewer cells the noise would be as large as the share
+ODDS = 0.1  # log odds by which one printed share may move those of two neighbouring numbers
+NEARLY = 0.995  # what would be rounded to all of them, or to none, is not said of every cell
+
+
+class PublicShares:
+    """Shares of one report, each moved once and for all by its name.
+
+    What is printed twice, or for one number of data sets after the other, has one name: noise that
+    is drawn anew could be averaged away.
+
+    Parameters
+    ----------
+    seed : int
+        That of the run, which is confidential.
+
+    References
+    ----------
+    A. Ghosh, T. Roughgarden, M. Sundararajan, "Universally utility-maximizing privacy mechanisms",
+    SIAM Journal on Computing 41, 2012, doi:10.1137/09076828X: the two-sided geometric noise.
+
+    Examples
+    --------
+    >>> shares = PublicShares(7)
+    >>> shares.percent(0.25, 70_000, "R_all"), shares.percent(0.25, 499, "R_all")
+    ('25%', '')
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def moved(self, share: float, units: float, name: str) -> float:
+        """Return a share of so many units with noise, from 0 to 1; the same for the same name.
+
+        Parameters
+        ----------
+        share : float
+            0 to 1; what is not a number stays so.
+        units : float
+            What one of them changes moves the share by at most one over their number.
+        name : str
+            Of what is printed.
+        """
+        return share if math.isnan(share) else min(max(share + self._noise(units, name), 0.0), 1.0)
+
+    def moved_all(self, values: pd.Series, units: float, name: str) -> pd.Series:
+        """Return several numbers of one name, each 0 or more, moved by the same noise."""
+        return (values + self._noise(units, name)).clip(lower=0.0)
+
+    def percent(self, share: float | None, cells: int, name: str) -> str:
+        """Return a share in whole per cent, or nothing where it is undefined or of few cells.
+
+        Examples
+        --------
+        >>> PublicShares(7).percent(1.0, 70_000, "changed")
+        'over 99%'
+        """
+        if share is None or math.isnan(share) or cells < PUBLIC_CELLS:
+            return ""
+        told = self.moved(share, cells, name)
+        ends = {"over 99%": told >= NEARLY, "under 1%": told < 1.0 - NEARLY}
+        return next((words for words, end in ends.items() if end), f"{told:.0%}")
+
+    def _noise(self, units: float, name: str) -> float:
+        rng = generator(self._seed, "public shares", name)
+        up, down = rng.geometric(-math.expm1(-ODDS), 2)
+        return float(up - down) / units
