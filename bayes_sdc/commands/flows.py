@@ -43,9 +43,9 @@ def flows(
     totals: Annotated[
         str | None,
         option(
-            "Totals inside the table: drop, or publish as they are.",
+            "Totals inside the table: drop, publish as they are, or flows: they add up by chance.",
             INPUT,
-            choices=["drop", "publish"],
+            choices=["drop", "publish", "flows"],
         ),
     ] = None,
     family: Annotated[

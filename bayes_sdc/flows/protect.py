@@ -13,7 +13,7 @@ import xarray as xr
 from bayes_sdc.arguments import PathLike, checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows import diagnostics
-from bayes_sdc.flows.audit.audit import Audit, audit_totals
+from bayes_sdc.flows.audit.audit import Audit, audit_families, published_families
 from bayes_sdc.flows.audit.families import Published
 from bayes_sdc.flows.audit.settle import settle_totals
 from bayes_sdc.flows.fit.fit import Family, PriorName, Sampler, fit, sampling_of, seed_of_fit
@@ -29,6 +29,7 @@ from bayes_sdc.flows.intruder.settings import Estimator, Knowledge, Prior, RiskS
 from bayes_sdc.flows.intruder.tradeoff import METHODS, risk_utility
 from bayes_sdc.flows.intruder.with_totals import with_totals
 from bayes_sdc.flows.kept_columns.selection import Selection, select_columns
+from bayes_sdc.flows.kept_columns.totals import kept_totals
 from bayes_sdc.flows.leaks import leaks, unchanged
 from bayes_sdc.flows.limits import check_limits, worse_checks
 from bayes_sdc.flows.protection import Measured, Protection
@@ -169,7 +170,7 @@ def protect_flows(
     )  # fmt: skip
     job.check(table)
     settle_totals(table)  # stops at totals of which it is not said what becomes of them
-    audit = _audited(table, published, published_base, own_area)
+    audit = _audited(table, published, published_base, job)
     ready()
     if table.n_small == 0:
         release = synthesize(table, xr.DataTree(), datasets=datasets, own_area=own_area, seed=seed)
@@ -190,14 +191,13 @@ def protect_flows(
     return replace(protection, audit=audit, with_totals=combined, checks=checks)
 
 
-def _audited(table: FlowTable, published: Published, base: int, own_area: OwnArea) -> Audit | None:
-    """Audit what is published beside the table, and the totals inside it that stay."""
-    nothing = not isinstance(published, str | Path | pd.DataFrame) and not len(published)
-    if nothing and not table.totals and not table.total_columns:
+def _audited(table: FlowTable, published: Published, base: int, job: "Job") -> Audit | None:
+    """Audit what is published beside the table, the totals inside it, and in columns that stay."""
+    families = published_families(table, published, base=base)
+    families += [family for _, _, family in kept_totals(table, job.columns.kept)]
+    if not families:
         return None
-    audit = audit_totals(
-        table, published=published, base=base, own_area_hidden=own_area != "publish"
-    )
+    audit = audit_families(table, families, own_area_hidden=job.own_area != "publish")
     return audit if audit.cells or audit.besides is not None else None
 
 

@@ -95,7 +95,7 @@ def run_flows(
         What was typed, for the record.
     announce : callable
         Told, in lines of text, what was read and what is done before the fit.
-    totals : {"drop", "publish"}, optional
+    totals : {"drop", "publish", "flows"}, optional
         What becomes of totals inside the table; by default the run stops at them.
 
     Returns

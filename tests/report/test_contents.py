@@ -10,16 +10,18 @@ from bayes_sdc.report import flows, microdata
 from bayes_sdc.report.contents import OTHER, checks_by_section
 from bayes_sdc.report.microdata_public import public_check
 from bayes_sdc.report.policy_limits import PUBLIC_REASON
+from bayes_sdc.report.public_shares import PublicShares
 
 
 @pytest.mark.parametrize("job", ["flows", "microdata"])
 def test_a_retitled_check_keeps_its_section_and_its_public_sentence(
-    job: str, chosen: Protection, measured: Measurement
+    job: str, large: Protection, measured: Measurement
 ) -> None:
     """Better words must not send a check to "Other checks", with a sentence that says nothing."""
-    result = chosen if job == "flows" else measured
+    result = large if job == "flows" else measured
     sections = flows.SECTIONS if job == "flows" else microdata.SECTIONS
-    tell = flows._told if job == "flows" else public_check
+    shares = PublicShares(1)
+    tell = (lambda c: flows._told(c, large, shares)) if job == "flows" else public_check
     assert len({check.key for check in result.checks}) == len(result.checks) > 2
     for check in result.checks:
         retitled = dataclasses.replace(check, name="a better title")

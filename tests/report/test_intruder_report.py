@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from markupsafe import Markup
 
 from bayes_sdc import CombinedTotals, Protection
 from bayes_sdc.flows.intruder.result import KNOWLEDGE
@@ -264,8 +265,13 @@ def test_public_pictures_hold_rounded_numbers_only(
 ) -> None:
     """A picture can be read back, so it must not depend on what rounding takes away."""
     drawn = []
-    monkeypatch.setattr(plots, "ru_map", lambda frame: drawn.append(frame) or "")
-    monkeypatch.setattr(plots, "risk_by_datasets", lambda frame: drawn.append(frame) or "")
+
+    def keep(frame: pd.DataFrame) -> Markup:
+        drawn.append(frame)
+        return Markup("<svg ></svg>")
+
+    monkeypatch.setattr(plots, "ru_map", keep)
+    monkeypatch.setattr(plots, "risk_by_datasets", keep)
     render_flows(large, audience="external", call=CALL)
     growth, compared = drawn
     shares = ["r_all", "true_count_probability", "totals_error", "right_band"]

@@ -42,9 +42,9 @@ def test_at_every_boundary_every_text_leaves_both_numbers_possible(cells, monkey
     """
     for m in [0, *boundaries(cells)[::9], cells - 1]:
         one, more = (printed(found, cells, monkeypatch) for found in (m, m + 1))
-        assert set(one) == set(more)
-        for text, chance in one.items():
-            if chance > 1e-12:
+        for text in set(one) | set(more):
+            chance = one[text]
+            if max(chance, more[text]) > 1e-12:
                 assert abs(math.log(chance / more[text])) <= ODDS + 1e-6, (m, text)
 
 

@@ -1,7 +1,6 @@
 """What totals that are published beside a table tell of its small counts."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +9,7 @@ from bayes_sdc.arguments import checked
 from bayes_sdc.checks import Check, Verdict
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.audit.families import Family, Ints, Published, families_of
-from bayes_sdc.flows.audit.inside import InsideTotal, found_inside
+from bayes_sdc.flows.audit.inside import found_inside, totals_inside
 from bayes_sdc.flows.audit.propagation import FREE, System, make_system
 from bayes_sdc.flows.audit.reasons import Reasons
 from bayes_sdc.flows.audit.settle import in_words, published_inside, unsettled
@@ -208,16 +207,22 @@ def _share(number: int, of: int) -> str:
     return f"{number:,} of {of:,}" + (f" ({number / of:.1%})" if of else "")
 
 
-def _notes(found: Sequence[InsideTotal], taken: bool) -> tuple[str, ...]:
-    """What is said of totals inside the table."""
-    if not found:
-        return ()
-    if taken:
-        return (f"totals inside the table count as published: {in_words(found)}",)
-    return (
-        f"these may be totals inside the table, and count as flows here: {in_words(found)}; they "
-        "hold small counts, so decide with settle_totals",
-    )
+def _settled(table: FlowTable) -> tuple[FlowTable, tuple[str, ...]]:
+    """Take totals inside the table for published where they are beyond chance; with notes."""
+    found = unsettled(table)
+    doubtful = [each for each in found if not each.believed]
+    if doubtful:
+        # without them, for what is no total is part of one
+        table = replace(table, searched=[totals_inside(table, doubtful=False)])
+        found = unsettled(table)
+    notes = [f"totals inside the table count as published: {in_words(found)}"] * bool(found)
+    if doubtful:
+        notes.append(
+            "these may be totals inside the table, or add up by chance, and count as flows here: "
+            f"{in_words(doubtful)}; if they are totals, small counts follow from them: say so with "
+            "settle_totals"
+        )
+    return published_inside(table, found) if found else table, tuple(notes)
 
 
 @checked
@@ -236,8 +241,8 @@ def audit_totals(
     over all tables of whole counts from ``low`` to ``high`` in the small cells that have these
     totals. Zeros and safe counts are known, for they are released as they are; those that are
     withheld are not, nor are small own-area counts.
-    Totals inside the table are found (:func:`bayes_sdc.settle_totals`) and count as published,
-    unless small counts would be taken for totals: these stay in the audit, and a note says so.
+    Totals inside the table are found (:func:`bayes_sdc.settle_totals`) and count as published if
+    they are called so or chance does not make sums like them; of others a note tells.
 
     Parameters
     ----------
@@ -298,12 +303,35 @@ def audit_totals(
     >>> audit.bounds[["lower", "upper", "pinned", "why"]].values.tolist()
     [[3, 3, True, 'total of origin A: 23 minus 20'], [1, 8, False, ''], [1, 8, False, '']]
     """
-    found = unsettled(table)
-    settled = published_inside(table, found) if found else table
-    # in a few rows counts add up by chance: no small count may leave the audit for that
-    taken = settled.n_small == table.n_small
-    table = settled if taken else table
-    families = _families(table, published, own_area, base)
+    table, notes = _settled(table)
+    families = published_families(table, published, own_area=own_area, base=base)
+    return audit_families(table, families, own_area_hidden=own_area_hidden, notes=notes)
+
+
+def audit_families(
+    table: FlowTable,
+    families: list[Family],
+    *,
+    own_area_hidden: bool = True,
+    notes: tuple[str, ...] = (),
+) -> Audit:
+    """Bound every small count by totals of any kind, as :func:`audit_totals` does.
+
+    Parameters
+    ----------
+    table : FlowTable
+        The true table, the totals inside which are settled.
+    families : list of Family
+        What is published.
+    own_area_hidden : bool
+        As for :func:`audit_totals`.
+    notes : tuple of str
+        What was seen before.
+
+    Returns
+    -------
+    Audit
+    """
     rows = table.cells["row"].to_numpy()
     counts = table.frame[table.count].to_numpy(np.int64)
     n = len(rows)
@@ -334,7 +362,7 @@ def audit_totals(
         totals=sum(len(family.labels) for family in families),
         before=upper - lower + 1,
         covered=covered_cells(families, rows),
-        notes=_notes(found, taken),
+        notes=notes,
         besides=besides,
     )
 
@@ -359,10 +387,10 @@ def _hidden_besides(table: FlowTable, counts: Ints, own_area_hidden: bool) -> tu
     return np.flatnonzero(own & own_area_hidden).astype(np.int64), withheld
 
 
-def _families(
-    table: FlowTable, published: Published, own_area: bool | None, base: int
+def published_families(
+    table: FlowTable, published: Published, *, own_area: bool | None = None, base: int = 1
 ) -> list[Family]:
-    """Totals beside a table, and those inside it that stay."""
+    """Totals beside a table, and those inside it that stay; as for :func:`audit_totals`."""
     families = families_of(table, published, own_area=own_area, base=base)
     if table.totals or table.total_columns:
         families += [each.family for each in found_inside(table)]
@@ -376,7 +404,7 @@ def system_of(
 
     All counts that are not small are taken for known.
     """
-    families = _families(table, published, own_area, base)
+    families = published_families(table, published, own_area=own_area, base=base)
     rows = table.cells["row"].to_numpy()
     order = np.argsort(rows, kind="stable")
     counts = table.frame[table.count].to_numpy(np.int64)

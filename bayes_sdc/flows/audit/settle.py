@@ -8,10 +8,11 @@ import numpy as np
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.audit.families import Hidden
-from bayes_sdc.flows.audit.inside import InsideTotal, found_inside, totals_inside
+from bayes_sdc.flows.audit.inside import found_inside, totals_inside
+from bayes_sdc.flows.audit.inside_rows import InsideTotal
 from bayes_sdc.flows.table.read import FlowTable
 
-CHOICES = ("drop", "publish")
+CHOICES = ("drop", "publish", "flows")
 SHOWN = 5
 
 
@@ -27,10 +28,10 @@ def settle_totals(table: FlowTable, totals: str | None = None) -> FlowTable:
     ----------
     table : FlowTable
         From :func:`bayes_sdc.read_flows`.
-    totals : {"drop", "publish"}, optional
+    totals : {"drop", "publish", "flows"}, optional
         What becomes of them: rows and columns are left out of the table and the release; or stay
         in the release as they are, set aside, and count as published in
-        :func:`bayes_sdc.audit_totals`.
+        :func:`bayes_sdc.audit_totals`; or they are flows like others, which only add up by chance.
 
     Returns
     -------
@@ -40,7 +41,8 @@ def settle_totals(table: FlowTable, totals: str | None = None) -> FlowTable:
     Raises
     ------
     InputError
-        If totals are found and it is not said what becomes of them, or the word is unknown.
+        If totals are found and it is not said what becomes of them, if the word is unknown, or if
+        they are to be flows although so many of them do not add up by chance.
 
     See Also
     --------
@@ -71,13 +73,35 @@ def settle_totals(table: FlowTable, totals: str | None = None) -> FlowTable:
             f"{table.source}: holds totals, which give small counts away: {listed}. Choose what "
             "becomes of them: drop leaves them out (--totals drop), publish keeps them as they are "
             "and counts them among what the intruder knows (--totals publish)"
+            + (
+                "; if they are flows that add up by chance, say so (--totals flows)"
+                if any(not each.beyond_chance for each in found)
+                else ""
+            )
         )
+    if totals == "flows":
+        return _taken_for_flows(table, found)
     rows = np.unique(np.concatenate([each.rows for each in found]))
     columns = [each.column for each in found if each.code is None]
     return (
         _dropped(table, rows, columns, listed)
         if totals == "drop"
         else published_inside(table, found)
+    )
+
+
+def _taken_for_flows(table: FlowTable, found: Sequence[InsideTotal]) -> FlowTable:
+    """Leave everything as it is, where chance can have made it so."""
+    sure = [each for each in found if each.beyond_chance]
+    if sure:
+        raise InputError(
+            f"{table.source}: these are totals, for flows do not add up like that by chance: "
+            f"{in_words(sure)}. Choose drop or publish (--totals drop, --totals publish)"
+        )
+    return replace(
+        table,
+        searched=[[]],
+        notes=(*table.notes, f"taken for flows that add up by chance: {in_words(found)}"),
     )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from bayes_sdc.checks import Check, Verdict
+from bayes_sdc.flows.audit.audit import audit_families
 from bayes_sdc.flows.kept_columns import evidence
 from bayes_sdc.flows.kept_columns.features import (
     Codes,
@@ -19,8 +20,8 @@ from bayes_sdc.flows.kept_columns.features import (
     single_features,
 )
 from bayes_sdc.flows.kept_columns.identities import identity
-from bayes_sdc.flows.kept_columns.selection import Selection, codes_of, depends_on
-from bayes_sdc.flows.kept_columns.totals import ends_of, pinned_by, total_in
+from bayes_sdc.flows.kept_columns.selection import Selection
+from bayes_sdc.flows.kept_columns.totals import kept_totals
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.seeds import generator
 
@@ -146,24 +147,19 @@ def _small(table: FlowTable) -> Small:
 
 def _totals(table: FlowTable, selection: Selection) -> Iterator[Finding]:
     """Totals of areas that were named to be kept: they publish what can be added up."""
-    ends = ends_of(table)
-    for name in selection.kept:
-        for side in ("origin", "destination"):
-            column = table.frame[name]
-            if depends_on(codes_of(column), getattr(ends, side)) is False:
-                continue
-            total = total_in(table, column, side, ends)
-            if total is None:
-                continue
-            fixed, closer = pinned_by(table, total)
-            yield Finding(
-                "fail" if fixed or closer else "look",
-                -np.inf,
-                (name,),
-                f"holds {total.words}, which publishes them: with the safe counts it fixes "
-                f"{fixed:,} small counts and leaves fewer values for {closer:,} others",
-            )
-            break
+    found = list(kept_totals(table, selection.kept))
+    if not found:
+        return
+    audit = audit_families(table, [family for _, _, family in found])
+    pinned, closer = audit.pinned + audit.pinned_besides, audit.narrowed
+    held = " and ".join(dict.fromkeys(total.words for _, total, _ in found))
+    yield Finding(
+        "fail" if pinned or closer else "look",
+        -np.inf,
+        tuple(name for name, _, _ in found),
+        f"{'holds' if len(found) == 1 else 'hold'} {held}, which publishes them: with the safe "
+        f"counts this fixes {pinned:,} small counts and leaves fewer values for {closer:,} others",
+    )
 
 
 def _too_few(kept: Sequence[Column], small: Small) -> Iterator[Finding]:

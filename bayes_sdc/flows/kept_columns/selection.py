@@ -10,17 +10,14 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
-from scipy.special import logsumexp
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.flows.kept_columns.functions import codes_of, depends_on
 from bayes_sdc.flows.kept_columns.totals import Ends, ends_of, total_in
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.io.text import find_columns
 
-ACCIDENT = 1e-6  # chance with which a column without meaning may pass for one of an area
 END_NAMES = ("origin", "destination")
 
 
@@ -87,7 +84,8 @@ def select_columns(table: FlowTable, keep: Collection[str] = ()) -> Selection:
     table : FlowTable
         The table that is to be released.
     keep : collection of str
-        Columns to release besides.
+        Columns to release besides. Columns of totals that :func:`bayes_sdc.settle_totals` was told
+        to publish are kept as well.
 
     Returns
     -------
@@ -125,8 +123,8 @@ def select_columns(table: FlowTable, keep: Collection[str] = ()) -> Selection:
             continue
         column = table.frame.iloc[:, place]
         why = _why_not(table, column, ends)
-        if name in keep and why:
-            kept.append(name)
+        if (name in keep or name in table.total_columns) and why:
+            kept.append(name)  # totals that are to be published were named, too
         elif why:
             left_out.append(LeftOut(name, why))
             continue
@@ -151,34 +149,3 @@ def _why_not(table: FlowTable, column: pd.Series, ends: Ends) -> str:
         if total is not None:
             return f"it holds {total.words}, so it publishes totals"
     return ""
-
-
-def codes_of(column: pd.Series) -> npt.NDArray[np.intp]:
-    """Number the values of a column, a missing one like any other."""
-    codes, values = pd.factorize(column.astype(object), use_na_sentinel=False)
-    return np.asarray(pd.factorize(np.array([str(value) for value in values]))[0][codes], np.intp)
-
-
-def depends_on(values: npt.NDArray[np.intp], end: npt.NDArray[np.intp]) -> bool | None:
-    """Whether the value is the same in all rows of an area; None when that may be an accident.
-
-    Examples
-    --------
-    >>> area = np.repeat([0, 1, 2, 3, 4, 5], 5)
-    >>> depends_on(area % 2, area), depends_on(np.arange(30) % 2, area)
-    (True, False)
-    >>> depends_on(np.array([0, 1, 2]), np.array([0, 1, 2])) is None
-    True
-    """
-    first = np.full(end.max(initial=0) + 1, -1)
-    first[end[::-1]] = values[::-1]
-    if (first[end] != values).any():
-        return False
-    share = np.bincount(values) / len(values)
-    # the chance that rows that are shuffled agree inside every area, one area like the other
-    sizes, areas = np.unique(np.bincount(end), return_counts=True)
-    sizes, areas = sizes[sizes > 1], areas[sizes > 1]
-    log_chance = sum(
-        n * logsumexp(size * np.log(share)) for size, n in zip(sizes, areas, strict=True)
-    )
-    return True if log_chance < np.log(ACCIDENT) else None

@@ -1,11 +1,14 @@
 """Columns that hold totals: functions of one area, and yet sums of its counts."""
 
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from bayes_sdc.flows.audit.families import Family
+from bayes_sdc.flows.kept_columns.functions import codes_of, depends_on
 from bayes_sdc.flows.kept_columns.numbers import numbers_in
 from bayes_sdc.flows.table.read import FlowTable
 
@@ -77,9 +80,10 @@ def total_in(table: FlowTable, column: pd.Series, side: str, ends: Ends) -> Tota
             end = getattr(ends, by)[rows]
             sums = np.bincount(end, count[rows], minlength=ends.number)[areas]
             number = np.bincount(end, minlength=ends.number)[areas]
-            for kind, sought in (("sums", sums), ("means", sums / np.maximum(number, 1))):
-                error = _equal(values, sought)
+            for kind, per in (("sums", np.ones(len(areas))), ("means", np.maximum(number, 1))):
+                error = _equal(values, sums / per)
                 if error is not None:
+                    error *= float(per.max())  # of the sum
                     return Total(f"{kind} of the {words} of each {by}", by, rows, error)
     return None
 
@@ -102,31 +106,46 @@ def _equal(values: npt.NDArray[np.float64], sums: npt.NDArray[np.float64]) -> fl
     return float(error[near].max()) if near.mean() > NEARLY_ALL else None
 
 
-def pinned_by(table: FlowTable, total: Total) -> tuple[int, int]:
-    """Small counts that a published total fixes, and others for which it leaves fewer values.
-
-    Each total is looked at alone, with the safe counts known and small ones within their bounds.
+def family_of(table: FlowTable, name: str, total: Total, ends: Ends) -> Family:
+    """Turn the totals in a column into what an audit takes for published.
 
     Parameters
     ----------
     table : FlowTable
         Counts as they are.
+    name : str
+        Of the column.
     total : Total
         From :func:`total_in`.
-
-    Returns
-    -------
-    int, int
-        Fixed, and narrowed but not fixed.
+    ends : Ends
+        From :func:`ends_of`.
     """
-    count = table.frame[table.count].to_numpy(np.float64)
-    end = pd.factorize(table.frame[getattr(table, total.by)])[0]
-    small = total.rows & (count >= table.low) & (count <= table.high)
-    cells = np.bincount(end[small], minlength=end.max() + 1)
-    sums = np.bincount(end[small], count[small], minlength=len(cells))
-    sums, cells = sums[cells > 0], cells[cells > 0]
-    lower = np.maximum(table.low, np.ceil(sums - total.error - (cells - 1) * table.high))
-    upper = np.minimum(table.high, np.floor(sums + total.error - (cells - 1) * table.low))
-    fixed = lower >= upper
-    closer = ~fixed & ((lower > table.low) | (upper < table.high))
-    return int(cells[fixed].sum()), int(cells[closer].sum())
+    counts = table.frame[table.count].to_numpy(np.int64)
+    areas, place = np.unique(getattr(ends, total.by), return_inverse=True)
+    of = np.where(total.rows, place, -1).astype(np.int64)
+    sums = np.bincount(place[total.rows], counts[total.rows], minlength=len(areas))
+    end = table.frame[getattr(table, total.by)].astype(str).to_numpy(object)
+    labels = np.empty(len(areas), dtype=object)
+    labels[place] = end
+    off = np.floor(total.error + 1e-9)
+    return Family(
+        f"{total.by} in column {name!r}",
+        [str(label) for label in labels],
+        of,
+        (sums - off).clip(0).astype(np.int64),
+        (sums + off).astype(np.int64),
+    )
+
+
+def kept_totals(table: FlowTable, kept: Collection[str]) -> Iterator[tuple[str, Total, Family]]:
+    """Find the columns among some that hold totals: name, what they hold, and for an audit."""
+    ends = ends_of(table)
+    for name in kept:
+        column = table.frame[name]
+        for side in ("origin", "destination"):
+            if depends_on(codes_of(column), getattr(ends, side)) is False:
+                continue
+            total = total_in(table, column, side, ends)
+            if total is not None:
+                yield name, total, family_of(table, name, total, ends)
+                break

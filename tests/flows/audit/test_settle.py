@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from bayes_sdc import InputError, audit_totals, read_flows, settle_totals
+from bayes_sdc.flows.audit.inside import totals_inside
 
 ROWS = [("A", "B", 3), ("A", "C", 20), ("B", "A", 4), ("B", "C", 8), ("A", "T", 23), ("B", "T", 12)]
 
@@ -64,18 +65,66 @@ def test_a_column_of_totals_is_left_out_or_published():
     assert audit_totals(settled, published=()).pinned == 1
 
 
-def test_an_audit_finds_them_by_itself():
-    found = audit_totals(table(), published=())
+def test_an_audit_finds_by_itself_what_is_called_a_total():
+    found = audit_totals(table([(o, d.replace("T", "_T"), n) for o, d, n in ROWS]), published=())
     assert found.bounds.loc["A>B", "pinned"]
-    assert "totals inside the table" in found.notes[0]
+    assert "totals inside the table count as published" in found.notes[0]
 
 
-def test_no_small_count_leaves_an_audit_because_counts_add_up_by_chance():
-    """1 + 2 = 3 and 2 + 3 = 5 say little in a handful of rows; a cell that is gone has no bound."""
-    rng = np.random.default_rng(7)
+def many(total):
+    """Six origins with four destinations each, and a code for their totals."""
+    rng = np.random.default_rng(3)
+    flows = [(o, d, int(rng.integers(1, 60))) for o in "ABCDEF" for d in "wxyz"]
+    sums = [(o, total, sum(n for p, _, n in flows if p == o)) for o in "ABCDEF"]
+    return table([*flows, *sums])
+
+
+@pytest.mark.parametrize("code", ["99", "W92000004", "Z"])
+def test_an_audit_finds_by_itself_what_chance_does_not_make(code):
+    found = audit_totals(many(code), published=())
+    assert "totals inside the table count as published" in found.notes[0]
+    assert found.published == ("o",)
+
+
+def test_what_may_be_chance_is_noted_and_not_believed():
+    """3 + 20 = 23 and 4 + 8 = 12 of a code that says nothing: a run asks, an audit tells."""
+    found = audit_totals(table(), published=())
+    assert found.pinned == 0
+    assert found.cells == 3
+    assert "may be totals inside the table, or add up by chance" in found.notes[0]
+    assert "code 'T'" in found.notes[0]
+    with pytest.raises(InputError, match="--totals flows"):
+        settle_totals(table())
+
+
+def test_what_may_be_chance_can_be_taken_for_flows():
+    settled = settle_totals(table(), "flows")
+    assert settled.n_small == 3
+    assert settle_totals(settled) is settled
+    assert "taken for flows that add up by chance" in settled.notes[-1]
+    assert audit_totals(settled, published=()).notes == ()
+
+
+def test_what_is_beyond_chance_is_not_taken_for_flows():
+    with pytest.raises(InputError, match=r"code '99'.*Choose drop or publish"):
+        settle_totals(many("99"), "flows")
+    with pytest.raises(InputError) as asked:
+        settle_totals(many("99"))
+    assert "--totals flows" not in str(asked.value)
+
+
+@pytest.mark.parametrize("kind", ["low", "clumped", "wide"])
+def test_chance_sums_are_never_believed(kind):
+    """A table without totals: whatever adds up in it does so by chance."""
+    rng = np.random.default_rng(11)
     for _ in range(60):
-        pairs = [(o, d) for o in "ABC" for d in "XYZ" if rng.random() < 0.8]
-        counts = rng.integers(1, 7, len(pairs))
-        frame = pd.DataFrame(pairs, columns=["o", "d"]).assign(n=counts)
-        given = read_flows(frame, origin="o", destination="d", count="n")
-        assert list(audit_totals(given).bounds.index) == list(given.cells.index)
+        pairs = [(o, d) for o in "ABCD" for d in "WXYZ" if rng.random() < 0.7]
+        counts = {
+            "low": rng.integers(1, 5, len(pairs)),
+            "clumped": rng.integers(1, 4, len(pairs)) + 20 * (rng.random(len(pairs)) < 0.3),
+            "wide": rng.geometric(1 / 30, len(pairs)),
+        }[kind]
+        given = table([(o, d, n) for (o, d), n in zip(pairs, counts, strict=True)])
+        found = totals_inside(given)
+        assert not any(each.believed for each in found)
+        assert audit_totals(given).cells == given.n_small

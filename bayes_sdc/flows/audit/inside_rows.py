@@ -1,0 +1,145 @@
+"""A table as the search for totals inside it sees it, what it finds, and how far from chance.
+
+In a few rows counts add up by chance: 1 + 2 = 3. How likely that is shows in the counts of the
+table itself, for one that came from nowhere would lie among them: how near the nearest ones are to
+a sum says how many counts there are of its size.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from bayes_sdc.flows.audit.families import Family, Hidden, Ints, none_hidden
+from bayes_sdc.flows.table.read import FlowTable
+from bayes_sdc.io.columns import read_codes
+
+SURE = 16.0  # bits beyond what was tried: one table in 65,000
+NEAREST = 2  # counts whose distance says how many there are of a size
+NAMES = re.compile(
+    r"_t|(grand |sub)?[ _-]?(totals?|totale|totaal|insgesamt|gesamt|summe|ensemble|sum|all)\W*",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class InsideTotal:
+    """A code or a column whose values are totals of the table.
+
+    Parameters
+    ----------
+    column
+        Where the code stands, or the column of totals itself.
+    code
+        The code; None for a column of totals.
+    rows
+        Rows of the frame that hold totals; none for a column.
+    family
+        The totals, and the rows that each is the sum of.
+    matches, tested
+        For how many totals the sum was right, and for how many it was tested.
+    bits
+        How far the sums are from chance, whatever the code is called, once all that was tried is
+        paid for.
+    whole
+        (row,) which row is the total that each row counts in, hidden ones too, or -1; None where
+        totals are rounded or no rows.
+    """
+
+    column: str
+    code: str | None
+    rows: Ints = field(repr=False)
+    family: Family = field(repr=False)
+    matches: int
+    tested: int
+    bits: float
+    whole: Ints | None = None
+
+    @property
+    def beyond_chance(self) -> bool:
+        """Whether counts do not add up like this by chance."""
+        return self.bits >= SURE
+
+    @property
+    def believed(self) -> bool:
+        """Whether it is beyond chance, or is called a total."""
+        names = (self.column if self.code is None else self.code).split(">")
+        return self.beyond_chance or all(NAMES.fullmatch(name) for name in names)
+
+    def __str__(self) -> str:
+        """Say what it is, with the evidence."""
+        rows = "1 row" if len(self.rows) == 1 else f"{len(self.rows):,} rows"
+        what = "" if self.code is None else f", code {self.code!r} ({rows})"
+        return (
+            f"column {self.column!r}{what}: sums of the counts by {self.family.name}, "
+            f"right in {self.matches:,} of {self.tested:,}"
+        )
+
+
+class Rows(NamedTuple):
+    """The table as arrays, with the rows that are known to be totals."""
+
+    counts: Ints  # 0 where hidden
+    lower: Ints  # what a hidden count is at least, 0 elsewhere
+    upper: Ints
+    hidden: np.ndarray
+    own: np.ndarray
+    total: np.ndarray  # changed as totals are found
+    texts: dict[str, np.ndarray]  # codes of origin, destination and groups
+    others: dict[str, np.ndarray]  # every other column, as text
+    doubtful: bool  # whether sums that may be chance are sought too
+
+
+def rows_of(table: FlowTable, hidden: Hidden | None) -> Rows:
+    """Turn a table into arrays; what cannot be told from chance is sought as well."""
+    frame = table.frame
+    hidden = none_hidden(len(frame)) if hidden is None else hidden
+    names = [table.origin, table.destination, *table.groups]
+    texts = {name: read_codes(frame[name], name).texts() for name in names}
+    return Rows(
+        counts=np.where(hidden.mask, 0, frame[table.count].to_numpy(np.int64)),
+        lower=hidden.lower,
+        upper=hidden.upper,
+        hidden=hidden.mask,
+        own=texts[table.origin] == texts[table.destination],
+        total=np.zeros(len(frame), dtype=bool),
+        texts=texts,
+        others={
+            str(name): frame[name].astype(str).to_numpy(dtype=object)
+            for name in frame.columns
+            if name not in (*names, table.count)
+        },
+        doubtful=True,
+    )
+
+
+def surprise(rows: Rows, sums: Ints, width: int = 1) -> float:
+    """Bits by which counts that equal these sums are from chance, all together.
+
+    Parameters
+    ----------
+    rows : Rows
+        The table; each sum is the count of one of its rows.
+    sums : array of int
+        What was equal.
+    width : int
+        How many numbers would have passed for equal.
+
+    Notes
+    -----
+    The density of the counts at a sum is estimated by the distance d to the
+    :data:`NEAREST`-th nearest other count: a share ``NEAREST / n`` of all lies in ``2 d + 1``
+    numbers.
+    """
+    counts = np.sort(rows.counts[~rows.hidden])
+    n = len(counts) - 1  # without the one that was equal
+    k = min(NEAREST, n)
+    if k < 1 or len(sums) == 0:
+        return 0.0
+    place = np.searchsorted(counts, sums)[:, None] + np.arange(-k - 1, k + 2)
+    away = np.abs(counts[np.clip(place, 0, n)] - sums[:, None]).astype(np.float64)
+    away[(place < 0) | (place > n)] = np.inf
+    distance = np.sort(away, axis=1)[:, k]  # the nearest is the row itself
+    chance = np.minimum(k / n * width / (2.0 * distance + 1.0), 1.0)
+    return float(-np.log2(chance).sum())
