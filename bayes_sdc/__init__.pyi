@@ -95,6 +95,10 @@ from .microdata.special_uniques.forecast import SudaForecast as SudaForecast
 from .microdata.special_uniques.suda import Suda as Suda
 from .microdata.special_uniques.suda import suda as suda
 from .microdata.special_uniques.suda import suda_forecast as suda_forecast
+from .microdata.treatment.intruder import MatchRisk as MatchRisk
+from .microdata.treatment.result import Treatment as Treatment
+from .microdata.treatment.setting import Intruder as Intruder
+from .microdata.treatment.treat import treat as treat
 from .microdata.uniques.learned import LearnedUniques as LearnedUniques
 from .microdata.uniques.learned import learn_uniques as learn_uniques
 from .microdata.uniques.unstructured import Mixture as Mixture
@@ -148,6 +152,7 @@ __all__ = [
     "Gain",
     "GivenTotals",
     "InputError",
+    "Intruder",
     "IntruderRisk",
     "IrsFlows",
     "Lancaster",
@@ -156,6 +161,7 @@ __all__ = [
     "LearnedUniques",
     "LeftOut",
     "LogRatios",
+    "MatchRisk",
     "Measured",
     "Measurement",
     "Microdata",
@@ -174,6 +180,7 @@ __all__ = [
     "SuperpopulationRisk",
     "Tally",
     "Threshold",
+    "Treatment",
     "Truth",
     "Unstructured",
     "Utility",
@@ -251,6 +258,7 @@ __all__ = [
     "superpopulation_risk",
     "synthesize",
     "terms_for_error",
+    "treat",
     "unique_probability",
     "unique_test",
     "uniques_deviation",

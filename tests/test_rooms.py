@@ -40,6 +40,7 @@ STAGES = {
     "bayes_sdc.microdata": [
         "posterior file",
         "individual size_models special_uniques lancaster latent_classes",
+        "treatment",
         "uniques",
         "comparison limits",
         "measure",

@@ -1,12 +1,25 @@
-"""``bayes-sdc microdata``: which records of a file of persons are at risk."""
+"""``bayes-sdc microdata``: which records of a file of persons are at risk, and their treatment."""
 
+import secrets
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from bayes_sdc.commands.options import INPUT, MODEL, RISK, Out, PolicyFile, columns, option, pairs
+from bayes_sdc.commands.options import (
+    INPUT,
+    MODEL,
+    RELEASE,
+    RISK,
+    TREATMENTS,
+    Out,
+    PolicyFile,
+    columns,
+    option,
+    pairs,
+)
 from bayes_sdc.commands.terminal import end_of_run, interruptible, say, the_command
+from bayes_sdc.errors import InputError
 
 
 @interruptible("the same command starts anew")
@@ -38,8 +51,61 @@ def microdata(
         int | None, option("Combinations that can occur, without structural zeros.", MODEL)
     ] = None,
     draws: Annotated[int, option("Draws behind the intervals.", MODEL)] = 1000,
-    seed: Annotated[int, option("Repeats a run.", MODEL)] = 1,
+    seed: Annotated[
+        int | None,
+        option("Repeats a run. By default 1; a fresh, confidential one with --treat.", MODEL),
+    ] = None,
     out: Out,
+    treat: Annotated[
+        str | None,
+        option(f"Release a treated file: {', '.join(TREATMENTS)}.", RELEASE, choices=TREATMENTS),
+    ] = None,
+    target_risk: Annotated[
+        float | None,
+        option("Treat records with a higher risk, and judge by it afterwards.", RELEASE),
+    ] = None,
+    treat_share: Annotated[
+        float | None, option("Treat this share of records, the riskiest.", RELEASE)
+    ] = None,
+    treat_keys: Annotated[
+        str | None,
+        option("Keys to treat, comma between; by default as few as do.", RELEASE),
+    ] = None,
+    given: Annotated[
+        str | None,
+        option("Categorical columns that inform about treated values; released too.", RELEASE),
+    ] = None,
+    structural_zeros: Annotated[
+        Path | None,
+        option("File of impossible combinations, a row each, empty for any value.", RELEASE),
+    ] = None,
+    datasets: Annotated[int, option("Treated data sets in the release.", RELEASE)] = 1,
+    keep: Annotated[
+        str | None, option("Further columns to release, comma between.", RELEASE)
+    ] = None,
+    keep_order: Annotated[
+        bool, option("Leave the records in their order.", RELEASE, "--keep-order")
+    ] = False,
+    known_keys: Annotated[
+        str | None,
+        option("Keys an intruder knows of a target, comma between; by default all.", RISK),
+    ] = None,
+    knowledge: Annotated[
+        str,
+        option(
+            "Whether they know that the target is in the file (sample) or not (population).",
+            RISK,
+            choices=["population", "sample"],
+        ),
+    ] = "population",
+    knows: Annotated[
+        str,
+        option(
+            "Of the treatment they know the treated keys, or also the treated records.",
+            RISK,
+            choices=["keys", "records"],
+        ),
+    ] = "keys",
     policy: PolicyFile = None,
     key_set: Annotated[
         list[str] | None,
@@ -49,7 +115,30 @@ def microdata(
         str | None, option("Column of the known population frequency, for studies.", RISK)
     ] = None,
 ) -> None:
-    """Measure the re-identification risk of the records of a file of persons."""
+    """Measure the re-identification risk of the records of a file of persons, and treat it."""
+    treating = None
+    if treat is None and any((target_risk, treat_share, treat_keys, given, keep, keep_order)):
+        raise InputError(
+            "--target-risk, --treat-share, --treat-keys, --given, --keep and --keep-order belong "
+            f"to --treat; add --treat with one of {', '.join(TREATMENTS)}"
+        )
+    if treat is not None:
+        treating = {
+            "method": treat,
+            "target_risk": target_risk,
+            "share": treat_share,
+            "keys": columns(treat_keys or ""),
+            "given": columns(given or ""),
+            "structural_zeros": structural_zeros,
+            "datasets": datasets,
+            "keep": columns(keep or ""),
+            "keep_order": keep_order,
+            "intruder": {
+                "keys": columns(known_keys or "") or columns(keys),
+                "knowledge": knowledge,
+                "knows": knows,
+            },
+        }
     codes: dict[str, list[str]] = {}
     for name, code in pairs(missing_code, "--missing-code"):
         codes.setdefault(name, []).append(code)
@@ -69,12 +158,20 @@ def microdata(
             "sampling_fraction": sampling_fraction,
             "cells": cells,
             "draws": draws,
-            "seed": seed,
+            "seed": _seed(seed, treating is not None),
         },
         truth=truth,
         key_sets=sets,
         out=out,
+        treating=treating,
     )
+
+
+def _seed(seed: int | None, treated: bool) -> int:
+    """Return a seed: who knows that of a treated file can draw its values again."""
+    if seed is None:
+        return secrets.randbits(128) if treated else 1
+    return seed
 
 
 def run_and_tell(
@@ -86,6 +183,7 @@ def run_and_tell(
     truth: str | None,
     key_sets: dict[str, list[str]],
     out: Path,
+    treating: dict[str, Any] | None = None,
 ) -> None:
     """Run the job and print its summary."""
     # imported here: PyMC takes seconds, and --help should not
@@ -102,5 +200,6 @@ def run_and_tell(
         out=out,
         command=the_command(),
         announce=say,
+        treating=treating,
     )
     end_of_run(written, lines)

@@ -9,6 +9,7 @@ import typer
 from bayes_sdc.errors import InputError
 
 INPUT, MODEL, RELEASE, RISK, MACHINE = "Input", "Model", "Release", "Risk", "Machine"  # panels
+TREATMENTS = ("synthesis", "full-synthesis")
 
 
 def option(text: str, panel: str, *names: str, choices: Sequence[str] = ()) -> Any:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from bayes_sdc.io.columns import refuse_problems
 from bayes_sdc.jobs.summary import notes_to_act_on
+from bayes_sdc.jobs.treatment import TreatedRun, load_to_treat, treat_file
 from bayes_sdc.jobs.writing import (
     WrittenRun,
     csv_writer,
@@ -47,8 +48,9 @@ def run_microdata(
     out: Path,
     command: str,
     announce: Callable[[str], None],
+    treating: Mapping[str, Any] | None = None,
 ) -> tuple[WrittenRun, list[str]]:
-    """Read a file, measure its risk and write the run folder.
+    """Read a file, measure its risk, treat it where that is asked for, and write the run folder.
 
     Parameters
     ----------
@@ -70,6 +72,9 @@ def run_microdata(
         What was typed, for the record.
     announce : callable
         Told, in lines of text, what was read.
+    treating : mapping, optional
+        What :func:`bayes_sdc.jobs.treatment.treat_file` is asked for, and ``given``, the variables
+        that inform about treated values; by default the file is only measured.
 
     Returns
     -------
@@ -86,17 +91,29 @@ def run_microdata(
     """
     check_out(out)
     every = list(
-        dict.fromkeys([*reading["keys"], *(k for keys in key_sets.values() for k in keys)])
+        dict.fromkeys(
+            [*reading["keys"], *_given(treating), *(k for s in key_sets.values() for k in s)]
+        )
     )
     whole = read_microdata(file, **{**reading, "keys": every})
     data = whole if every == list(reading["keys"]) else whole.select(reading["keys"])
     announce("\n".join([_what_was_read(data), *notes_to_act_on(data.notes)]))
     counts = None if truth is None else _read_truth(file, truth)
+    model = whole.select([*reading["keys"], *_given(treating)])
+    stored = None if treating is None else load_to_treat(file, model, list(treating["keep"]))
     if len(data.keys) > 1 and data.sample_uniques:
         expected = lancaster_forecast(data, shrinkage="cv")
         if expected.seconds > SAID_SECONDS:
             say(f"Lancaster's model: {expected}")
     result = measure_microdata(data, policy=policy, population_counts=counts, **arguments)
+    treated = None
+    if treating is not None and stored is not None:
+        known = {"keys": reading["keys"], **treating["intruder"]}
+        treated = treat_file(
+            model, stored, asked={**treating, "intruder": known}, policy=policy,
+            population_size=arguments.get("population_size") or result.population_size,
+            seed=arguments["seed"],
+        )  # fmt: skip
     sets = None
     if key_sets:
         named = {"keys of this run": reading["keys"], **key_sets}
@@ -111,13 +128,25 @@ def run_microdata(
             "truth": truth,
             "key_sets": {name: list(keys) for name, keys in key_sets.items()},
             "policy": None if policy is None else str(policy),
+            **({} if treating is None else {"treatment": _plain(treating)}),
         },
         packages=PACKAGES,
     )
     call["input"] = {"bytes": file.stat().st_size}
-    return write_microdata(
-        open_run(out), result, call, key_sets=sets
-    ), result.summary().splitlines()
+    written = write_microdata(open_run(out), result, call, key_sets=sets, treated=treated)
+    lines = result.summary().splitlines() if treated is None else treated.summary(result)
+    return written, lines
+
+
+def _given(treating: Mapping[str, Any] | None) -> list[str]:
+    return [] if treating is None else list(treating["given"])
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON can hold of an argument."""
+    if isinstance(value, Mapping):
+        return {name: _plain(one) for name, one in value.items()}
+    return str(value) if isinstance(value, Path) else value
 
 
 def _read_truth(file: Path, column: str) -> Any:
@@ -143,6 +172,7 @@ def write_microdata(
     call: Mapping[str, Any],
     *,
     key_sets: pd.DataFrame | None = None,
+    treated: TreatedRun | None = None,
 ) -> WrittenRun:
     """Write the folder of a run; files of an earlier run are deleted first.
 
@@ -156,21 +186,28 @@ def write_microdata(
         Command, arguments, seed, date, versions and size of the file, for the record.
     key_sets : DataFrame, optional
         From :func:`bayes_sdc.compare_key_sets`.
+    treated : TreatedRun, optional
+        The treated file. Then the limits are judged by what is left of the risk.
 
     Returns
     -------
     WrittenRun
-        The files written; the external report, the only one that may leave, is held if a check
-        failed.
+        The files written. What may leave, the external report and the treated file, is held if a
+        check failed.
 
     Raises
     ------
     InputError
         If a file cannot be written; no file is left half-written.
     """
+    done = None if treated is None else treated.treatment
+    if treated is not None:
+        result = replace(result, checks=treated.checks_after(result.checks))
     with all_or_nothing():
-        internal = render_microdata(result, audience="internal", call=call, key_sets=key_sets)
-        external = render_microdata(result, audience="external", call=call)
+        internal = render_microdata(
+            result, audience="internal", call=call, key_sets=key_sets, treatment=done
+        )
+        external = render_microdata(result, audience="external", call=call, treatment=done)
     tables = {"risk_by_record": _records(result), "risk_by_combination": _combinations(result)}
     if result.latent_classes is not None:
         tables["risk_of_uniques"] = _uniques(result.latent_classes)
@@ -181,11 +218,16 @@ def write_microdata(
     if result.comparison is not None:
         tables |= _comparison(result.comparison)
     confidential = {f"{name}.csv": csv_writer(frame, index=False) for name, frame in tables.items()}
+    record, public = _record(result, call, key_sets), {"report.html": external.encode()}
+    if treated is not None:
+        confidential |= treated.confidential()
+        public[treated.name] = treated.content
+        record["treatment"] = treated.record()
     return write_run(
         run,
         confidential={**confidential, "report.html": text_writer(internal)},
-        public={"report.html": external.encode()},
-        record=_record(result, call, key_sets),
+        public=public,
+        record=record,
         checks=result.checks,
     )
 

@@ -20,16 +20,22 @@ from bayes_sdc.microdata.individual.superpopulation import MODELS, Superpopulati
 from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk, recommended_line
 from bayes_sdc.microdata.measure import Measurement
 from bayes_sdc.microdata.posterior.sampling import Estimate
+from bayes_sdc.microdata.treatment.result import Treatment
 from bayes_sdc.report import plots
 from bayes_sdc.report.contents import checks_by_section, contents_of
 from bayes_sdc.report.microdata_public import LEVELS, missing_rule, public_check, public_context
 from bayes_sdc.report.page import render_page
 from bayes_sdc.report.policy_limits import Told, limit_section
+from bayes_sdc.report.treatment import tell_treatment
 
 RISKIEST = 10
 
 SECTIONS = {  # id: title, keys of its checks
     "input": ("Input and rules", ("population", "missing_values")),
+    "treatment": (
+        "The treatment, and what is left of the risk",
+        ("treatment_target", "treatment_chains", "treatment_columns", "treatment_order"),
+    ),
     "policy": ("Limits of the policy", ("limit_k", "limit_record_risk", "limit_file_risk")),
     "keys": ("Frequencies of combinations", ()),
     "risk": ("Individual risk", ()),
@@ -52,6 +58,7 @@ def render_microdata(
     audience: Literal["internal", "external"],
     call: Mapping[str, Any],
     key_sets: pd.DataFrame | None = None,
+    treatment: Treatment | None = None,
 ) -> str:
     """Return the report of a file as one HTML document that needs no other file.
 
@@ -67,6 +74,9 @@ def render_microdata(
         is one.
     key_sets : DataFrame, optional
         From :func:`bayes_sdc.compare_key_sets`, for the internal report.
+    treatment : Treatment, optional
+        From :func:`bayes_sdc.treat`, where the file was treated; the checks of ``result`` are then
+        those of the treated file.
 
     Returns
     -------
@@ -101,9 +111,11 @@ def render_microdata(
         "households": result.risk.household is not None,
         "classes": result.latent_classes is not None,
         "comparison": result.comparison is not None and audience == "internal",
+        "treatment": treatment is not None,
     }
     context |= {
         **_shared(result),
+        "treatment": None if treatment is None else tell_treatment(treatment, audience=audience),
         "audience": audience,
         "created": call["created"],
         "versions": call["versions"],

@@ -46,6 +46,17 @@ PUBLIC_REASONS = {
     ("population", "look"): "Weights and population do not agree, or one is missing.",
     ("missing_values", "pass"): "Missing values hardly change how many records share key values.",
     ("missing_values", "look"): "Missing values lower the totals by the rule about them.",
+    ("treatment_target", "pass"): "The target for the risk of a record is kept.",
+    ("treatment_target", "look"): "The target for the risk of a record is kept, "
+    "but not for an intruder who knows which records were treated.",
+    ("treatment_target", "fail"): "The target for the risk of a record is missed.",
+    ("treatment_chains", "pass"): "The chains agree.",
+    ("treatment_chains", "look"): "The chains mix slowly.",
+    ("treatment_order", "pass"): "Records are in an order by lot.",
+    ("treatment_order", "look"): "Records are in the order of the agency's file.",
+    ("treatment_columns", "pass"): "The column tells no treated value for certain.",
+    ("treatment_columns", "look"): "The agency should read what the column tells.",
+    ("treatment_columns", "fail"): "The column tells too much.",
 }
 
 
@@ -132,6 +143,11 @@ def _about(number: float, enough: bool) -> str:
     if number < FEW:
         return f"fewer than {FEW}"
     return f"about {two_figures(round(number)):,}"
+
+
+def public_share(share: float, records: int) -> str:
+    """Return a share of the records of a file as the public may read it."""
+    return _public(share, records >= PUBLIC_RECORDS)
 
 
 def missing_rule(data: Microdata) -> str:

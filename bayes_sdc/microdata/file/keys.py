@@ -241,6 +241,24 @@ class Microdata(Result):
             combinations=combinations,
         )
 
+    def with_codes(self, codes: npt.NDArray[np.int32]) -> "Microdata":
+        """Return the same records with other values of the keys, as after a treatment.
+
+        Parameters
+        ----------
+        codes : array of int32, shape (record, key)
+            Places in ``labels``, -1 for missing.
+
+        Returns
+        -------
+        Microdata
+            Its ``labels`` are those of this file, whether they occur or not.
+        """
+        combination, combinations = _tabulate(
+            self.keys, self.labels, codes, self.weights, self.missing
+        )
+        return replace(self, codes=codes, combination=combination, combinations=combinations)
+
     def summary(self) -> str:
         """Return a few lines on what was read: rule, frequencies, violations and notes.
 

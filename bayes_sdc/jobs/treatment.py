@@ -1,0 +1,204 @@
+"""The treated file of a run on microdata: what leaves, what stays, what the record says of it."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from time import monotonic
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from bayes_sdc.checks import Check
+from bayes_sdc.errors import InputError
+from bayes_sdc.io.tables import load
+from bayes_sdc.jobs.writing import Writer, csv_writer
+from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.stored import Stored, load_stored
+from bayes_sdc.microdata.measure import Measurement
+from bayes_sdc.microdata.treatment.limits import check_treated
+from bayes_sdc.microdata.treatment.release import ReleasedFile, released_file
+from bayes_sdc.microdata.treatment.result import Treatment
+from bayes_sdc.microdata.treatment.setting import Intruder
+from bayes_sdc.microdata.treatment.treat import treat
+from bayes_sdc.policy import LimitCheck, Policy
+from bayes_sdc.results import summary_lines, with_interval
+
+
+class TreatedRun(NamedTuple):
+    """A treatment with the file that may leave.
+
+    Parameters
+    ----------
+    treatment : Treatment
+        What was done.
+    file : ReleasedFile
+        What leaves.
+    content : bytes
+        The same, in the form of the input.
+    name : str
+        Of the released file.
+    checks : list of Check
+        On the treatment, the kept columns and the limits.
+    seconds : float
+        Wall time.
+    """
+
+    treatment: Treatment
+    file: ReleasedFile
+    content: bytes
+    name: str
+    checks: list[Check]
+    seconds: float
+
+    def confidential(self) -> dict[str, Writer]:
+        """What was changed, and the risk of every record afterwards."""
+        changes = self.treatment.changes.reset_index()
+        changes["record"] += 1
+        risk = self.treatment.after.records.reset_index()
+        risk["record"] += 1
+        return {
+            "changes_by_record.csv": csv_writer(changes, index=False),
+            "risk_after_treatment.csv": csv_writer(risk, index=False),
+        }
+
+    def record(self) -> dict[str, Any]:
+        """Main numbers for the record of the run."""
+        done = self.treatment
+        return {
+            "method": done.method,
+            "treated_keys": list(done.treated_keys),
+            "treated_records": int(done.treated.sum()),
+            "datasets": done.datasets,
+            "release_sha256": hashlib.sha256(self.content).hexdigest(),
+            "columns": {"left_out": list(self.file.left_out)},
+            "risk": {
+                name: {
+                    "expected": risk.expected._asdict(),
+                    "highest": risk.highest,
+                    "true_match_rate": risk.true_rate,
+                    "false_match_rate": risk.false_rate,
+                    "knowledge": risk.knowledge,
+                    "knows": risk.knows,
+                    "keys": list(risk.keys),
+                }
+                for name, risk in (
+                    ("before", done.before),
+                    ("after", done.after),
+                    ("strongest", done.strongest),
+                )
+            },
+            "notes": list(done.notes),
+        }
+
+    def checks_after(self, before: Sequence[Check]) -> list[Check]:
+        """Return all checks of the run: limits count by what is left, not by what was there."""
+        return [*(one for one in before if not isinstance(one, LimitCheck)), *self.checks]
+
+    def summary(self, before: Measurement) -> list[str]:
+        """Return lines for the console: what is left of the risk first; confidential."""
+        first, *lines = self._lines()
+        checks = self.checks_after(before.checks)
+        return summary_lines(first, checks, lines, before.seconds | {"treatment": self.seconds})
+
+    def _lines(self) -> list[str]:
+        done = self.treatment
+        before, after = done.before.expected, done.after.expected
+        return [
+            f"treated by {done.method}: {int(done.treated.sum()):,} of {done.data.n:,} records in "
+            f"{', '.join(done.treated_keys) or 'no key'}",
+            f"expected right matches before {with_interval(before.value, before.interval)}, after "
+            f"{with_interval(after.value, after.interval)}; "
+            f"{done.strongest.expected.value:,.1f} if the treated records are known; highest risk "
+            f"of a record {done.before.highest:.3f} -> {done.after.highest:.3f}",
+            *(f"note: {note}" for note in done.notes),
+        ]
+
+
+def load_to_treat(file: Path, data: Microdata, keep: list[str]) -> Stored:
+    """Read all columns of the input, before anything is computed: what is refused must be so soon.
+
+    Raises
+    ------
+    InputError
+        If the form of the file is not written, or a column that is to be kept is no column.
+    """
+    stored = load_stored(file, [*data.keys, *keep])
+    if len(stored.frame) != data.n:
+        raise InputError(
+            f"{data.source}: {len(stored.frame):,} rows with all columns, {data.n:,} with the keys "
+            "alone; remove blank lines"
+        )
+    return stored
+
+
+def treat_file(
+    data: Microdata,
+    stored: Stored,
+    *,
+    asked: Mapping[str, Any],
+    policy: Policy | None,
+    population_size: int | None,
+    seed: int,
+) -> TreatedRun:
+    """Treat a file that was read, and make what may leave of it.
+
+    Parameters
+    ----------
+    data : Microdata
+        All variables of the model as keys.
+    stored : Stored
+        All columns.
+    asked : mapping
+        ``method``, ``target_risk``, ``share``, ``keys``, ``datasets``, ``intruder`` (mapping),
+        ``structural_zeros`` (path), ``keep`` and ``keep_order``.
+    policy : Policy or None
+        Limits that are judged afterwards.
+    population_size : int or None
+        N.
+    seed : int
+        Everything random follows from it.
+
+    Returns
+    -------
+    TreatedRun
+
+    Raises
+    ------
+    InputError
+        As for :func:`bayes_sdc.treat`.
+    """
+    clock = monotonic()
+    rules = asked["structural_zeros"]
+    done = treat(
+        data,
+        method=asked["method"],
+        target_risk=asked["target_risk"],
+        share=asked["share"],
+        keys=asked["keys"] or None,
+        datasets=asked["datasets"],
+        intruder=Intruder(**asked["intruder"]),
+        population_size=population_size,
+        structural_zeros=None if rules is None else read_structural_zeros(rules),
+        seed=seed,
+    )
+    file = released_file(done, stored.frame, keep=asked["keep"], keep_order=asked["keep_order"])
+    stem = Path(data.source).name.partition(".")[0] or "file"
+    return TreatedRun(
+        treatment=done,
+        file=file,
+        content=stored.encode(file.frame),
+        name=f"{stem}_protected{stored.suffix}",
+        checks=[*done.checks, *file.checks, *check_treated(policy, done)],
+        seconds=monotonic() - clock,
+    )
+
+
+def read_structural_zeros(path: Path) -> pd.DataFrame:
+    """Read rules, a row each: a column a key, empty for any value.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read.
+    """
+    return load(path, []).frame

@@ -1,0 +1,196 @@
+"""The file that may leave: treated keys and named columns, in an order that tells nothing.
+
+A column that is kept goes with the true values of the treated records. It is checked for what it
+tells: one that differs from record to record identifies, and one whose values go with a single
+level of a treated key undoes the treatment.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from bayes_sdc.checks import Check
+from bayes_sdc.errors import InputError
+from bayes_sdc.io.text import find_columns
+from bayes_sdc.microdata.file.stored import values_of_codes
+from bayes_sdc.microdata.treatment.result import Treatment
+from bayes_sdc.seeds import generator
+
+DISTINCT = 0.5  # share of records with a value of their own above which a column identifies
+FEW = 3  # records with a value below which it is no evidence of a rule
+
+Integers = npt.NDArray[np.int64]
+
+
+class ReleasedFile(NamedTuple):
+    """What leaves of a treated file.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Columns in the order of the input; first ``dataset`` where there are several.
+    checks : list of Check
+        On the columns that were kept.
+    left_out : tuple of str
+        Columns of the input that are not released.
+    """
+
+    frame: pd.DataFrame
+    checks: list[Check]
+    left_out: tuple[str, ...]
+
+
+def released_file(
+    treatment: Treatment,
+    source: pd.DataFrame,
+    *,
+    keep: Sequence[str] = (),
+    keep_order: bool = False,
+) -> ReleasedFile:
+    """Write the treated keys into the columns of the input, and leave out what was not named.
+
+    Parameters
+    ----------
+    treatment : Treatment
+        From :func:`bayes_sdc.treat`.
+    source : DataFrame
+        All columns of the input, records in the same order.
+    keep : sequence of str
+        Further columns to release as they are. Households get new numbers.
+    keep_order : bool
+        Leave the records in their order, which can tell who is who.
+
+    Returns
+    -------
+    ReleasedFile
+        Frame and checks.
+
+    Raises
+    ------
+    InputError
+        If a column is unknown, or a key.
+    """
+    data = treatment.data
+    find_columns(data.source, list(source.columns), list(keep))
+    for name in keep:
+        if name in data.keys:
+            raise InputError(f"--keep names {name!r}, which is a key and released anyway")
+    if "dataset" in [*data.keys, *keep] and treatment.datasets > 1:
+        raise InputError("a column is called 'dataset', which numbers the data sets; rename it")
+    columns = [name for name in source.columns if name in data.keys or name in keep]
+    kept = source[columns].copy()
+    if data.household_name in keep:
+        kept[data.household_name] = _new_numbers(treatment, kept[data.household_name])
+    frames = []
+    for number in range(treatment.datasets):
+        frame = kept.copy()
+        for j, key in enumerate(data.keys):
+            frame[key] = _released_column(treatment, number, j, source[key])
+        if not keep_order:
+            frame = frame.iloc[_shuffled(frame, treatment.seed, number)]
+        if treatment.datasets > 1:
+            frame.insert(0, "dataset", number + 1)
+        frames.append(frame)
+    checks = [*_kept_checks(treatment, source, keep), _order_check(keep_order)]
+    left_out = tuple(str(name) for name in source.columns if name not in columns)
+    return ReleasedFile(pd.concat(frames, ignore_index=True), checks, left_out)
+
+
+def _released_column(treatment: Treatment, number: int, j: int, column: pd.Series) -> pd.Series:
+    """Values of a key as the file writes them: a record's own where it was not changed."""
+    data = treatment.data
+    before, after = data.codes[:, j], treatment.codes[number, :, j]
+    place = values_of_codes(column, before, len(data.labels[j]))
+    rows = np.where(after == before, np.arange(data.n), place[after])
+    released = column.iloc[rows].set_axis(column.index)
+    suppressed = (after < 0) & (before >= 0)
+    if suppressed.any():
+        text = pd.api.types.is_string_dtype(column) and not column.isna().any()
+        released = released.mask(suppressed, "" if text else None)
+    return released
+
+
+def _new_numbers(treatment: Treatment, column: pd.Series) -> pd.Series:
+    """Number the households anew, by lot; persons without an id keep none."""
+    household = treatment.data.household
+    assert household is not None  # noqa: S101 - the column has a name only where it was read
+    homes = len(treatment.data.household_ids)
+    lot = 1 + generator(treatment.seed, "numbers of households").permutation(homes)
+    with_id = household < homes
+    numbers = pd.Series(lot[np.minimum(household, homes - 1)], index=column.index)
+    if pd.api.types.is_string_dtype(column):
+        return numbers.astype(str).where(with_id, "")
+    return numbers.astype(float).where(with_id) if not with_id.all() else numbers
+
+
+def _shuffled(frame: pd.DataFrame, seed: int, number: int) -> Integers:
+    """Order records by lot, from an order by what is released that forgets that of the input."""
+    coded = [np.unique(frame[name].astype(str), return_inverse=True)[1] for name in frame.columns]
+    sorted_ = np.lexsort(coded)
+    lot = generator(seed, "order of records", str(number)).permutation(len(frame))
+    return np.asarray(sorted_[lot], dtype=np.int64)
+
+
+def _order_check(keep_order: bool) -> Check:
+    return Check(
+        "order of records",
+        "look" if keep_order else "pass",
+        "records are in the order of the input: who knows it, or a file in the same order, knows "
+        "who is who"
+        if keep_order
+        else "records are in an order by lot",
+        key="treatment_order",
+    )
+
+
+def _kept_checks(treatment: Treatment, source: pd.DataFrame, keep: Sequence[str]) -> list[Check]:
+    checks = []
+    for name in keep:
+        if name != treatment.data.household_name:
+            checks.append(_kept_check(treatment, name, source[name]))
+            continue
+        told = (
+            f"households have new numbers in {name!r}, but their members stay together: the risk "
+            "is that of persons one by one, and who knows a whole household knows more"
+        )
+        checks.append(Check("households kept", "look", told, key="treatment_columns"))
+    return checks
+
+
+def _kept_check(treatment: Treatment, name: str, column: pd.Series) -> Check:
+    """Judge what a kept column tells of single records, and of values that were treated."""
+    value = np.unique(column.astype(str), return_inverse=True)[1]
+    times = np.bincount(value)[value]
+    alone = float((times == 1).mean())
+    told = 0
+    for j in np.flatnonzero(treatment.hidden.any(axis=0)):
+        codes = treatment.data.codes[:, j]
+        pairs = np.unique(np.stack([value, codes]), axis=1)[0]
+        single = np.bincount(pairs, minlength=value.max() + 1)[value] == 1
+        several = len(np.unique(codes)) > 1
+        told += int((treatment.hidden[:, j] & single & (times >= FEW)).sum()) * several
+    of = "the weight" if name == treatment.data.weight_name else "the column"
+    if alone > DISTINCT:
+        return Check(
+            f"kept column {name}", "fail",
+            f"{of} {name!r} has a value of its own in {alone:.0%} of the records: whoever knows it "
+            "knows the record; leave it out, or round it",
+            key="treatment_columns",
+        )  # fmt: skip
+    if told:
+        return Check(
+            f"kept column {name}", "fail",
+            f"{of} {name!r} tells {told:,} treated values: what is written there occurs with one "
+            "level of the key alone; leave it out, or treat it too",
+            key="treatment_columns",
+        )  # fmt: skip
+    return Check(
+        f"kept column {name}",
+        "look" if alone > 0.0 else "pass",
+        f"{of} {name!r} has a value of its own in {alone:.2%} of the records, and tells no treated "
+        "value for certain",
+        key="treatment_columns",
+    )

@@ -1,0 +1,77 @@
+"""What a report says of a treatment, to the agency and to the public."""
+
+from typing import Any, Literal
+
+from bayes_sdc.microdata.treatment.intruder import KNOWLEDGE, KNOWS, MatchRisk
+from bayes_sdc.microdata.treatment.result import METHODS, Treatment
+from bayes_sdc.report.microdata_public import public_share
+from bayes_sdc.results import with_interval
+
+
+def tell_treatment(
+    treatment: Treatment, *, audience: Literal["internal", "external"]
+) -> dict[str, Any]:
+    """Return facts, and a table of the risk before and after.
+
+    Parameters
+    ----------
+    treatment : Treatment
+        From :func:`bayes_sdc.treat`.
+    audience : {"internal", "external"}
+        The public reads shares in whole per cents and no value of a record.
+
+    Returns
+    -------
+    dict
+        ``facts``, ``columns``, ``rows`` and ``notes``.
+    """
+    risks = {
+        "before": treatment.before,
+        "after": treatment.after,
+        "after, treated records known": treatment.strongest,
+    }
+    after, treated = treatment.after, int(treatment.treated.sum())
+    n, internal = treatment.data.n, audience == "internal"
+    told = f"{treated:,} of {n:,}" if internal else public_share(treated / n, n)
+    facts = {
+        "method": METHODS[treatment.method],
+        "treated keys": ", ".join(treatment.treated_keys) or "none",
+        "treated records": told,
+        "data sets": f"{treatment.datasets}",
+        "what the intruder knows of a target": f"{', '.join(after.keys)}; "
+        f"{KNOWLEDGE[after.knowledge]}",
+        "what they know of the treatment": KNOWS[after.knows],
+    }
+    rows = {name: _measures(risk, n, internal) for name, risk in risks.items()}
+    return {
+        "facts": facts,
+        "columns": ["measure", *risks],
+        "rows": [
+            [measure, *(columns[measure] for columns in rows.values())]
+            for measure in rows["before"]
+        ],
+        "notes": treatment.notes,
+    }
+
+
+def _measures(risk: MatchRisk, n: int, internal: bool) -> dict[str, str]:
+    """Measures of a risk, in full or rounded."""
+    false = risk.false_rate
+    if internal:
+        return {
+            "expected right matches, 90 % interval": with_interval(
+                risk.expected.value, risk.expected.interval
+            ),
+            "highest risk of a record": f"{risk.highest:.4f}",
+            "records with risk > 0.05": f"{risk.above(0.05):,}",
+            "records with risk > 0.2": f"{risk.above(0.2):,}",
+            "true match rate": f"{risk.true_rate:.3%}",
+            "false match rate": "undefined" if false is None else f"{false:.2%}",
+        }
+    return {
+        "expected share of records matched rightly": public_share(risk.expected.value / n, n),
+        "share of records with risk > 0.05": public_share(risk.above(0.05) / n, n),
+        "share of records with risk > 0.2": public_share(risk.above(0.2) / n, n),
+        "true match rate": public_share(risk.true_rate, n),
+        "false match rate": "undefined" if false is None else public_share(false, n),
+    }
