@@ -76,6 +76,10 @@ IMPOSSIBLE: dict[str, dict[str, list[Any]]] = {
     "terms_for_error": {"f": [0], "p": [0.0, 2.0], "error": [0.0]},
     "expected_uniques": {"s": [-1], "n": [0]},
     "uniques_deviation": {"s": [-1], "n": [0]},
+    "treat": {
+        "method": ["best"], "target_risk": [-0.1, 1.0], "share": [0.0, 1.5], "datasets": [0, 1000],
+        "keys": [[], ["zz"]], "population_size": [3], "seed": [-1], "cores": [0],
+    },
     "read_policy": {"path": ["no/such/file.toml"]},
     "read_shapes": {"path": ["no/such/file.json"]},
     "read_irs_flows": {"source": ["no/such/file.csv"], "direction": ["up"]},
@@ -195,6 +199,7 @@ def usable(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
         "superpopulation_risk": {"f": [1, 2], "p": [0.1, 0.2], "draws": 200, "seed": 1},
         "synthesize": {**fitted, "seed": 1},
         "terms_for_error": {"f": 2, "p": 0.1, "error": 0.01},
+        "treat": {"microdata": microdata, "seed": 1},
         "unique_probability": cells,
         "unique_test": {"q": 0.1, "loss_accept": 1.0, "loss_reject": 1.0},
         "uniques_deviation": {"s": 3, **cells},
@@ -216,6 +221,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
         "bayes_sdc.flows.fit.fit.fit",
         "bayes_sdc.flows.protect.fit",
         "bayes_sdc.flows.intruder.measure.estimate",
+        "bayes_sdc.microdata.treatment.setting.draw_states",
         "nutpie.compile_pymc_model",
     ):
         monkeypatch.setattr(place, start)

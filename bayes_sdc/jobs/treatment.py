@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from bayes_sdc.arguments import check
 from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.tables import load
@@ -16,10 +17,10 @@ from bayes_sdc.microdata.file.keys import Microdata
 from bayes_sdc.microdata.file.stored import Stored, load_stored
 from bayes_sdc.microdata.measure import Measurement
 from bayes_sdc.microdata.treatment.limits import check_treated
-from bayes_sdc.microdata.treatment.release import ReleasedFile, released_file
-from bayes_sdc.microdata.treatment.result import Treatment
+from bayes_sdc.microdata.treatment.release import ReleasedFile, check_kept, released_file
+from bayes_sdc.microdata.treatment.result import Method, Treatment
 from bayes_sdc.microdata.treatment.setting import Intruder
-from bayes_sdc.microdata.treatment.treat import treat
+from bayes_sdc.microdata.treatment.treat import Asked, treat
 from bayes_sdc.policy import LimitCheck, Policy
 from bayes_sdc.results import summary_lines, with_interval
 
@@ -114,21 +115,31 @@ class TreatedRun(NamedTuple):
         ]
 
 
-def load_to_treat(file: Path, data: Microdata, keep: list[str]) -> Stored:
+def load_to_treat(file: Path, data: Microdata, asked: Mapping[str, Any]) -> Stored:
     """Read all columns of the input, before anything is computed: what is refused must be so soon.
 
     Raises
     ------
     InputError
-        If the form of the file is not written, or a column that is to be kept is no column.
+        If the form of the file is not written, a column that is to be kept is no column, or the
+        treatment cannot be meant.
     """
-    stored = load_stored(file, [*data.keys, *keep])
+    check("method", asked["method"], Method)
+    _asked(asked).check(data, asked["method"])
+    Intruder(**asked["intruder"])
+    stored = load_stored(file, [*data.keys, *asked["keep"]])
+    check_kept(data, asked["keep"], datasets=asked["datasets"])
     if len(stored.frame) != data.n:
         raise InputError(
             f"{data.source}: {len(stored.frame):,} rows with all columns, {data.n:,} with the keys "
             "alone; remove blank lines"
         )
     return stored
+
+
+def _asked(asked: Mapping[str, Any]) -> Asked:
+    keys = tuple(asked["keys"]) or None
+    return Asked(asked["target_risk"], asked["share"], keys, asked["datasets"])
 
 
 def treat_file(

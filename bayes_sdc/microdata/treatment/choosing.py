@@ -3,7 +3,6 @@
 import numpy as np
 import numpy.typing as npt
 
-from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.tabulate import patterns
 from bayes_sdc.microdata.treatment.intruder import MatchRisk
 from bayes_sdc.microdata.treatment.setting import Setting
@@ -31,22 +30,11 @@ def choose_records(
     Returns
     -------
     array of bool, shape (record,)
-
-    Raises
-    ------
-    InputError
-        If both are given, or one cannot be used.
     """
     risk = before.records["risk"].to_numpy()
-    if target_risk is not None and share is not None:
-        raise InputError("target_risk and share both choose records: give one of them")
     if target_risk is not None:
-        if not 0.0 <= target_risk < 1.0:
-            raise InputError(f"target_risk must be from 0 to below 1; it is {target_risk!r}")
         return np.asarray(risk > target_risk)
     if share is not None:
-        if not 0.0 < share <= 1.0:
-            raise InputError(f"share must be above 0 and at most 1; it is {share!r}")
         number = max(1, round(share * len(risk)))
         return np.asarray(risk >= np.sort(risk)[-number])
     return np.asarray(setting.known.f == 1)

@@ -15,6 +15,7 @@ import pandas as pd
 from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.text import find_columns
+from bayes_sdc.microdata.file.keys import Microdata
 from bayes_sdc.microdata.file.stored import values_of_codes
 from bayes_sdc.microdata.treatment.result import Treatment
 from bayes_sdc.seeds import generator
@@ -75,11 +76,7 @@ def released_file(
     """
     data = treatment.data
     find_columns(data.source, list(source.columns), list(keep))
-    for name in keep:
-        if name in data.keys:
-            raise InputError(f"--keep names {name!r}, which is a key and released anyway")
-    if "dataset" in [*data.keys, *keep] and treatment.datasets > 1:
-        raise InputError("a column is called 'dataset', which numbers the data sets; rename it")
+    check_kept(data, keep, datasets=treatment.datasets)
     columns = [name for name in source.columns if name in data.keys or name in keep]
     kept = source[columns].copy()
     if data.household_name in keep:
@@ -97,6 +94,21 @@ def released_file(
     checks = [*_kept_checks(treatment, source, keep), _order_check(keep_order)]
     left_out = tuple(str(name) for name in source.columns if name not in columns)
     return ReleasedFile(pd.concat(frames, ignore_index=True), checks, left_out)
+
+
+def check_kept(data: Microdata, keep: Sequence[str], *, datasets: int) -> None:
+    """Refuse names of columns that are released anyway, or stand in the way.
+
+    Raises
+    ------
+    InputError
+        Naming the column.
+    """
+    for name in keep:
+        if name in data.keys:
+            raise InputError(f"--keep names {name!r}, which is a key and released anyway")
+    if "dataset" in [*data.keys, *keep] and datasets > 1:
+        raise InputError("a column is called 'dataset', which numbers the data sets; rename it")
 
 
 def _released_column(treatment: Treatment, number: int, j: int, column: pd.Series) -> pd.Series:

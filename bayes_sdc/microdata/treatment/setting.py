@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from bayes_sdc.checks import Check
 from bayes_sdc.convergence import RHAT_FAIL
+from bayes_sdc.cores import threads
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.columns import LARGEST_COUNT
 from bayes_sdc.microdata.file.keys import Microdata
@@ -23,7 +24,7 @@ from bayes_sdc.microdata.treatment.intruder import (
 )
 from bayes_sdc.microdata.treatment.matching import Matches, match_records
 from bayes_sdc.microdata.treatment.population import population_share
-from bayes_sdc.microdata.treatment.states import Layout, States, draw_states
+from bayes_sdc.microdata.treatment.states import Layout, States, draw_states, layout_of
 from bayes_sdc.results import Fact, Result
 
 Codes = npt.NDArray[np.int32]
@@ -199,8 +200,9 @@ def prepare(
     names = data.keys if intruder.keys is None else tuple(intruder.keys)
     known = data.select(names)
     size = population_of(data, population_size)
+    rules, notes = rules_by_row(data, structural_zeros, layout_of(data))
+    threads(cores)  # refuses a wrong number
     states = draw_states(data, draws=max(DRAWS, datasets), seed=seed, cores=cores)
-    rules, notes = rules_by_row(data, structural_zeros, states.layout)
     in_file = np.ones((1, data.n))
     if intruder.knowledge == "population":
         in_file = population_share(data, known, states.thinned(DRAWS), size, seed=seed)

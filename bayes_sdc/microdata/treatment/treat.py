@@ -37,6 +37,30 @@ class Asked(NamedTuple):
     keys: tuple[str, ...] | None = None
     datasets: int = 1
 
+    def check(self, data: Microdata, method: Method) -> None:
+        """Refuse what cannot be meant, before any work.
+
+        Raises
+        ------
+        InputError
+            Naming the argument.
+        """
+        if not 1 <= self.datasets <= MOST_DATASETS:
+            raise InputError(f"datasets must be from 1 to {MOST_DATASETS}; it is {self.datasets!r}")
+        if self.target_risk is not None and self.share is not None:
+            raise InputError("target_risk and share both choose records: give one of them")
+        if self.target_risk is not None and not 0.0 <= self.target_risk < 1.0:
+            raise InputError(f"target_risk must be from 0 to below 1; it is {self.target_risk!r}")
+        if self.share is not None and not 0.0 < self.share <= 1.0:
+            raise InputError(f"share must be above 0 and at most 1; it is {self.share!r}")
+        if method == "full-synthesis" and not (self.keys is None and self.share is None):
+            raise InputError("full synthesis treats all keys of all records: leave out keys, share")
+        if self.keys is not None and not self.keys:
+            raise InputError("keys must name at least one key to treat")
+        for key in self.keys or ():
+            if key not in data.keys:
+                raise InputError(f"{key!r} is no key of the file; they are {list(data.keys)}")
+
 
 @checked
 def treat(
@@ -122,8 +146,8 @@ def treat(
     >>> done.after.expected.value < done.before.expected.value, len(done.released)
     (True, 300)
     """
-    if not 1 <= datasets <= MOST_DATASETS:
-        raise InputError(f"datasets must be from 1 to {MOST_DATASETS}; it is {datasets!r}")
+    asked = Asked(target_risk, share, None if keys is None else tuple(keys), datasets)
+    asked.check(microdata, method)
     who = intruder or Intruder()
     notes = []
     if datasets > 1 and who.knows == "keys":
@@ -142,8 +166,6 @@ def treat(
         seed=seed,
         cores=cores,
     )
-    named = None if keys is None else tuple(keys)
-    asked = Asked(target_risk, share, named, datasets)
     return apply(setting, method, asked, seed=seed, notes=notes)
 
 
@@ -159,8 +181,6 @@ def apply(
     """
     data = setting.data
     before = setting.risk(np.zeros(data.codes.shape, dtype=np.bool_))
-    if method == "full-synthesis" and (asked.keys is not None or asked.share is not None):
-        raise InputError("full synthesis treats all keys of all records: leave out keys, share")
     chosen = choose_records(before, setting, target_risk=asked.target_risk, share=asked.share)
     hidden = np.ones(data.codes.shape, dtype=np.bool_)
     if method == "synthesis":
@@ -199,11 +219,6 @@ def _keys_to_treat(setting: Setting, chosen: Flags, asked: Asked) -> Flags:
     if asked.keys is None:
         target = 0.05 if asked.target_risk is None else asked.target_risk
         return choose_keys(setting, chosen, target_risk=target)
-    if not asked.keys:
-        raise InputError("keys must name at least one key to treat")
-    for key in asked.keys:
-        if key not in data.keys:
-            raise InputError(f"{key!r} is no key of the file; they are {list(data.keys)}")
     return np.array([key in asked.keys for key in data.keys])
 
 

@@ -1,0 +1,150 @@
+"""A file of persons from records at risk to a file that may leave."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pyreadstat
+import pytest
+from typer.testing import CliRunner, Result
+
+from bayes_sdc.cli import app
+from bayes_sdc.microdata.file.simulate import example_persons_path
+
+KEYS = ["region", "sex", "age", "marital_status"]
+
+
+def persons(rows: int = 400) -> pd.DataFrame:
+    return pd.read_csv(example_persons_path(), dtype=str).head(rows)
+
+
+def run(file: Path, out: Path, *options: str) -> Result:
+    call = ["microdata", str(file), "--keys", ",".join(KEYS), "--population-size", "8000"]
+    return CliRunner().invoke(app, [*call, "--out", str(out), *options])
+
+
+@pytest.fixture(scope="module")
+def csv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("input") / "persons.csv"
+    persons().to_csv(path, index=False)
+    return path
+
+
+def released(out: Path, ending: str = "csv") -> Path:
+    (path,) = [*out.glob(f"release/*.{ending}"), *out.glob(f"held/*.{ending}")]
+    return path
+
+
+def test_what_leaves_holds_named_columns_in_another_order(csv: Path, tmp_path: Path) -> None:
+    """Keys and named columns, nothing else; the confidential part says what was changed."""
+    options = ["--treat", "synthesis", "--treat-share", "0.2", "--seed", "1"]
+    result = run(csv, tmp_path / "run", *options, "--keep", "occupation")
+    assert result.exit_code in (0, 1), result.output
+    path = released(tmp_path / "run")
+    assert path.name == "persons_protected.csv"
+    before, after = persons(), pd.read_csv(path, dtype=str)
+    assert list(after.columns) == [*KEYS, "occupation"]
+    assert sorted(after["occupation"]) == sorted(before["occupation"])
+    assert (after["occupation"].to_numpy() != before["occupation"].to_numpy()).any()
+    inside = tmp_path / "run" / "confidential"
+    changes = pd.read_csv(inside / "changes_by_record.csv", dtype=str)
+    record = json.loads((inside / "run.json").read_text("utf-8"))
+    assert len(changes) == record["treatment"]["treated_records"] >= 80
+    first = int(changes["record"][0]) - 1
+    assert before["age"][first] == changes["true age"][0]
+    untouched = before.drop(changes["record"].astype(int) - 1)[KEYS]
+    # every record that was not treated is among the released ones
+    assert len(untouched.merge(after[KEYS].drop_duplicates())) == len(untouched)
+
+
+def test_the_same_seed_gives_the_same_bytes_for_any_order_of_records(
+    csv: Path, tmp_path: Path
+) -> None:
+    turned = tmp_path / "persons.csv"
+    persons().sample(frac=1.0, random_state=1).to_csv(turned, index=False)
+    options = ["--treat", "synthesis", "--treat-share", "0.2", "--seed", "3"]
+    run(csv, tmp_path / "a", *options)
+    run(turned, tmp_path / "b", *options)
+    run(csv, tmp_path / "c", *options[:-1], "4")
+    a, b, c = (released(tmp_path / name).read_bytes() for name in "abc")
+    assert a == b
+    assert a != c
+
+
+def test_a_run_that_misses_its_target_or_policy_is_held(csv: Path, tmp_path: Path) -> None:
+    """Limits are judged by what is left of the risk, not by what was there."""
+    policy = tmp_path / "policy.toml"
+    policy.write_text('name = "Board"\ndate = 2026-01-15\n[microdata]\nfile_risk = 0.1\n')
+    options = ["--treat", "full-synthesis", "--policy", str(policy), "--seed", "1"]
+    kept = run(csv, tmp_path / "kept", *options)
+    assert kept.exit_code == 0, kept.output
+    assert released(tmp_path / "kept").parent.name == "release"
+    policy.write_text('name = "Board"\ndate = 2026-01-15\n[microdata]\nfile_risk = 0.0001\n')
+    missed = run(csv, tmp_path / "missed", "--treat", "synthesis", "--treat-share", "0.01",
+                 "--policy", str(policy), "--seed", "1")  # fmt: skip
+    assert missed.exit_code == 1
+    assert "limit file_risk" in missed.output
+    assert released(tmp_path / "missed").parent.name == "held"
+
+
+def test_a_column_that_identifies_or_undoes_the_treatment_holds_the_release(
+    csv: Path, tmp_path: Path
+) -> None:
+    """Persons of a region have weights of their own, so that the weight tells the region."""
+    options = "--treat synthesis --treat-share 0.3 --treat-keys region --seed 1"
+    more = ["--weight", "weight", "--keep", "weight"]
+    result = run(csv, tmp_path / "run", *options.split(), *more)
+    assert result.exit_code == 1
+    assert "FAIL  kept column weight: the weight 'weight' tells" in result.output
+
+
+def test_the_external_report_holds_no_record(csv: Path, tmp_path: Path) -> None:
+    run(csv, tmp_path / "run", "--treat", "synthesis", "--treat-share", "0.2", "--seed", "1")
+    external = next(
+        path for name in ("release", "held") for path in (tmp_path / "run").glob(f"{name}/*.html")
+    ).read_text("utf-8")
+    inside = (tmp_path / "run" / "confidential" / "report.html").read_text("utf-8")
+    assert "What was done" in external
+    assert "changes_by_record.csv" not in external
+    assert "Highest risk of a record".lower() not in external.lower()
+    assert "highest risk of a record" in inside
+    assert "changes nothing in it" not in external + inside
+
+
+@pytest.mark.parametrize("ending", ["sav", "dta"])
+def test_labels_of_a_statistical_file_are_in_the_release(ending: str, tmp_path: Path) -> None:
+    frame = persons()[KEYS].assign(secret=1.0)
+    frame["sex"] = frame["sex"].map({"female": 2.0, "male": 1.0})
+    write = getattr(pyreadstat, f"write_{ending}")
+    file = tmp_path / f"persons.{ending}"
+    labels = {"sex": {1: "man", 2: "woman"}}
+    names = ["Where", "Sex of the person", "Age", "Status", "Secret"]
+    write(frame, str(file), variable_value_labels=labels, column_labels=names)
+    result = run(file, tmp_path / "run", "--treat", "synthesis", "--treat-share", "0.2")
+    assert result.exit_code in (0, 1), result.output
+    after, described = getattr(pyreadstat, f"read_{ending}")(
+        str(released(tmp_path / "run", ending))
+    )
+    assert list(after.columns) == KEYS
+    assert described.variable_value_labels["sex"] == {1.0: "man", 2.0: "woman"}
+    assert described.column_names_to_labels["sex"] == "Sex of the person"
+    assert set(after["sex"]) == {1.0, 2.0}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--treat", "best"], "best"),
+        (["--treat", "synthesis", "--keep", "nothing"], "nothing"),
+        (["--treat", "synthesis", "--keep", "sex"], "a key"),
+        (["--treat", "synthesis", "--target-risk", "1.5"], "target_risk"),
+        (["--treat", "synthesis", "--target-risk", "0.1", "--treat-share", "0.1"], "give one"),
+        (["--target-risk", "0.1"], "--treat"),
+    ],
+)
+def test_a_call_that_cannot_be_meant_is_refused(
+    options: list[str], words: str, csv: Path, tmp_path: Path
+) -> None:
+    result = run(csv, tmp_path / "run", *options)
+    assert words in str(result.exception)
+    assert not (tmp_path / "run").exists()
