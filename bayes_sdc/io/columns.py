@@ -15,6 +15,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.io.form import UNTOLD, FileForm
+from bayes_sdc.io.marks import looks_suppressed, remedy_for
+from bayes_sdc.io.numbers import FLAGGED, both_readings, plain, reads_in_two_ways, text_of_number
 
 Rows = npt.NDArray[np.intp]
 Flaw = Literal[
@@ -22,6 +25,8 @@ Flaw = Literal[
     "negative",
     "fraction",
     "infinite",
+    "two ways",
+    "flagged",
     "text",
     "no code",
     "number as code",
@@ -29,9 +34,9 @@ Flaw = Literal[
 ]
 
 LARGEST_COUNT = 2**53  # up to here a count is exact as a float too
-NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
 SCIENTIFIC = re.compile(r"[+-]?[0-9]+([.,][0-9]*)?[eE][+-][0-9]+")
 INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
+HIDDEN: tuple[Flaw, ...] = ("missing", "negative", "text")  # of a count that may be suppressed
 PADDED = re.compile(r"0*([0-9]+)(\.0+)?")
 
 SAID: dict[Flaw, tuple[str, str]] = {
@@ -39,7 +44,19 @@ SAID: dict[Flaw, tuple[str, str]] = {
     "negative": ("negative count", "counts are 0 or more"),
     "fraction": ("fractional count", "counts are whole numbers; weighted estimates do not fit"),
     "infinite": ("count that is infinite or beyond 2^53", "correct the count"),
-    "text": ("count that is not a number", "write plain digits, without thousands separators"),
+    "two ways": (
+        "count with three digits after a point",
+        "say which by --decimal . or --thousands . (a FileForm), or write plain digits",
+    ),
+    "flagged": (
+        "count with a flag",
+        "put flags into a column of their own; a flag such as b, e or p says how a number was made",
+    ),
+    "text": (
+        "count that is not a number",
+        "write plain digits, without thousands separators, or name these by --thousands and "
+        "--decimal",
+    ),
     "no code": ("missing code", "give every row a code; total rows do not belong in the table"),
     "number as code": (
         "code that is not text",
@@ -51,10 +68,6 @@ SAID: dict[Flaw, tuple[str, str]] = {
         "every code that begins with 100102, so that two areas become one",
     ),
 }
-SUPPRESSED = (
-    "; -1 and d are marks of suppressed cells in published tables: "
-    "use the confidential counts, or remove these rows"
-)
 
 
 @dataclass(frozen=True)
@@ -130,10 +143,12 @@ def read_codes(column: pd.Series, name: str) -> Codes:
     )
 
 
-def read_counts(column: pd.Series, name: str) -> tuple[npt.NDArray[np.int64], tuple[Problem, ...]]:
+def read_counts(
+    column: pd.Series, name: str, form: FileForm = UNTOLD
+) -> tuple[npt.NDArray[np.int64], tuple[Problem, ...]]:
     """Turn a column into whole counts; rows with a problem get 0."""
     places, values = _distinct(column)
-    parsed = [_parse_count(value) for value in values]
+    parsed = [_parse_count(value, form) for value in values]
     numbers = np.array([p if isinstance(p, int) else 0 for p in parsed], dtype=np.int64)
     flaws: list[Flaw | None] = [p if isinstance(p, str) else None for p in parsed]
     return numbers[places], tuple(_problems(name, places, values, flaws))
@@ -231,25 +246,33 @@ def _code_flaw(value: object) -> Flaw | None:
     return "number as code"
 
 
-def _parse_count(value: Any) -> int | Flaw:
+def _parse_count(value: Any, form: FileForm = UNTOLD) -> int | Flaw:
     """Return the count that a cell stands for, or what is wrong with it.
 
     >>> [_parse_count(v) for v in (" 7 ", "3.0", 1e9, "1e400", "1,076", "d", -1, 3.5, True)]
     [7, 3, 1000000000, 'infinite', 'text', 'text', 'negative', 'fraction', 'text']
+    >>> [_parse_count(v) for v in ("1.000", 1.0, "17 b")]
+    ['two ways', 1, 'flagged']
     """
     if _is_missing(value):
         return "missing"
     if isinstance(value, bool | np.bool_):
         return "text"
-    # repr of a float is its shortest exact text, so one rule serves numbers and text
-    text = repr(float(value)) if isinstance(value, float | np.floating) else str(value).strip()
+    # a float as its shortest exact text, so that one rule serves numbers and text
+    text = text_of_number(_plain(value))
     if not text:
         return "missing"
-    if INFINITE.fullmatch(text):
+    if isinstance(value, str):
+        if reads_in_two_ways(text, form):
+            return "two ways"
+        found = plain(text, form)
+    else:
+        found = plain(text)
+    if INFINITE.fullmatch(found or text):
         return "infinite"
-    if not NUMBER.fullmatch(text):
-        return "text"
-    number = Decimal(text)
+    if found is None:
+        return "flagged" if FLAGGED.fullmatch(text) else "text"
+    number = Decimal(found)
     if number < 0:
         return "negative"
     if number > LARGEST_COUNT:
@@ -267,12 +290,14 @@ def _problems(
         if bad:
             rows = np.flatnonzero(np.isin(places, bad))
             shown = tuple(_plain(values[places[row]]) for row in rows[:5])
-            marked = any(_is_suppression_mark(values[i]) for i in bad)
-            yield Problem(what, (name,), rows, shown, remedy + (SUPPRESSED if marked else ""))
-
-
-def _is_suppression_mark(value: object) -> bool:
-    return str(value).strip().lower() in {"-1", "-1.0", "d"}
+            if flaw == "two ways":
+                remedy = f"{both_readings(str(shown[0]).strip())}: {remedy}"
+            elif flaw in HIDDEN:
+                marks = [values[i] for i in bad if flaw == "missing" or looks_suppressed(values[i])]
+                if marks:
+                    others = "" if len(marks) == len(bad) else f"{remedy}; "
+                    remedy = others + remedy_for(marks)
+            yield Problem(what, (name,), rows, shown, remedy)
 
 
 def _plain(value: object) -> object:

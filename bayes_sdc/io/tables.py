@@ -22,7 +22,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.io.text import csv_notes, decode, find_separator, from_arrow, read_bytes, unpack
+from bayes_sdc.io.csv_text import CsvText, open_csv, ragged
+from bayes_sdc.io.form import UNTOLD, FileForm
+from bayes_sdc.io.other_forms import long_form, read_other
+from bayes_sdc.io.text import csv_notes, damaged, from_arrow, read_bytes, unpack
 
 
 @dataclass(frozen=True)
@@ -66,10 +69,10 @@ class Loaded:
     path: str = ""  # of the file, absolute; empty for a frame
 
 
-def load(source: Any, wanted: Sequence[str]) -> Loaded:
+def load(source: Any, wanted: Sequence[str], form: FileForm | None = None) -> Loaded:
     """Read a path, or take a data frame of any kind narwhals knows; ``wanted`` are its columns."""
     if isinstance(source, str | os.PathLike):
-        return _load_file(Path(source), wanted)
+        return _load_file(Path(source), wanted, form or UNTOLD)
     if isinstance(source, pd.DataFrame):
         return Loaded(source.copy(), "DataFrame", Dialect())
     try:
@@ -81,33 +84,39 @@ def load(source: Any, wanted: Sequence[str]) -> Loaded:
     return Loaded(from_arrow(eager.to_arrow()), "DataFrame", Dialect())
 
 
-def _load_file(path: Path, wanted: Sequence[str]) -> Loaded:
+def _load_file(path: Path, wanted: Sequence[str], form: FileForm) -> Loaded:
     data = read_bytes(path)
     sha256, place = hashlib.sha256(data).hexdigest(), str(path.absolute())
+    if (other := read_other(path, data, form)) is not None:
+        frame, more = long_form(other.frame, path.name, wanted) if form.wide else (other.frame, ())
+        notes = (*other.notes, *more)
+        return Loaded(frame, path.name, Dialect(), sha256, notes=notes, path=place)
     data, gzipped = unpack(data, path.name)
     if data.startswith(b"PAR1"):
         dialect = Dialect(format="parquet", gzipped=gzipped)
         return Loaded(_read_parquet(data, path.name), path.name, dialect, sha256, path=place)
-    frame, lines, dialect, notes = _read_csv(data, path.name, gzipped, wanted)
+    named = () if form.wide else wanted  # columns that the matrix does not have
+    frame, lines, dialect, notes = _read_csv(data, path.name, gzipped, named, form)
+    if form.wide:
+        frame, more = long_form(frame, path.name, wanted)
+        return Loaded(frame, path.name, dialect, sha256, notes=(*notes, *more), path=place)
     return Loaded(frame, path.name, dialect, sha256, lines, notes, place)
 
 
 def _read_parquet(data: bytes, name: str) -> pd.DataFrame:
     try:
         return from_arrow(pq.read_table(pa.BufferReader(data)))
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{name}: damaged Parquet file ({error})") from error
+    except Exception as error:  # a damaged file makes Arrow raise what no list names
+        raise damaged(name, "Parquet", error) from error
 
 
 def _read_csv(
-    data: bytes, name: str, gzipped: bool, wanted: Sequence[str]
+    data: bytes, name: str, gzipped: bool, wanted: Sequence[str], form: FileForm
 ) -> tuple[pd.DataFrame, npt.NDArray[np.int64], Dialect, tuple[str, ...]]:
-    text, encoding = decode(data, name)
-    if not text.strip():
-        raise InputError(f"{name}: the file is empty")
-    separator = find_separator(text, wanted)
+    found = open_csv(data, name, wanted, form)
+    header, separator = found.header, found.separator
     try:
-        header, rows, lines, blank = _parse(text, separator)
+        rows, lines, blank = _parse(found)
     except csv.Error as error:
         raise InputError(
             f"{name}: not a valid CSV file ({error}); look for a quotation mark that is not closed"
@@ -117,43 +126,40 @@ def _read_csv(
     frame = pd.DataFrame({i: pd.Series(c, dtype=str) for i, c in enumerate(columns)})
     frame.columns = pd.Index(header)  # only now, because names may occur twice
 
-    first_end = text.find("\n")
-    windows = first_end > 0 and text[first_end - 1] == "\r"
-    dialect = Dialect("csv", separator, encoding, "\r\n" if windows else "\n", gzipped)
-    notes = csv_notes(encoding, separator, blank)
+    line_end = "\r\n" if found.windows else "\n"
+    dialect = Dialect("csv", separator, found.encoding, line_end, gzipped)
+    notes = csv_notes(found.encoding, separator, blank)
     return frame, np.asarray(lines, dtype=np.int64), dialect, notes
 
 
-def _parse(text: str, separator: str) -> tuple[list[str], list[list[str]], list[int], int]:
-    """Split into header, rows, the line each row starts on, and the number of blank lines."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+def _parse(found: CsvText) -> tuple[list[list[str]], list[int], int]:
+    """Split into rows, the line each row starts on, and the number of blank lines."""
+    stream = io.StringIO(found.body, newline="")
+    reader = csv.reader(stream, delimiter=found.separator, strict=True)
     rows: list[list[str]] = []
     lines: list[int] = []
     blank = 0
-    start = 1
+    start = found.line
     for row in reader:
-        if row:
-            rows.append(row)
+        # in a file of one column a blank line is a row whose only cell is empty
+        if row or len(found.header) == 1:
+            rows.append(row or [""])
             lines.append(start)
         else:
             blank += 1
-        start = reader.line_num + 1
-    return rows[0], rows[1:], lines[1:], blank
+        start = found.line + reader.line_num
+    return rows, lines, blank
 
 
 def _check_widths(
     name: str, header: list[str], rows: list[list[str]], lines: list[int], separator: str
 ) -> None:
-    ragged = [i for i, row in enumerate(rows) if len(row) != len(header)]
-    if ragged:
+    wrong = [i for i, row in enumerate(rows) if len(row) != len(header)]
+    if wrong:
         shown = "; ".join(
-            f"row {i + 1} (line {lines[i]}): {len(rows[i])} fields" for i in ragged[:5]
+            f"row {i + 1} (line {lines[i]}): {len(rows[i])} fields" for i in wrong[:5]
         )
-        raise InputError(
-            f"{name}: {len(ragged):,} rows do not have the {len(header)} fields of the header: "
-            f"{shown}. Put text that contains the separator {separator!r} in quotation marks, "
-            "and remove footers"
-        )
+        raise ragged(name, header, separator, len(wrong), shown)
 
 
 def encode(frame: pd.DataFrame, dialect: Dialect) -> bytes:

@@ -20,6 +20,9 @@ import pyarrow as pa
 from bayes_sdc.errors import InputError
 
 SEPARATORS = (",", ";", "\t", "|")
+MOST_UNPACKED = (
+    2**30
+)  # bytes that a compressed file may hold; a bomb of 1 MB holds a thousand times
 
 
 def read_bytes(path: Path) -> bytes:
@@ -28,6 +31,8 @@ def read_bytes(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    except ValueError as error:  # a path that no file can have
+        raise InputError(f"{str(path)!r}: cannot be read ({error})") from error
 
 
 def unpack(data: bytes, name: str) -> tuple[bytes, bool]:
@@ -35,11 +40,25 @@ def unpack(data: bytes, name: str) -> tuple[bytes, bool]:
     gzipped = data.startswith(b"\x1f\x8b")
     if gzipped:
         try:
-            data = gzip.decompress(data)
+            with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+                data = file.read(MOST_UNPACKED + 1)
         except (EOFError, OSError, zlib.error) as error:
             raise InputError(f"{name}: damaged gzip file ({error})") from error
-    if data.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
-        raise InputError(f"{name}: a zip archive or Excel workbook; save it as CSV or Parquet")
+        if len(data) > MOST_UNPACKED:
+            raise InputError(
+                f"{name}: holds more than {MOST_UNPACKED / 2**20:,.0f} MiB when it is unpacked, "
+                "the limit for compressed files; unpack it first, or save it as Parquet"
+            )
+    if data.startswith(b"PK\x03\x04"):
+        raise InputError(
+            f"{name}: a zip archive; unpack it first: unzip {name!r}. An Excel workbook is read "
+            "where its name ends in .xlsx"
+        )
+    if data.startswith(b"\xd0\xcf\x11\xe0"):
+        raise InputError(
+            f"{name}: an old Excel workbook; save it as CSV: libreoffice --headless --convert-to "
+            f"csv {name!r}"
+        )
     return data, gzipped
 
 
@@ -70,7 +89,8 @@ def find_separator(text: str, wanted: Sequence[str]) -> str:
 
     def yield_of(separator: str) -> tuple[int, int]:
         try:
-            header = next(csv.reader(io.StringIO(text, newline=""), delimiter=separator), [])
+            rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+            header = next((row for row in rows if row), [])
         except csv.Error:
             return 0, 0
         return sum(name in header for name in wanted), len(header)
@@ -92,6 +112,12 @@ def csv_notes(encoding: str, separator: str, blank: int, *, usual: bool = False)
     if blank:
         notes.append(f"{blank:,} blank lines skipped")
     return tuple(notes)
+
+
+def damaged(name: str, kind: str, error: Exception) -> InputError:
+    """Return the error on a file that a library cannot decode; it says why in many ways."""
+    why = str(error).strip().split("\n")[0][:200] or type(error).__name__
+    return InputError(f"{name}: damaged {kind} file ({why})")
 
 
 def from_arrow(table: pa.Table) -> pd.DataFrame:

@@ -18,12 +18,20 @@ from bayes_sdc.flows.audit.settle import in_words, published_inside, unsettled
 from bayes_sdc.flows.audit.solve import fits
 from bayes_sdc.flows.table.read import FlowTable, read_flows
 from bayes_sdc.io.columns import read_codes
+from bayes_sdc.io.form import FileForm
+from bayes_sdc.io.marks import most
 from bayes_sdc.io.tables import load
 
 
-def holes_in(source: Any, count: str, marks: Sequence[str], secondary: Sequence[str]) -> int:
+def holes_in(
+    source: Any,
+    count: str,
+    marks: Sequence[str],
+    secondary: Sequence[str],
+    form: FileForm | None = None,
+) -> int:
     """Count the rows whose count is blank or a mark."""
-    loaded = load(source, (count,))
+    loaded = load(source, (count,), form)
     if count not in loaded.frame.columns:
         return 0  # the reader says it better
     return int(_marked(loaded.frame[count], [*marks, *secondary]).sum())
@@ -32,6 +40,12 @@ def holes_in(source: Any, count: str, marks: Sequence[str], secondary: Sequence[
 def _marked(column: pd.Series, marks: Sequence[str]) -> np.ndarray:
     texts = column.astype(object).where(column.notna(), "").astype(str).str.strip()
     return np.asarray(texts.isin(["", *(mark.strip() for mark in marks)]), dtype=bool)
+
+
+def _largest(column: pd.Series, high: int) -> np.ndarray:
+    """Largest count that each hole can stand for: a mark such as <5 says it."""
+    said = [most(str(value)) for value in column]
+    return np.array([high if limit is None else min(limit, high) for limit in said], dtype=np.int64)
 
 
 def audit_holes(
@@ -47,6 +61,7 @@ def audit_holes(
     secondary: Sequence[str] = (),
     published: Sequence[Any] = (),
     base: int = 1,
+    form: FileForm | None = None,
 ) -> Audit:
     """Bound the hidden counts of a table in which some are blank or replaced by a mark.
 
@@ -59,13 +74,16 @@ def audit_holes(
     low, high
         Between what a hidden count lies.
     marks
-        What stands for a hidden count, beside blanks.
+        What stands for a hidden count, beside blanks. One that says so itself, such as ``<5``,
+        stands for a count up to 4.
     secondary
         What stands for a hidden count of any size, as one that is hidden to protect others.
     published
         Tables of totals, as for :func:`bayes_sdc.audit_totals`; those inside the table are found.
     base
         What the totals are rounded to a multiple of.
+    form
+        How the file is to be read, as for :func:`bayes_sdc.read_flows`.
 
     Returns
     -------
@@ -91,9 +109,9 @@ def audit_holes(
     >>> found.bounds["lower"].to_dict(), found.pinned
     ({'A>y': 1, 'A>z': 1}, 2)
     """
-    loaded = load(source, (origin, destination, count))
+    loaded = load(source, (origin, destination, count), form)
     if count not in loaded.frame.columns:
-        read_flows(source, origin=origin, destination=destination, count=count)
+        read_flows(source, origin=origin, destination=destination, count=count, form=form)
     column = loaded.frame[count]
     hole, any_size = _marked(column, marks), _marked(column, secondary) & ~_marked(column, ())
     mask = hole | any_size
@@ -102,10 +120,10 @@ def audit_holes(
     filled = loaded.frame.assign(**{count: column.astype(object).where(~mask, "0")})
     table = read_flows(
         filled, origin=origin, destination=destination, count=count, groups=groups, low=low,
-        high=high,
+        high=high, form=form,
     )  # fmt: skip
     lower = np.where(hole, low, 0)
-    upper = np.where(hole, high, np.where(any_size, FREE, 0))
+    upper = np.where(hole, _largest(column, high), np.where(any_size, FREE, 0))
     hidden = Hidden(mask, lower.astype(np.int64), upper.astype(np.int64))
     found = unsettled(table, hidden)
     table = published_inside(table, found) if found else table

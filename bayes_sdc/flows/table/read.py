@@ -29,6 +29,7 @@ from bayes_sdc.io.columns import (
     read_counts,
     refuse_problems,
 )
+from bayes_sdc.io.form import UNTOLD, FileForm
 from bayes_sdc.io.tables import Dialect, Loaded, encode, load
 from bayes_sdc.io.text import find_columns
 from bayes_sdc.results import Fact, Result
@@ -171,6 +172,7 @@ def read_flows(
     low: int = 1,
     high: int = 9,
     threshold_column: str | None = None,
+    form: FileForm | None = None,
 ) -> FlowTable:
     """Read an origin-destination table and find its small cells.
 
@@ -181,8 +183,9 @@ def read_flows(
     Parameters
     ----------
     source
-        Path of a CSV file (also gzipped) or a Parquet file, or a data frame: pandas, polars,
-        pyarrow or any other that narwhals knows. A frame is not modified.
+        Path of a CSV file (also gzipped), a Parquet file, an Excel workbook or a table of Eurostat,
+        or a data frame: pandas, polars, pyarrow, a relation of DuckDB or any other that narwhals
+        knows. A frame is not modified.
     origin, destination, count
         Names of the columns.
     groups
@@ -192,6 +195,8 @@ def read_flows(
     threshold_column
         Column with the number of people behind a weighted count. A count above ``high`` that rests
         on ``high`` people or fewer is not safe: no release shows it.
+    form
+        How the file is to be read, where it does not say so itself.
 
     Returns
     -------
@@ -233,7 +238,7 @@ def read_flows(
     wanted = (origin, destination, count, *group_columns)
     if threshold_column is not None:
         wanted = (*wanted, threshold_column)
-    loaded = load(source, wanted)
+    loaded = load(source, wanted, form)
     _check_columns(loaded, wanted)
     if loaded.frame.empty:
         raise InputError(f"{loaded.source}: a header but no rows")
@@ -241,7 +246,8 @@ def read_flows(
     froms, tos, *by = (
         read_codes(loaded.frame[name], name) for name in (origin, destination, *group_columns)
     )
-    counts, count_problems = read_counts(loaded.frame[count], count)
+    as_written = form or UNTOLD
+    counts, count_problems = read_counts(loaded.frame[count], count, as_written)
     problems = [problem for codes in (froms, tos, *by) for problem in codes.problems]
     problems += count_problems
     problems += duplicates(froms, tos, by, wanted)
@@ -249,7 +255,8 @@ def read_flows(
     problems += own_area_across_groups(own, by, group_columns)
     people = None
     if threshold_column is not None:
-        people, people_problems = read_counts(loaded.frame[threshold_column], threshold_column)
+        of_people = loaded.frame[threshold_column]
+        people, people_problems = read_counts(of_people, threshold_column, as_written)
         problems += people_problems
     refuse_problems(loaded.source, problems, loaded.lines)
     ask_about_ends(loaded.source, loaded.frame, (origin, destination, count), own, (froms, tos))

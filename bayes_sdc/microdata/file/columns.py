@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,15 +20,18 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.io.columns import (
     INFINITE,
     LARGEST_COUNT,
-    NUMBER,
+    SCIENTIFIC,
     Problem,
     padding_variants,
 )
+from bayes_sdc.io.form import UNTOLD, FileForm
+from bayes_sdc.io.numbers import both_readings, decimals_in_two_ways, plain, text_of_number
 
 LOOKS_MISSING = frozenset(
     ["na", "n/a", "nan", "null", "none", ".", "?", "*", "-9", "-99", "-999", "-9999", "99999"]
 )
 
+LONGEST_INTEGER = 1024  # bits of a code that is a number
 WHOLE = re.compile(r"([+-]?[0-9]+)\.0+")
 
 Floats = npt.NDArray[np.float64]
@@ -112,6 +115,12 @@ def _notes(
             f"column {name!r}: {_first(suspects)} counted as a value; if it stands for a missing "
             "value, declare it as a missing code"
         )
+    lost = [label for label in labels if SCIENTIFIC.fullmatch(label.strip())]
+    if lost:
+        yield (
+            f"column {name!r}: codes in scientific notation, whose digits may be gone, so that "
+            f"several became one: {_first(lost)}; export the column as text"
+        )
     if numbers:
         yield f"column {name!r}: codes read as numbers: leading zeros are lost; read them as text"
     spaced = [label for label in labels if label != label.strip()]
@@ -159,21 +168,23 @@ def text_of(value: Any) -> str | None:
         if math.isinf(number):
             return None
         return str(int(number)) if number.is_integer() else repr(number)
+    if isinstance(value, int) and value.bit_length() > LONGEST_INTEGER:
+        return None  # Python refuses to write thousands of digits
     return str(value)
 
 
 def declared_missing(
-    declared: Any, keys: tuple[str, ...], household: str | None
+    declared: Any, keys: tuple[str, ...], household: tuple[str, ...]
 ) -> dict[str, frozenset[str]]:
-    """Return the declared codes of each key and of the household column, as text."""
-    columns = keys if household is None else (*keys, household)
+    """Return the declared codes of each key and of the columns of the household, as text."""
+    columns = tuple(dict.fromkeys([*keys, *household]))
     if not isinstance(declared, Mapping):
         # 9 may be a missing age and yet the id of a household
         return dict.fromkeys(columns, frozenset()) | dict.fromkeys(keys, _texts(declared))
     unknown = [name for name in declared if name not in columns]
     if unknown:
         raise InputError(
-            f"missing_codes names {unknown[0]!r}, which is no key and not the household column; "
+            f"missing_codes names {unknown[0]!r}, which is no key and no household column; "
             f"these are {list(columns)}"
         )
     return {name: _texts(declared.get(name)) for name in columns}
@@ -189,19 +200,21 @@ def _texts(codes: Any) -> frozenset[str]:
     return frozenset(text for text in texts if text)
 
 
-def read_weights(column: pd.Series, name: str) -> tuple[Floats, tuple[Problem, ...]]:
+def read_weights(
+    column: pd.Series, name: str, form: FileForm = UNTOLD
+) -> tuple[Floats, tuple[Problem, ...]]:
     """Turn a column into positive weights with a sum up to 2^53; records with a problem get 1."""
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
         weights = column.to_numpy(dtype=np.float64, na_value=np.nan)
         if bool(np.all((weights > 0) & np.isfinite(weights))):
             return np.array(weights), tuple(_too_heavy(weights, name))
     places, values = _distinct(column)
-    numbers = [_weight(value) for value in values]
-    problems = []
+    numbers = [_weight(value, form) for value in values]
+    problems = list(_weights_in_two_ways(places, values, name, form))
     for what, remedy in {
         "missing weight": "give every record a weight, or remove the record",
         "weight that is not a number": "write plain digits, with a point before decimals (76.5) "
-        "and without thousands separators",
+        "and without thousands separators, or name these by --decimal and --thousands",
         "infinite weight": "correct the weight",
         "negative weight": "weights are above 0",
         "weight 0": "a weight is the inverse of the probability to be in the sample, so it is "
@@ -215,6 +228,27 @@ def read_weights(column: pd.Series, name: str) -> tuple[Floats, tuple[Problem, .
     usable = [number if isinstance(number, float) else 1.0 for number in numbers]
     weights = np.array(usable or [1.0])[places]
     return weights, (*problems, *_too_heavy(weights, name))
+
+
+def _weights_in_two_ways(
+    places: npt.NDArray[np.intp], values: list[Any], name: str, form: FileForm
+) -> Iterator[Problem]:
+    """Refuse weights that may be thousands: all that have decimals have three of them."""
+    if not all(isinstance(value, str) for value in values):
+        return
+    found = set(decimals_in_two_ways([value.strip() for value in values], form))
+    if found:
+        bad = [i for i, value in enumerate(values) if value.strip() in found]
+        rows = np.flatnonzero(np.isin(places, bad))
+        shown = tuple(values[places[row]] for row in rows[:5])
+        yield Problem(
+            "weights that can be read in two ways, all with three digits after a point,",
+            (name,),
+            rows,
+            shown,
+            f"{both_readings(shown[0].strip())}: say which by --decimal . or --thousands . "
+            "(a FileForm)",
+        )
 
 
 def _too_heavy(weights: Floats, name: str) -> Iterator[Problem]:
@@ -232,7 +266,7 @@ def _too_heavy(weights: Floats, name: str) -> Iterator[Problem]:
         )
 
 
-def _weight(value: Any) -> float | str:
+def _weight(value: Any, form: FileForm = UNTOLD) -> float | str:
     """Return the weight, or what is wrong with it.
 
     >>> [_weight(v) for v in (" 76 ", 1.5, "1e400", "1,076.5", 0, "-3", None)]
@@ -243,38 +277,20 @@ def _weight(value: Any) -> float | str:
         return "weight that is not a number"
     if isinstance(value, bool | np.bool_):
         return "weight that is not a number"
-    text = "" if not isinstance(value, str) and pd.isna(value) else str(value).strip()
+    text = "" if not isinstance(value, str) and pd.isna(value) else text_of_number(_plain(value))
     if not text:
         return "missing weight"
-    if INFINITE.fullmatch(text):
+    found = plain(text, form) if isinstance(value, str) else plain(text)
+    if INFINITE.fullmatch(found or text):
         return "infinite weight"
-    if not NUMBER.fullmatch(text):
+    if found is None:
         return "weight that is not a number"
-    number = float(text)
+    number = float(found)
     if math.isinf(number):
         return "infinite weight"
     if number < 0:
         return "negative weight"
     return number or "weight 0"
-
-
-def read_households(
-    column: pd.Series, name: str, missing: Collection[str]
-) -> tuple[npt.NDArray[np.int64], Levels]:
-    """Number the households from 0, in the order of their ids, which are the labels of the levels.
-
-    A person without an id lives alone, and has a number beyond the ids.
-    """
-    levels = read_levels(column, name, missing)
-    numbers = levels.places.astype(np.int64)
-    alone = np.flatnonzero(numbers < 0)
-    numbers[alone] = len(levels.labels) + np.arange(len(alone))
-    if not len(alone):
-        return numbers, levels
-    persons = "1 person" if len(alone) == 1 else f"{len(alone):,} persons"
-    said = f"column {name!r}: {persons} without a household id; each counts as a household"
-    # the first note counts the missing ones
-    return numbers, replace(levels, notes=(said, *levels.notes[1:]))
 
 
 def _plain(value: object) -> object:

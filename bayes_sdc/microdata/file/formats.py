@@ -20,11 +20,13 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.io.csv_text import CsvText, open_csv, ragged
+from bayes_sdc.io.form import UNTOLD, FileForm
+from bayes_sdc.io.other_forms import read_other
 from bayes_sdc.io.text import (
     csv_notes,
-    decode,
+    damaged,
     find_columns,
-    find_separator,
     from_arrow,
     read_bytes,
     unpack,
@@ -69,7 +71,7 @@ class Columns:
     column_notes: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def load_columns(source: Any, wanted: Sequence[str]) -> Columns:
+def load_columns(source: Any, wanted: Sequence[str], form: FileForm | None = None) -> Columns:
     """Read the columns ``wanted`` of a path or of a data frame of any kind narwhals knows.
 
     Raises
@@ -78,7 +80,7 @@ def load_columns(source: Any, wanted: Sequence[str]) -> Columns:
         If the source cannot be read or lacks a column.
     """
     if isinstance(source, str | os.PathLike):
-        return _load_file(Path(source), wanted)
+        return _load_file(Path(source), wanted, form or UNTOLD)
     if isinstance(source, pd.DataFrame):
         find_columns("DataFrame", list(source.columns), wanted)
         return Columns(source.loc[:, list(wanted)].reset_index(drop=True), "DataFrame")
@@ -94,16 +96,19 @@ def load_columns(source: Any, wanted: Sequence[str]) -> Columns:
     return Columns(from_arrow(eager.to_arrow()), "DataFrame")
 
 
-def _load_file(path: Path, wanted: Sequence[str]) -> Columns:
+def _load_file(path: Path, wanted: Sequence[str], form: FileForm) -> Columns:
     if path.suffix.lower() in STATISTICAL:
         return _read_statistical(path, wanted)
     _refuse_format(path)
     data = read_bytes(path)
     sha256 = hashlib.sha256(data).hexdigest()
+    if (other := read_other(path, data, form)) is not None:
+        find_columns(path.name, list(other.frame.columns), wanted)
+        return Columns(other.frame.loc[:, list(wanted)], path.name, sha256, notes=other.notes)
     data, _ = unpack(data, path.name)
     if data.startswith(b"PAR1"):
         return Columns(_read_parquet(data, path.name, wanted), path.name, sha256)
-    frame, notes = _read_csv(data, path.name, wanted)
+    frame, notes = _read_csv(data, path.name, wanted, form)
     return Columns(frame, path.name, sha256, notes=notes)
 
 
@@ -127,65 +132,75 @@ def _read_parquet(data: bytes, name: str, wanted: Sequence[str]) -> pd.DataFrame
         file = pq.ParquetFile(pa.BufferReader(data))
         find_columns(name, file.schema_arrow.names, wanted)
         return from_arrow(file.read(columns=list(wanted)).select(list(wanted)))
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{name}: damaged Parquet file ({error})") from error
+    except InputError:
+        raise
+    except Exception as error:  # a damaged file makes Arrow raise what no list names
+        raise damaged(name, "Parquet", error) from error
 
 
 def _read_csv(
-    data: bytes, name: str, wanted: Sequence[str]
+    data: bytes, name: str, wanted: Sequence[str], form: FileForm
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    text, encoding = decode(data, name)
-    if not text.strip():
-        raise InputError(f"{name}: the file is empty")
-    separator = find_separator(text, wanted)
-    stream = io.StringIO(text, newline="")
-    reader = csv.reader(stream, delimiter=separator, strict=True)
-    try:
-        header = next(row for row in reader if row)
-        body = text[stream.tell() :]
-        if '"' in body:  # Arrow would take an open quotation mark for the end of the file
-            blank = sum(not row for row in reader)
-        else:
-            # what follows the last line end is no line
-            blank = sum(not line.strip("\r") for line in body.split("\n")[:-1])
-    except csv.Error as error:
-        raise InputError(
-            f"{name}: not a valid CSV file (line {reader.line_num}: {error}); look for a quotation "
-            "mark that is not closed"
-        ) from error
-    places = [str(place) for place in find_columns(name, header, wanted)]
-    ragged: list[str] = []
+    found = open_csv(data, name, wanted, form)
+    places = [str(place) for place in find_columns(name, found.header, wanted)]
+    one_column = len(found.header) == 1
+    blank = _blank_lines(found, name)
+    wrong: list[str] = []
 
     def refuse(row: pa_csv.InvalidRow) -> str:
-        ragged.append(f"row {row.number}, blank lines not counted, has {row.actual_columns}")
+        wrong.append(f"row {row.number}, blank lines not counted, has {row.actual_columns}")
         return "skip"  # and refused below, once all are counted
 
-    if body.strip("\r\n"):
-        table = pa_csv.read_csv(
-            pa.BufferReader(body.encode()),
-            # names are places, because a header may hold a name twice
-            pa_csv.ReadOptions(
-                column_names=[str(place) for place in range(len(header))], use_threads=False
-            ),
-            pa_csv.ParseOptions(
-                delimiter=separator, newlines_in_values=True, invalid_row_handler=refuse
-            ),
-            pa_csv.ConvertOptions(
-                include_columns=places,
-                column_types={place: pa.string() for place in places},
-                strings_can_be_null=False,
-            ),
-        )
+    if found.body.strip("\r\n") or (one_column and found.body):
+        try:
+            table = pa_csv.read_csv(
+                pa.BufferReader(found.body.encode()),
+                # names are places, because a header may hold a name twice
+                pa_csv.ReadOptions(
+                    column_names=[str(place) for place in range(len(found.header))],
+                    use_threads=False,
+                ),
+                pa_csv.ParseOptions(
+                    delimiter=found.separator,
+                    newlines_in_values=True,
+                    # in a file of one column a blank line is a record whose only cell is empty
+                    ignore_empty_lines=not one_column,
+                    invalid_row_handler=refuse,
+                ),
+                pa_csv.ConvertOptions(
+                    include_columns=places,
+                    column_types={place: pa.string() for place in places},
+                    strings_can_be_null=False,
+                ),
+            )
+        except pa.ArrowException as error:
+            raise damaged(name, "CSV", error) from error
     else:
         table = pa.table({place: pa.array([], pa.string()) for place in places})
-    if ragged:
-        raise InputError(
-            f"{name}: rows without the {len(header)} fields of the header: {len(ragged):,} "
-            f"({ragged[0]}). Put text that contains the separator {separator!r} in "
-            "quotation marks, and remove footers"
-        )
-    notes = csv_notes(encoding, separator, blank if table.num_rows else 0, usual=True)
+    if wrong:
+        raise ragged(name, found.header, found.separator, len(wrong), wrong[0])
+    skipped = blank if table.num_rows and not one_column else 0
+    notes = csv_notes(found.encoding, found.separator, skipped, usual=True)
+    if one_column and blank:
+        notes = (*notes, f"{blank:,} blank lines are records with an empty value")
     return from_arrow(table.rename_columns(list(wanted))), notes
+
+
+def _blank_lines(found: CsvText, name: str) -> int:
+    """Count blank lines; an open quotation mark is refused on the way."""
+    if '"' not in found.body:
+        # what follows the last line end is no line
+        return sum(not line.strip("\r") for line in found.body.split("\n")[:-1])
+    # Arrow would take an open quotation mark for the end of the file
+    stream = io.StringIO(found.body, newline="")
+    reader = csv.reader(stream, delimiter=found.separator, strict=True)
+    try:
+        return sum(not row for row in reader)
+    except csv.Error as error:
+        raise InputError(
+            f"{name}: not a valid CSV file (line {found.line + reader.line_num - 1}: {error}); "
+            "look for a quotation mark that is not closed"
+        ) from error
 
 
 def _read_statistical(path: Path, wanted: Sequence[str]) -> Columns:
@@ -207,8 +222,10 @@ def _read_statistical(path: Path, wanted: Sequence[str]) -> Columns:
         marked, meta = read(str(path), usecols=columns, **both)
         declared = {*meta.missing_ranges, *meta.missing_user_values} & set(columns)
         frame = read(str(path), usecols=columns)[0] if declared else marked
-    except pyreadstat.ReadstatError as error:
-        raise InputError(f"{path.name}: damaged file ({error})") from error
+    except InputError:
+        raise
+    except Exception as error:  # a damaged file makes pyreadstat raise what no list names
+        raise damaged(path.name, path.suffix.lower(), error) from error
     labels = {
         column: {text_of(code) or "": label for code, label in given.items()}
         for column, given in meta.variable_value_labels.items()

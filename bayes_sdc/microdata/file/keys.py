@@ -9,8 +9,9 @@ weights, kept as a real number. What a missing value matches is one named rule f
 ``"own"``
     it is a category of its own and matches only another missing value;
 ``"conservative"``
-    a record with missing values counts all that it is compatible with, but does not count for
-    complete records, which are then as rare as they look.
+    what a record lacks itself can be anything, but a record that lacks one of its values does not
+    count for it: complete records are as rare as they look. A record counts those that have all
+    the values it has, so a further key never makes anybody more common, even one that nobody has.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,13 +25,14 @@ import pandas as pd
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.columns import refuse_problems
+from bayes_sdc.io.form import UNTOLD, FileForm
 from bayes_sdc.microdata.file.columns import (
     declared_missing,
-    read_households,
     read_levels,
     read_weights,
 )
 from bayes_sdc.microdata.file.formats import load_columns
+from bayes_sdc.microdata.file.households import doubts, read_households
 from bayes_sdc.microdata.file.tabulate import match, patterns, sums
 from bayes_sdc.results import Fact, Result
 
@@ -40,8 +42,8 @@ RULES = {
     "wildcard": "a missing value matches every value",
     "own": "missing is a category of its own",
     "conservative": (
-        "a record with missing values counts what it is compatible with, and is not counted for "
-        "complete records"
+        "a record counts those that have all the values it has; one that lacks some of them is not "
+        "counted for it"
     ),
 }
 
@@ -310,9 +312,10 @@ def read_microdata(
     *,
     keys: Sequence[str],
     weight: str | None = None,
-    household: str | None = None,
+    household: str | Sequence[str] | None = None,
     missing: MissingRule = "wildcard",
     missing_codes: Mapping[str, Any] | Sequence[Any] | None = None,
+    form: FileForm | None = None,
 ) -> Microdata:
     """Read records and tabulate the combinations of their key variables.
 
@@ -326,14 +329,17 @@ def read_microdata(
         Key variables: what somebody could know of a person in the file.
     weight : str, optional
         Column of sampling weights, above 0. Without it each record stands for itself, and F = f.
-    household : str, optional
-        Column that is equal for the members of a household.
+    household : str or sequence of str, optional
+        Column that is equal for the members of a household; several, such as area and number, where
+        they tell households apart only together. One of several may be a key.
     missing : {"wildcard", "own", "conservative"}
         What a missing value matches; see the head of this module.
     missing_codes : mapping from column to code or codes, or sequence of codes for all keys
         Values that stand for a missing one. Empty and blank cells always do; ``-999`` does only
         when it is declared, and then as ``-999.0`` too. The mapping may also name the household
         column: a person with such a code shares no household.
+    form : FileForm, optional
+        How the file is to be read, where it does not say so itself.
 
     Returns
     -------
@@ -367,14 +373,11 @@ def read_microdata(
     names = _check_keys(keys)
     if missing not in RULES:
         raise InputError(f"missing {missing!r} is unknown; choose from {list(RULES)}")
-    for role, name in (("weight", weight), ("household", household)):
-        if name is not None and (not isinstance(name, str) or name in names):
-            raise InputError(f"{role} must be the name of a column that is no key; it is {name!r}")
-    others = [name for name in (weight, household) if name is not None]
-    if len(set(others)) < len(others):
-        raise InputError(f"{weight!r} cannot be the weight and the household's id")
-    declared = declared_missing(missing_codes, names, household)
-    loaded = load_columns(source, list(dict.fromkeys([*names, *others])))
+    homes = (household,) if isinstance(household, str) else tuple(household or ())
+    _check_roles(names, weight, homes)
+    others = [*([] if weight is None else [weight]), *homes]
+    declared = declared_missing(missing_codes, names, homes)
+    loaded = load_columns(source, list(dict.fromkeys([*names, *others])), form)
     frame = loaded.frame
     if frame.empty:
         raise InputError(f"{loaded.source}: a header but no rows")
@@ -383,20 +386,24 @@ def read_microdata(
     problems = [problem for level in levels for problem in level.problems]
     of_column = loaded.column_notes
     notes = [*loaded.notes, *(note for name in others for note in of_column.get(name, ()))]
-    weights = numbers = homes = None
+    weights = living = None
     if weight is None:
         notes.append("no weights: every record stands for itself, so F = f")
     else:
-        weights, wrong = read_weights(frame[weight], weight)
+        weights, wrong = read_weights(frame[weight], weight, form or UNTOLD)
         problems += wrong
-    if household is not None:
-        numbers, homes = read_households(frame[household], household, declared[household])
-        problems += homes.problems
-        notes += homes.notes
+    if homes:
+        living = read_households(frame, homes, declared)
+        said = {(problem.columns, problem.what) for problem in problems}
+        problems += [one for one in living.problems if (one.columns, one.what) not in said]
+        notes += living.notes
     refuse_problems(loaded.source, problems)
 
     labels = tuple(level.labels for level in levels)
     codes = np.column_stack([level.places for level in levels])
+    if living is not None:
+        by_key = dict(zip(names, codes.T, strict=True))
+        notes += doubts(homes, living, weights=weights, keys=by_key)
     combination, combinations = _tabulate(names, labels, codes, weights, missing)
     return Microdata(
         keys=names,
@@ -405,11 +412,11 @@ def read_microdata(
         combination=combination,
         combinations=combinations,
         weights=weights,
-        household=numbers,
-        household_ids=() if homes is None else homes.labels,
+        household=None if living is None else living.numbers,
+        household_ids=() if living is None else living.ids,
         missing=missing,
         weight_name=weight,
-        household_name=household,
+        household_name=" + ".join(homes) or None,
         value_labels=loaded.labels,
         source=loaded.source,
         sha256=loaded.sha256,
@@ -419,6 +426,18 @@ def read_microdata(
             for name, level in zip(names, levels, strict=True)
         },
     )
+
+
+def _check_roles(names: tuple[str, ...], weight: str | None, homes: tuple[str, ...]) -> None:
+    """Refuse a column in two roles; of several that tell a household one may be a key."""
+    for role, name in (("weight", weight), *(("household", home) for home in homes)):
+        alone = role == "weight" or len(homes) == 1
+        if name is not None and (not isinstance(name, str) or (alone and name in names)):
+            raise InputError(f"{role} must be the name of a column that is no key; it is {name!r}")
+    if len(set(homes)) < len(homes):
+        raise InputError(f"household names a column twice: {list(homes)}")
+    if weight in homes:
+        raise InputError(f"{weight!r} cannot be the weight and the household's id")
 
 
 def _check_keys(keys: Sequence[str]) -> tuple[str, ...]:

@@ -2,8 +2,9 @@
 
 Records are first collapsed to the distinct patterns of codes among them. Without missing values
 that is the whole answer. A pattern with missing values also matches others: for these, a bit set
-per key and level says which patterns have that level or lack a value, and the patterns that match
-a given one are the intersection over its keys, 64 patterns at a step. Patterns are taken in blocks
+per key and level says which patterns have that level (or lack a value, where that matches every
+value), and the patterns that match a given one are the intersection over its keys, 64 patterns at a
+step. Patterns are taken in blocks
 that are smaller where there are many levels, so that the bit sets stay within 32 MB.
 """
 
@@ -138,7 +139,7 @@ def match(
     sizes: tuple[int, ...],
     mutual: bool,
 ) -> tuple[Integers, Floats]:
-    """Sample frequency and weight sum of each pattern when a missing value matches every value.
+    """Sample frequency and weight sum of each pattern that may lack values.
 
     Parameters
     ----------
@@ -149,7 +150,9 @@ def match(
     sizes : tuple of int
         Number of levels of each key.
     mutual : bool
-        Whether patterns with missing values count for complete ones too.
+        Whether a missing value matches every value of both patterns. Otherwise a pattern counts
+        only those that have its own values, and what it lacks itself can be anything: a pattern
+        that lacks one of them does not count for it, so that more keys never raise a frequency.
 
     Returns
     -------
@@ -198,10 +201,11 @@ def _match(
                     anything[key, word] |= bit
                 else:
                     bits[offsets[key] + found[j, key], word] |= bit
-        for key in range(keys):
-            for level in range(offsets[key], offsets[key + 1]):
-                for word in range(words):
-                    bits[level, word] |= anything[key, word]
+        if mutual:
+            for key in range(keys):
+                for level in range(offsets[key], offsets[key + 1]):
+                    for word in range(words):
+                        bits[level, word] |= anything[key, word]
         hits = np.empty(words, dtype=np.uint64)
         for i in incomplete:
             hits[:] = ~np.uint64(0)

@@ -222,13 +222,9 @@ def _aligned(original: Microdata, protected: Microdata) -> tuple[np.ndarray, np.
 @numba.njit(cache=True, nogil=True)
 def _matches(known: np.ndarray, released: np.ndarray, rule: int) -> bool:
     """Whether a released record is what somebody with the known values looks for."""
-    lenient = rule == 2
-    if rule == 1:
-        for value in known:
-            lenient |= value < 0
     for k in range(len(known)):
         a, b = known[k], released[k]
-        if a != b and not (lenient and (a < 0 or b < 0)):
+        if a != b and not (rule > 0 and a < 0) and not (rule == 2 and b < 0):
             return False
     return True
 
@@ -237,15 +233,14 @@ def _match_all(known: np.ndarray, released: np.ndarray, rule: int) -> np.ndarray
     """Number of released records that each known one matches.
 
     Records are taken together by the keys they lack a value of: for two such patterns, the records
-    match that agree on all other keys.
+    match that agree on all keys that are compared.
     """
+    if rule == 0:
+        return _agreeing(known, released)
     counts = np.zeros(len(known), np.int64)
-    lenient = np.full(len(known), rule == 2) | ((rule == 1) & (known < 0).any(axis=1))
-    strict = np.flatnonzero(~lenient)
-    counts[strict] = _agreeing(known[strict], released)
-    asking = [(lack, np.flatnonzero(lenient)[rows]) for lack, rows in _patterns(known[lenient])]
-    answering = _patterns(released)
-    for lack, rows in asking:
+    nothing = np.zeros(known.shape[1], np.bool_)
+    answering = _patterns(released) if rule == 2 else [(nothing, np.arange(len(released)))]
+    for lack, rows in _patterns(known):
         for other, answers in answering:
             compared = ~(lack | other)
             counts[rows] += _agreeing(known[rows][:, compared], released[answers][:, compared])

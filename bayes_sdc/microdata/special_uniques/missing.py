@@ -1,15 +1,14 @@
 """Records that are not unique on a set of variables because a missing value matches others.
 
 Two records are compatible on a variable when their values are equal or one is missing. "wildcard"
-lets both records of a compatible pair count for each other; "conservative" lets a record with a
-missing value anywhere count whatever it is compatible with, and be counted by no complete record.
-Judging completeness on all keys, not on each set, keeps a record that is unique on a set unique on
-every larger one. Then
+lets both records of a compatible pair count for each other; "conservative" lets a record count
+those that have all the values it has itself. Either keeps a record that is unique on a set unique
+on every larger one. Then
 
 - a variable where a record's own value is missing never makes it unique: what matches it on the
   rest of a set matches it on the set;
-- a record with values on all of a set is matched by records that lack some of these values and
-  agree on the others, which is looked up for each pattern of lacking values in turn.
+- with "wildcard" a record with values on all of a set is matched by records that lack some of
+  these values and agree on the others, which is looked up for each pattern of lacking values.
 """
 
 from typing import NamedTuple
@@ -30,14 +29,14 @@ class Missing(NamedTuple):
     start: np.ndarray  # (pattern + 1,) where the rows of each pattern start
     rows: np.ndarray  # (row with missing values,) by pattern
     lacking: np.ndarray  # (row,) uint64 mask of every row
-    lenient: np.ndarray  # (row,) bool; whether the row is matched by compatible ones
+    mutual: bool  # whether a row is matched by those that lack some of its values
 
 
 def nothing_missing() -> Missing:
     """Return what stands for a file in which a missing value is a value like any other."""
     none = np.empty(0, np.int64)
     return Missing(
-        none.astype(np.uint64), np.zeros(1, np.int64), none, np.zeros(0, np.uint64), none > 0
+        none.astype(np.uint64), np.zeros(1, np.int64), none, np.zeros(0, np.uint64), False
     )
 
 
@@ -49,14 +48,14 @@ def rows_by_pattern(distinct: Distinct, *, mutual: bool) -> Missing:
     distinct : Distinct
         Different records, with code 0 for missing.
     mutual : bool
-        Whether records with missing values count for complete ones: "wildcard".
+        Whether records count for those whose values they lack: "wildcard".
 
     Examples
     --------
     >>> from bayes_sdc.microdata.special_uniques.collapsed import distinct_records
     >>> found = rows_by_pattern(distinct_records(np.array([[1, 1], [1, 0]])), mutual=True)
-    >>> found.masks.tolist(), found.rows.tolist(), found.lenient.tolist()
-    ([2], [1], [True, True])
+    >>> found.masks.tolist(), found.rows.tolist(), found.lacking.tolist()
+    ([2], [1], [0, 2])
     """
     columns = distinct.columns[:, : len(distinct.record)]
     lacking = np.zeros(len(distinct.record), np.uint64)
@@ -70,7 +69,7 @@ def rows_by_pattern(distinct: Distinct, *, mutual: bool) -> Missing:
         start=np.append(start, len(rows)).astype(np.int64),
         rows=rows.astype(np.int64),
         lacking=lacking,
-        lenient=np.full(len(lacking), True) if mutual else lacking > 0,
+        mutual=mutual,
     )
 
 
@@ -114,7 +113,7 @@ def drop_compatible(
                 # alone in the file it is unique on anything, as nobody is there to match it
                 if len(distinct.record) == 1:
                     kept |= bit
-            elif missing.lenient[r]:
+            elif missing.mutual:
                 left[n] = r
                 n += 1
             else:

@@ -187,8 +187,7 @@ def suda(
     Parameters
     ----------
     microdata : Microdata
-        From `read_microdata`; its rule about missing values holds on every set of keys. For
-        "conservative", a record is complete when it lacks no value of any key.
+        From `read_microdata`; its rule about missing values holds on every set of keys.
     max_size : int
         Largest number of keys in a minimal sample unique, 1 or more; beyond the number of keys it
         means all sizes.

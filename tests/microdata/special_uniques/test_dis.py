@@ -149,9 +149,8 @@ def literal_match(known: np.ndarray, released: np.ndarray, missing: str) -> np.n
     """Whether each released record matches each known one."""
     equal = known[:, None] == released
     if missing != "own":
-        compatible = equal | (released < 0) | (known < 0)[:, None]
-        asks = (known < 0).any(axis=1) | (missing == "wildcard")
-        equal = np.where(asks[:, None, None], compatible, equal)
+        # what is not known can be anything; what is suppressed only for the wildcard
+        equal = equal | (known < 0)[:, None] | ((released < 0) & (missing == "wildcard"))
     return equal.all(axis=2)
 
 

@@ -39,9 +39,8 @@ def frequencies(codes: np.ndarray, members: tuple[int, ...], missing: str) -> np
     part = codes[:, members]
     equal = part[:, None] == part
     if missing != "own":
-        compatible = equal | (part < 0) | (part < 0)[:, None]
-        asks = (codes < 0).any(axis=1) | (missing == "wildcard")
-        equal = np.where(asks[:, None, None], compatible, equal)
+        # what a record lacks itself can be anything; what another lacks only for the wildcard
+        equal = equal | (part < 0)[:, None] | ((part < 0) & (missing == "wildcard"))
     return equal.all(axis=2).sum(axis=1)
 
 

@@ -1,0 +1,93 @@
+"""Tables of a database file, by a query: SQLite, and DuckDB where its library is installed."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+import pandas as pd
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.io.text import from_arrow
+
+SQLITE, DUCKDB = b"SQLite format 3\0", b"DUCK"
+
+
+def is_database(data: bytes) -> bool:
+    """Whether a file is a database, by its content."""
+    return data.startswith(SQLITE) or data[8:12] == DUCKDB
+
+
+def read_query(path: Path, data: bytes, query: str | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Return what a query gives; the database is opened for reading only.
+
+    Parameters
+    ----------
+    path : Path
+        The database.
+    data : bytes
+        Its content, which tells what it is.
+    query : str or None
+        In SQL. Without one the tables are named.
+
+    Returns
+    -------
+    DataFrame, tuple of str
+        Table and notes.
+
+    Raises
+    ------
+    InputError
+        If the file is no database, there is no query, or it fails.
+    """
+    if not is_database(data):
+        raise InputError(f"{path.name}: is no database of SQLite or DuckDB, which a query is for")
+    if data.startswith(SQLITE):
+        return _sqlite(path, query)
+    return _duckdb(path, query)
+
+
+def _no_query(path: Path, tables: list[str]) -> InputError:
+    named = ", ".join(map(repr, tables)) or "none"
+    return InputError(
+        f"{path.name}: a database, whose tables are {named}; name what to read by --query "
+        f"'SELECT * FROM {tables[0] if tables else 'TABLE'}' (query= of a FileForm)"
+    )
+
+
+def _sqlite(path: Path, query: str | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    address = f"file:{quote(str(path.resolve()))}?mode=ro"
+    try:
+        with closing(sqlite3.connect(address, uri=True)) as database:
+            if query is None:
+                found = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+                raise _no_query(path, [name for (name,) in found])
+            cursor = database.execute(query)
+            names = [column[0] for column in cursor.description or ()]
+            rows = cursor.fetchall()
+    except (sqlite3.Error, sqlite3.Warning) as error:
+        raise InputError(f"{path.name}: the query fails: {error}") from error
+    if not names:
+        raise InputError(f"{path.name}: the query gives no table; write a SELECT")
+    frame = pd.DataFrame(rows, columns=range(len(names)), dtype=object)
+    frame.columns = pd.Index(names)
+    return frame, (f"SQLite, by the query {query!r}",)
+
+
+def _duckdb(path: Path, query: str | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    try:
+        import duckdb
+    except ImportError:
+        raise InputError(
+            f"{path.name}: a database of DuckDB; install duckdb, or write the table to a file: "
+            f"duckdb {path.name!r} -c \"COPY (SELECT * FROM t) TO 't.parquet'\""
+        ) from None
+    try:
+        with closing(duckdb.connect(str(path), read_only=True)) as database:
+            if query is None:
+                found = database.execute("SHOW TABLES").fetchall()
+                raise _no_query(path, [name for (name,) in found])
+            table = database.execute(query).to_arrow_table()
+    except duckdb.Error as error:
+        raise InputError(f"{path.name}: the query fails: {error}") from error
+    return from_arrow(table), (f"DuckDB, by the query {query!r}",)

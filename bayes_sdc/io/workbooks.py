@@ -1,0 +1,65 @@
+"""Workbooks of Excel, by an optional library; the first sheet is read."""
+
+import io
+from pathlib import Path
+
+import pandas as pd
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.io.form import FileForm
+from bayes_sdc.io.text import damaged
+
+ENDINGS = (".xlsx", ".xlsm")
+
+
+def is_workbook(path: Path, data: bytes) -> bool:
+    """Whether a file is a workbook, by its content and its name."""
+    return data.startswith(b"PK\x03\x04") and path.suffix.lower() in ENDINGS
+
+
+def read_workbook(path: Path, data: bytes, form: FileForm) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Read the first sheet; cells are the text or numbers they are.
+
+    Parameters
+    ----------
+    path : Path
+        For messages.
+    data : bytes
+        Content of the file.
+    form : FileForm
+        Where the header is.
+
+    Returns
+    -------
+    DataFrame, tuple of str
+        Table and notes.
+
+    Raises
+    ------
+    InputError
+        If the library is missing, the workbook is damaged, or the sheet is empty.
+    """
+    try:
+        import openpyxl
+    except ImportError:
+        raise InputError(
+            f"{path.name}: Excel workbooks need the extra 'excel': pip install bayes-sdc[excel]; "
+            f"or save it as CSV: libreoffice --headless --convert-to csv {path.name!r}"
+        ) from None
+    try:
+        book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+        names = book.sheetnames
+        rows = [list(row) for row in book.worksheets[0].iter_rows(values_only=True)]
+    except Exception as error:  # a damaged workbook fails in many ways
+        raise damaged(path.name, "workbook", error) from error
+    above = form.skip_rows if form.header_line is None else form.header_line - 1
+    rows = [row for row in rows[above:] if any(cell is not None for cell in row)]
+    if not rows:
+        raise InputError(f"{path.name}: the first sheet, {names[0]!r}, has no row {above + 1}")
+    header = pd.Index(["" if cell is None else str(cell) for cell in rows[0]])
+    below = rows[1:] if form.header_line is None else rows[1 + form.skip_rows :]
+    cells = [[cell for cell in row] for row in below]
+    frame = pd.DataFrame(cells, columns=range(len(header)), dtype=object)
+    frame.columns = header
+    more = f"; {len(names) - 1} more are not read" if len(names) > 1 else ""
+    return frame, (f"sheet {names[0]!r}{more}",)
