@@ -43,6 +43,7 @@ from .flows.table.read import read_flows as read_flows
 from .flows.table.simulate import example_flows_path as example_flows_path
 from .flows.table.simulate import simulate_areas as simulate_areas
 from .flows.table.simulate import simulate_flows as simulate_flows
+from .io.form import FileForm as FileForm
 from .io.tables import Dialect as Dialect
 from .irs.hidden import hidden_flows as hidden_flows
 from .irs.hidden import hidden_margins as hidden_margins

@@ -5,7 +5,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayes_sdc.commands.options import INPUT, PUBLISHED, RELEASE, RISK, columns, option
+from bayes_sdc.commands.options import (
+    INPUT,
+    PUBLISHED,
+    RELEASE,
+    RISK,
+    Decimal,
+    HeaderLine,
+    Layout,
+    Query,
+    SkipRows,
+    Thousands,
+    Wide,
+    columns,
+    form_of,
+    option,
+)
 from bayes_sdc.commands.terminal import EXIT_FAILED, interruptible, say
 from bayes_sdc.errors import InputError
 
@@ -37,6 +52,17 @@ def audit(
         list[str] | None,
         option("Mark of a hidden count of any size; repeatable.", INPUT),
     ] = None,
+    suppressed: Annotated[
+        str | None,
+        option("Marks of hidden counts, comma between, as '*,c,<5'; the same as --hole.", INPUT),
+    ] = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    header_line: HeaderLine = None,
+    skip_rows: SkipRows = 0,
+    layout: Layout = None,
+    query: Query = None,
+    wide: Wide = False,
     published: Annotated[list[str] | None, option(PUBLISHED, RISK)] = None,
     base: Annotated[
         int, option("What the published totals are rounded to a multiple of.", RISK)
@@ -86,8 +112,9 @@ def audit(
             "groups": columns(groups or "") or None,
             "low": low,
             "high": high,
+            **form_of(decimal, thousands, header_line, skip_rows, layout, query, wide=wide),
         },
-        marks=tuple(hole or ()),
+        marks=(*(hole or ()), *columns(suppressed or "")),
         secondary=tuple(secondary or ()),
         published=tuple(published or ()),
         base=base,

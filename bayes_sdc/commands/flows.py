@@ -13,10 +13,18 @@ from bayes_sdc.commands.options import (
     RELEASE,
     RISK,
     Cores,
+    Decimal,
+    HeaderLine,
+    Layout,
     Out,
     PolicyFile,
+    Query,
     Sampler,
+    SkipRows,
+    Thousands,
+    Wide,
     columns,
+    form_of,
     option,
 )
 from bayes_sdc.commands.terminal import end_of_run, interruptible, say, the_command
@@ -40,6 +48,13 @@ def flows(
         str | None,
         option("Column of people behind a weighted count: few make it unsafe.", INPUT),
     ] = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    header_line: HeaderLine = None,
+    skip_rows: SkipRows = 0,
+    layout: Layout = None,
+    query: Query = None,
+    wide: Wide = False,
     totals: Annotated[
         str | None,
         option(
@@ -196,6 +211,7 @@ def flows(
             "groups": columns(groups or "") or None,
             "low": low,
             "high": high,
+            **form_of(decimal, thousands, header_line, skip_rows, layout, query, wide=wide),
         },
         gravity={
             "areas": areas,

@@ -12,9 +12,16 @@ from bayes_sdc.commands.options import (
     RELEASE,
     RISK,
     TREATMENTS,
+    Decimal,
+    HeaderLine,
+    Layout,
     Out,
     PolicyFile,
+    Query,
+    SkipRows,
+    Thousands,
     columns,
+    form_of,
     option,
     pairs,
 )
@@ -30,7 +37,9 @@ def microdata(
     *,
     keys: Annotated[str, option("Key variables, comma between.", INPUT)],
     weight: Annotated[str | None, option("Column of sampling weights.", INPUT)] = None,
-    household: Annotated[str | None, option("Column of the household's id.", INPUT)] = None,
+    household: Annotated[
+        str | None, option("Columns that tell a household, comma between.", INPUT)
+    ] = None,
     missing: Annotated[
         str,
         option(
@@ -43,6 +52,12 @@ def microdata(
         list[str] | None,
         option("COLUMN=CODE: code that means missing, of a key or household; repeatable.", INPUT),
     ] = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    header_line: HeaderLine = None,
+    skip_rows: SkipRows = 0,
+    layout: Layout = None,
+    query: Query = None,
     population_size: Annotated[int | None, option("People in the population.", MODEL)] = None,
     sampling_fraction: Annotated[
         float | None, option("Records over population, for a file without weights.", MODEL)
@@ -148,9 +163,10 @@ def microdata(
         reading={
             "keys": columns(keys),
             "weight": weight,
-            "household": household,
+            "household": columns(household or "") or None,
             "missing": missing,
             "missing_codes": codes or None,
+            **form_of(decimal, thousands, header_line, skip_rows, layout, query),
         },
         policy=policy,
         arguments={

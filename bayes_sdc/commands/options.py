@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.io.form import UNTOLD, FileForm
 
 INPUT, MODEL, RELEASE, RISK, MACHINE = "Input", "Model", "Release", "Risk", "Machine"  # panels
 TREATMENTS = ("synthesis", "full-synthesis")
@@ -38,6 +39,38 @@ PUBLISHED = (
     "Totals that are published beside, by word (origin, destination, group, origin-by-group, "
     "destination-by-group, national) or as a file; repeatable."
 )
+
+
+Decimal = Annotated[
+    str | None, option("Mark before decimals: . or , where numbers may be read in two ways.", INPUT)
+]
+Thousands = Annotated[str | None, option("Mark between thousands: . , ' or a blank.", INPUT)]
+HeaderLine = Annotated[
+    int | None, option("Line where the names of the columns stand, from 1.", INPUT)
+]
+SkipRows = Annotated[
+    int, option("Lines to leave out at the top, or with --header-line below it.", INPUT)
+]
+Layout = Annotated[
+    Path | None, option("File of fixed widths: CSV with name, start and end of columns.", INPUT)
+]
+Query = Annotated[str | None, option("SQL, for a database of SQLite or DuckDB.", INPUT)]
+Wide = Annotated[bool, option("A matrix: origins in the first column.", INPUT, "--wide")]
+
+
+def form_of(
+    decimal: str | None,
+    thousands: str | None,
+    header_line: int | None,
+    skip_rows: int,
+    layout: Path | None,
+    query: str | None,
+    *,
+    wide: bool = False,
+) -> dict[str, FileForm]:
+    """Return the form of the file as an argument of a reader; none where nothing was said."""
+    form = FileForm(decimal, thousands, header_line, skip_rows, wide, layout, query)
+    return {} if form == UNTOLD else {"form": form}
 
 
 def columns(listed: str) -> list[str]:

@@ -13,7 +13,7 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.io.form import FileForm
 from bayes_sdc.io.text import SEPARATORS, decode, find_separator
 
-SEARCHED = 60  # lines from the top in which the names of the columns are looked for
+SEARCHED, MOST_SEARCHED = 60, 1_000_000  # lines and characters in which names are looked for
 
 
 class CsvText(NamedTuple):
@@ -65,9 +65,9 @@ def open_csv(data: bytes, name: str, wanted: Sequence[str], form: FileForm) -> C
             f"{name}: not a valid CSV file (line {skipped + reader.line_num}: {error}); look for a "
             "quotation mark that is not closed"
         ) from None
-    _refuse_names_below(name, rest, header, wanted, skipped)
     body = rest[stream.tell() :]
     line = skipped + reader.line_num + 1
+    _refuse_names_below(name, body, line, header, wanted)
     if form.header_line is not None and form.skip_rows:
         body, line = _below(body, form.skip_rows), line + form.skip_rows
     return CsvText(header, body, line, separator, encoding, windows)
@@ -85,24 +85,24 @@ def _below(text: str, lines: int) -> str:
 
 
 def _refuse_names_below(
-    name: str, text: str, header: list[str], wanted: Sequence[str], skipped: int
+    name: str, body: str, line: int, header: list[str], wanted: Sequence[str]
 ) -> None:
     """Say in which line the columns are named, where it is not the first one."""
     here = sum(column in header for column in wanted)
     if here == len(wanted):
         return
     best, place = here, 0
-    for number, line in enumerate(text[:1_000_000].splitlines()[:SEARCHED], start=skipped + 1):
+    for number, row in enumerate(body[:MOST_SEARCHED].split("\n")[:SEARCHED], start=line):
         for separator in SEPARATORS:
-            cells = {cell.strip().strip('"') for cell in line.split(separator)}
+            cells = {cell.strip('"') for cell in row.removesuffix("\r").split(separator)}
             found = sum(column in cells for column in wanted)
             if found > best:
                 best, place = found, number
     if place:
         missing = next(column for column in wanted if column not in header)
         raise InputError(
-            f"{name}: no column {missing!r} in line {skipped + 1}, but the names of the columns "
-            f"stand in line {place}. Remedy: --header-line {place} (header_line={place} of a "
+            f"{name}: no column {missing!r} in line {line - 1}, but the names of the columns stand "
+            f"in line {place}. Remedy: --header-line {place} (header_line={place} of a "
             "FileForm), or remove what stands above"
         )
 

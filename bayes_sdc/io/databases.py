@@ -8,7 +8,6 @@ from urllib.parse import quote
 import pandas as pd
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.io.text import from_arrow
 
 SQLITE, DUCKDB = b"SQLite format 3\0", b"DUCK"
 
@@ -50,8 +49,8 @@ def read_query(path: Path, data: bytes, query: str | None) -> tuple[pd.DataFrame
 def _no_query(path: Path, tables: list[str]) -> InputError:
     named = ", ".join(map(repr, tables)) or "none"
     return InputError(
-        f"{path.name}: a database, whose tables are {named}; name what to read by --query "
-        f"'SELECT * FROM {tables[0] if tables else 'TABLE'}' (query= of a FileForm)"
+        f"{path.name}: a database, whose tables are {named}; say what to read by --query (query= "
+        "of a FileForm), with a SELECT"
     )
 
 
@@ -67,11 +66,7 @@ def _sqlite(path: Path, query: str | None) -> tuple[pd.DataFrame, tuple[str, ...
             rows = cursor.fetchall()
     except (sqlite3.Error, sqlite3.Warning) as error:
         raise InputError(f"{path.name}: the query fails: {error}") from error
-    if not names:
-        raise InputError(f"{path.name}: the query gives no table; write a SELECT")
-    frame = pd.DataFrame(rows, columns=range(len(names)), dtype=object)
-    frame.columns = pd.Index(names)
-    return frame, (f"SQLite, by the query {query!r}",)
+    return _frame(path, names, rows), (f"SQLite, by the query {query!r}",)
 
 
 def _duckdb(path: Path, query: str | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -79,15 +74,25 @@ def _duckdb(path: Path, query: str | None) -> tuple[pd.DataFrame, tuple[str, ...
         import duckdb
     except ImportError:
         raise InputError(
-            f"{path.name}: a database of DuckDB; install duckdb, or write the table to a file: "
-            f"duckdb {path.name!r} -c \"COPY (SELECT * FROM t) TO 't.parquet'\""
+            f"{path.name}: a database of DuckDB; pip install duckdb, or write the table to a file: "
+            f"duckdb {path.name!r} -c \"COPY t TO 't.parquet'\""
         ) from None
     try:
         with closing(duckdb.connect(str(path), read_only=True)) as database:
             if query is None:
                 found = database.execute("SHOW TABLES").fetchall()
                 raise _no_query(path, [name for (name,) in found])
-            table = database.execute(query).to_arrow_table()
+            cursor = database.execute(query)
+            names = [column[0] for column in cursor.description or ()]
+            rows = cursor.fetchall()
     except duckdb.Error as error:
         raise InputError(f"{path.name}: the query fails: {error}") from error
-    return from_arrow(table), (f"DuckDB, by the query {query!r}",)
+    return _frame(path, names, rows), (f"DuckDB, by the query {query!r}",)
+
+
+def _frame(path: Path, names: list[str], rows: list[tuple[object, ...]]) -> pd.DataFrame:
+    if not names:
+        raise InputError(f"{path.name}: the query gives no table; write a SELECT")
+    frame = pd.DataFrame(rows, columns=range(len(names)), dtype=object)
+    frame.columns = pd.Index(names)
+    return frame

@@ -1,6 +1,7 @@
 """How a file is to be read, where it does not say so itself."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -94,3 +95,11 @@ class FileForm:
 
 
 UNTOLD = FileForm()
+
+
+def as_said(reading: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments of a reader as a record of a run can hold them."""
+    return {
+        name: value.said() if isinstance(value, FileForm) else value
+        for name, value in reading.items()
+    }

@@ -1,6 +1,4 @@
-"""Forms of tables besides CSV and Parquet, each read as a data frame; whatever form a file is told
-to have, or is seen to have, is found here.
-"""
+"""Forms of tables besides CSV and Parquet, each read as a data frame."""
 
 import re
 from collections.abc import Sequence

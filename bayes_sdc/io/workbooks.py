@@ -58,7 +58,7 @@ def read_workbook(path: Path, data: bytes, form: FileForm) -> tuple[pd.DataFrame
         raise InputError(f"{path.name}: the first sheet, {names[0]!r}, has no row {above + 1}")
     header = pd.Index(["" if cell is None else str(cell) for cell in rows[0]])
     below = rows[1:] if form.header_line is None else rows[1 + form.skip_rows :]
-    cells = [[cell for cell in row] for row in below]
+    cells = [list(row) for row in below]
     frame = pd.DataFrame(cells, columns=range(len(header)), dtype=object)
     frame.columns = header
     more = f"; {len(names) - 1} more are not read" if len(names) > 1 else ""

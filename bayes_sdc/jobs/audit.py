@@ -55,7 +55,8 @@ def run_audit(
         If the file cannot be read, is no table of flows, or ``out`` is there already.
     """
     _refuse_existing(out)
-    if holes_in(file, reading["count"], marks, secondary):
+    ends = (reading["origin"], reading["destination"], reading["count"])
+    if holes_in(file, ends, marks, secondary, reading.get("form")):
         found = audit_holes(
             file, **reading, marks=marks, secondary=secondary, published=published, base=base
         )

@@ -31,6 +31,7 @@ from bayes_sdc.flows.table.covariates import (
 )
 from bayes_sdc.flows.table.read import FlowTable, read_flows
 from bayes_sdc.io.columns import read_codes
+from bayes_sdc.io.form import as_said
 from bayes_sdc.io.tables import encode
 from bayes_sdc.jobs.compiling import finish_compiling, start_compiling
 from bayes_sdc.jobs.repeated import check_repeated
@@ -148,7 +149,7 @@ def run_flows(
         command,
         seed=seed,
         arguments={
-            **reading,
+            **as_said(reading),
             **defaults,
             **arguments,
             "policy": None if limits is None else str(limits),

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bayes_sdc.io.columns import refuse_problems
+from bayes_sdc.io.form import UNTOLD, FileForm, as_said
 from bayes_sdc.jobs.summary import notes_to_act_on
 from bayes_sdc.jobs.treatment import TreatedRun, load_to_treat, treat_file
 from bayes_sdc.jobs.writing import (
@@ -98,7 +99,7 @@ def run_microdata(
     whole = read_microdata(file, **{**reading, "keys": every})
     data = whole if every == list(reading["keys"]) else whole.select(reading["keys"])
     announce("\n".join([_what_was_read(data), *notes_to_act_on(data.notes)]))
-    counts = None if truth is None else _read_truth(file, truth)
+    counts = None if truth is None else _read_truth(file, truth, reading.get("form"))
     model = whole.select([*reading["keys"], *_given(treating)])
     stored = None if treating is None else load_to_treat(file, model, treating)
     if len(data.keys) > 1 and data.sample_uniques:
@@ -123,7 +124,7 @@ def run_microdata(
         command,
         seed=arguments["seed"],
         arguments={
-            **reading,
+            **as_said(reading),
             **arguments,
             "truth": truth,
             "key_sets": {name: list(keys) for name, keys in key_sets.items()},
@@ -149,9 +150,9 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def _read_truth(file: Path, column: str) -> Any:
-    loaded = load_columns(file, [column])
-    counts, problems = read_weights(loaded.frame[column], column)
+def _read_truth(file: Path, column: str, form: FileForm | None) -> Any:
+    loaded = load_columns(file, [column], form)
+    counts, problems = read_weights(loaded.frame[column], column, form or UNTOLD)
     remedy = (
         "the column of --truth tells how many people of the population have the record's key "
         "values, itself included: 1 or more"

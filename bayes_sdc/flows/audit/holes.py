@@ -25,13 +25,13 @@ from bayes_sdc.io.tables import load
 
 def holes_in(
     source: Any,
-    count: str,
+    wanted: tuple[str, str, str],
     marks: Sequence[str],
     secondary: Sequence[str],
     form: FileForm | None = None,
 ) -> int:
-    """Count the rows whose count is blank or a mark."""
-    loaded = load(source, (count,), form)
+    """Count the rows whose count, the last of the columns, is blank or a mark."""
+    loaded, count = load(source, wanted, form), wanted[-1]
     if count not in loaded.frame.columns:
         return 0  # the reader says it better
     return int(_marked(loaded.frame[count], [*marks, *secondary]).sum())

@@ -85,7 +85,9 @@ def _digits_lost(column: pd.Series, name: str) -> Iterator[Problem]:
     def lost(value: Any) -> bool:
         if isinstance(value, str):
             return SCIENTIFIC.fullmatch(value.strip()) is not None
-        return isinstance(value, float | np.floating) and abs(value) >= EXACT and value != np.inf
+        if not isinstance(value, float | np.floating):
+            return False
+        return EXACT <= abs(float(value)) < np.inf
 
     rows = np.flatnonzero([lost(value) for value in values])
     if rows.size:

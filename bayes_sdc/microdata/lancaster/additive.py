@@ -29,6 +29,7 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
+from scipy.special import logsumexp
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
@@ -68,12 +69,12 @@ class Lancaster(Result):
         its standard ``negative_error`` (0 when all were walked). ``normalizer``: c.
         ``expected_raw`` and ``expected_renormalized``: expected sample uniques that are population
         uniques. ``clamped``: sample uniques in cells of negative probability, at risk 1.
-        ``log_likelihood`` of the file, renormalised (minus infinity where a record's cell has
-        probability 0), and ``posterior``, on this grid under equal prior weights (NaN with a
-        note when every shrinkage rules some record out). The file is used twice for it, in the
-        proportions and in the likelihood. By cross-validation also
-        ``held_out``, the log-likelihood of records that were left out, and ``impossible``, how many
-        of these have probability 0.
+        ``ruled_out``: records whose cell has probability 0, and ``log_likelihood`` of the others,
+        renormalised. ``posterior``, on this grid under equal prior weights: 0 where a record is
+        ruled out, and left out with a note where that is so at every shrinkage. The file is used
+        twice for it, in the proportions and in the likelihood. By cross-validation also
+        ``impossible``, how many of the records that were left out have probability 0, and
+        ``held_out``, the log-likelihood of the others.
     shrinkage : float or None
         The one that was chosen or given; None for several.
     cells : int
@@ -210,14 +211,21 @@ def lancaster(
         np.sort(risk, axis=0).sum(0) for risk in (raw, renormalized)
     )
     table["clamped"] = (p[at] <= 0).sum(0)
-    table["log_likelihood"] = number @ _log_likelihood(p, normalizer)
-    table["posterior"], undefined = _posterior(table["log_likelihood"].to_numpy())
-    notes = (*notes, *undefined)
+    table["log_likelihood"], table["ruled_out"] = _log_likelihood(p, normalizer, number)
+    if (table["ruled_out"] > 0).all():
+        notes = (
+            *notes,
+            "the posterior of the shrinkage is undefined: at every one some record's cell has "
+            "probability 0; remedy: a grid that holds 0",
+        )
+    else:
+        possible = np.where(table["ruled_out"] > 0, -np.inf, table["log_likelihood"])
+        table["posterior"] = np.exp(possible - logsumexp(possible))
     chosen = float(grid[0]) if len(grid) == 1 else None
     if isinstance(shrinkage, str):
         held_out, impossible, unseen = _cross_validate(codes, sizes, grid, rules, seed)
         table["held_out"], table["impossible"] = held_out, impossible
-        chosen = float(grid[int(np.argmax(held_out))])
+        chosen = float(grid[int(np.argmax(np.where(impossible > 0, -np.inf, held_out)))])
         if unseen:
             notes = (*notes, f"{unseen:,} held-out records have a value that no other record has")
     kept = list(range(len(grid))) if chosen is None else [int(np.flatnonzero(grid == chosen)[0])]
@@ -265,18 +273,6 @@ def _rules(
     return rules, notes
 
 
-def _posterior(log_likelihood: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Posterior on the grid under equal prior weights, and a note when there is none."""
-    highest = log_likelihood.max()
-    if np.isneginf(highest):
-        return np.full(len(log_likelihood), np.nan), (
-            "the posterior is undefined: at every shrinkage some record's cell has probability 0; "
-            "remedy: a grid that holds 0",
-        )
-    weights = np.exp(log_likelihood - highest)
-    return weights / weights.sum(), ()
-
-
 def _fit(
     rows: np.ndarray, number: np.ndarray, sizes: list[int], rules: np.ndarray | None
 ) -> Additive:
@@ -322,9 +318,13 @@ def _risk(p: np.ndarray, unsampled: int) -> np.ndarray:
         return np.asarray(np.exp(unsampled * np.log1p(-np.minimum(p, 1.0))))
 
 
-def _log_likelihood(p: np.ndarray, normalizer: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(p) - np.log(normalizer))
+def _log_likelihood(
+    p: np.ndarray, normalizer: np.ndarray, number: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Log-likelihood of the records whose cell has a probability, and how many have none."""
+    ruled_out = p <= 0
+    logs = np.log(np.where(ruled_out, 1.0, p)) - np.where(ruled_out, 0.0, np.log(normalizer))
+    return number @ logs, number @ ruled_out
 
 
 def _cross_validate(
@@ -349,7 +349,8 @@ def _cross_validate(
         for key, weights in enumerate(model.weights):
             known &= weights[left[:, key]] > 0
         p = _probabilities(model, left[known], grid)
-        held_out += left_number[known] @ _log_likelihood(p, sums.total - sums.negative)
-        impossible += left_number[known] @ (p <= 0)
+        normalizer = sums.total - sums.negative
+        logs, without = _log_likelihood(p, normalizer, left_number[known])
+        held_out, impossible = held_out + logs, impossible + without
         unseen += int(left_number[~known].sum())
     return held_out, impossible, unseen

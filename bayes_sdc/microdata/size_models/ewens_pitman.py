@@ -51,11 +51,13 @@ from bayes_sdc.microdata.size_models.partitions import (
     stays_unique,
 )
 from bayes_sdc.microdata.size_models.size_table import (
+    EVERY_UNIQUE,
     SizeModel,
     SizeTable,
     check_sizes,
     completions,
     goodness_of_fit,
+    without_solution,
 )
 
 ASSUMPTION = {
@@ -88,7 +90,7 @@ def ewens(
     Returns
     -------
     SizeModel
-        With the parameter ``theta``.
+        With the parameter ``theta``; undefined where every record is unique.
 
     Raises
     ------
@@ -112,6 +114,8 @@ def ewens(
     _check_estimator(estimator)
     table = check_sizes(size_indices, n, N)
     s1, k = table.uniques, table.combinations
+    if k == table.n:
+        return _without_solution("Ewens", table, estimator, EVERY_UNIQUE)
     theta, error = ewens_theta(table, estimator)
     probability = stays_unique(0.0, theta, table.n, table.N)
     slope = _slope(lambda t: s1 * stays_unique(0.0, t, table.n, table.N), theta)
@@ -122,8 +126,6 @@ def ewens(
         1,
     )
     notes = table.notes
-    if math.isinf(theta):
-        notes = (*notes, "every record is unique, so theta has no finite estimate")
     if k == 1:
         notes = (*notes, "a single combination: theta is 0")
     return SizeModel(
@@ -166,7 +168,8 @@ def pitman(
     Returns
     -------
     SizeModel
-        With the parameters ``alpha``, in [0, 1), and ``theta``.
+        With the parameters ``alpha``, in [0, 1), and ``theta``; undefined where every record is
+        unique, or none is.
 
     Raises
     ------
@@ -192,9 +195,11 @@ def pitman(
     table = check_sizes(size_indices, n, N)
     s1, k = table.uniques, table.combinations
     if k == table.n:
-        return _without_solution(table, estimator, "every record is unique, so nothing tells alpha")
+        return _without_solution("Pitman", table, estimator, EVERY_UNIQUE)
     if k < 2 or s1 == 0:
-        return _without_solution(table, estimator, "there are no two combinations, or no uniques")
+        return _without_solution(
+            "Pitman", table, estimator, "there are no two combinations, or no uniques"
+        )
     if estimator == "quick":
         return _quick_pitman(table)
     if estimator == "moments":
@@ -204,7 +209,7 @@ def pitman(
         solved = [pitman_likelihood(completion) for completion in done]
     if solved[0] is None:
         reason = "no alpha in [0, 1) gives both the uniques and the combinations"
-        return _without_solution(table, estimator, reason)
+        return _without_solution("Pitman", table, estimator, reason)
     alpha, theta = solved[0]
     covariance = (
         moment_covariance(alpha, theta, table.n)
@@ -274,21 +279,9 @@ def _check_estimator(estimator: str) -> None:
         raise InputError(f"estimator {estimator!r} is unknown; choose from {list(ESTIMATORS)}")
 
 
-def _without_solution(table: SizeTable, estimator: str, reason: str) -> SizeModel:
-    return SizeModel(
-        model="Pitman",
-        estimator=estimator,
-        assumption=ASSUMPTION["Pitman"],
-        parameters={},
-        standard_errors={},
-        probability=None,
-        expected=None,
-        expected_error=None,
-        expected_range=None,
-        population_uniques=None,
-        fit=None,
-        fit_p=None,
-        notes=(*table.notes, reason),
+def _without_solution(model: str, table: SizeTable, estimator: str, reason: str) -> SizeModel:
+    return without_solution(
+        model, table, estimator=estimator, assumption=ASSUMPTION[model], reason=reason
     )
 
 

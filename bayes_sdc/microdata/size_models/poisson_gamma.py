@@ -29,21 +29,24 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
-from scipy.special import gammaln
+from scipy.special import betaln, gammaln
 from scipy.stats import nbinom, poisson
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.size_models.estimation import ESTIMATORS, Estimator
 from bayes_sdc.microdata.size_models.size_table import (
+    EVERY_UNIQUE,
     SizeModel,
     SizeTable,
     check_sizes,
     completions,
     goodness_of_fit,
+    without_solution,
 )
 
 LOG_ALPHA = (-45.0, 25.0)  # beyond these the distribution no longer changes
+NO_GAIN = 1e-4  # in the log-likelihood over cells that are all equally likely
 
 
 @checked
@@ -71,7 +74,7 @@ def poisson_gamma(
     Returns
     -------
     SizeModel
-        With the parameter ``alpha``, above 0.
+        With the parameter ``alpha``, above 0; undefined where every record is unique.
 
     Raises
     ------
@@ -97,6 +100,14 @@ def poisson_gamma(
         raise InputError(f"estimator {estimator!r} is unknown; choose from {list(ESTIMATORS)}")
     table = check_sizes(size_indices, n, N)
     cells = _check_cells(cells, table)
+    assumption = (
+        f"rates of {cells:,} possible combinations follow one gamma distribution; all uniques are "
+        "equally at risk"
+    )
+    if table.combinations == table.n:
+        return without_solution(
+            "Poisson-gamma", table, estimator=estimator, assumption=assumption, reason=EVERY_UNIQUE
+        )
     mean, s1 = table.n / cells, table.uniques
     if estimator == "quick" and s1 == 0:
         raise InputError(
@@ -140,8 +151,7 @@ def poisson_gamma(
     return SizeModel(
         model="Poisson-gamma",
         estimator=estimator,
-        assumption=f"rates of {cells:,} possible combinations follow one gamma distribution; all "
-        "uniques are equally at risk",
+        assumption=assumption,
         parameters={"alpha": alpha},
         standard_errors={} if error is None else {"alpha": error},
         probability=probability,
@@ -201,7 +211,8 @@ def _alpha(table: SizeTable, mean: float, cells: int, estimator: Estimator) -> f
         method="bounded",
         options={"xatol": 1e-10},
     )
-    return math.inf if found.x > LOG_ALPHA[1] - 1.0 else math.exp(float(found.x))
+    # all cells equally likely have the log-likelihood -n, without terms that hold no alpha
+    return math.inf if -found.fun <= NO_GAIN - table.n else math.exp(float(found.x))
 
 
 def _bracket(mean: float, table: SizeTable, cells: int) -> tuple[float, float]:
@@ -214,7 +225,8 @@ def _bracket(mean: float, table: SizeTable, cells: int) -> tuple[float, float]:
 
 def _log_likelihood(alpha: float, mean: float, table: SizeTable, cells: int) -> float:
     """Without terms that hold no alpha; empty cells are in the term of all cells."""
-    joins = (gammaln(table.size + alpha) - gammaln(alpha)) @ table.cells
+    # log of alpha (alpha + 1) ... ; differences of gammaln lose all digits where alpha is large
+    joins = (gammaln(table.size) - betaln(alpha, table.size)) @ table.cells
     empty = -cells * alpha * math.log1p(mean / alpha)
     return float(joins + empty - table.n * math.log(alpha + mean))
 
@@ -262,7 +274,7 @@ def zayatz(size_indices: Any, n: int, N: int) -> SizeModel:
     Returns
     -------
     SizeModel
-        Without parameters.
+        Without parameters; undefined where every record is unique.
 
     Raises
     ------
@@ -283,6 +295,15 @@ def zayatz(size_indices: Any, n: int, N: int) -> SizeModel:
     11.8
     """
     table = check_sizes(size_indices, n, N)
+    estimator = "Bayes' rule"
+    assumption = (
+        "the population's combinations are of the sizes found in the file; all uniques are equally "
+        "at risk"
+    )
+    if table.combinations == table.n:
+        return without_solution(
+            "Zayatz", table, estimator=estimator, assumption=assumption, reason=EVERY_UNIQUE
+        )
     s1, notes = table.uniques, table.notes
     first = table.n / table.N
     sums = [float(_alone(table.size, table.n, table.N) @ table.cells)]
@@ -300,9 +321,8 @@ def zayatz(size_indices: Any, n: int, N: int) -> SizeModel:
         notes = (*notes, "no uniques")
     return SizeModel(
         model="Zayatz",
-        estimator="Bayes' rule",
-        assumption="the population's combinations are of the sizes found in the file; all uniques "
-        "are equally at risk",
+        estimator=estimator,
+        assumption=assumption,
         parameters={},
         standard_errors={},
         probability=shares[0],

@@ -142,6 +142,43 @@ class SizeModel(Result):
         return f"<SizeModel: {self}>"
 
 
+EVERY_UNIQUE = (
+    "every record is unique: the file shows no combination twice, so it does not tell how many "
+    "people share one"
+)
+
+
+def without_solution(
+    model: str, table: SizeTable, *, estimator: str, assumption: str, reason: str
+) -> SizeModel:
+    """Return a model that has no estimate for these indices, with the reason.
+
+    Parameters
+    ----------
+    model, estimator, assumption : str
+        As of the model.
+    table : SizeTable
+        The indices.
+    reason : str
+        Why nothing can be estimated.
+    """
+    return SizeModel(
+        model=model,
+        estimator=estimator,
+        assumption=assumption,
+        parameters={},
+        standard_errors={},
+        probability=None,
+        expected=None,
+        expected_error=None,
+        expected_range=None,
+        population_uniques=None,
+        fit=None,
+        fit_p=None,
+        notes=(*table.notes, reason),
+    )
+
+
 def check_sizes(size_indices: Any, n: int, N: int) -> SizeTable:
     """Check size indices against the number of records.
 

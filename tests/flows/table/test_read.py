@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.table.read import FlowTable, read_flows
+from bayes_sdc.io.form import FileForm
 
 NAMES = {"origin": "from", "destination": "to", "count": "n"}
 
@@ -190,13 +191,85 @@ def test_other_counts_are_refused_with_row_line_and_value(tmp_path, written, sai
     assert said in text
     assert f"in 1 row: row 2 (line 3) {written.strip(chr(34))!r}" in text
     assert "Remedy: " in text
+    assert ("suppressed" in text) == (not written.strip())
+
+
+@pytest.mark.parametrize(
+    "mark", [*"*cSx:D-", "..", "<5", "(D)", "[c]", "-1", "-9", "-99", "d", -1, "\u2026", ": c"]
+)
+def test_suppression_marks_get_a_remedy_that_fits(mark):
+    text = refused(frame_of(("A", "B", mark), ("A", "C", 4)))
+    assert "look suppressed: leave them out, or `bayes-sdc audit`" in text
+    assert f"with --suppressed '{mark}' treats them as holes" in text
+
+
+@pytest.mark.parametrize("flagged", ["17 b", "12 p", "17b", "3 ep"])
+def test_flags_beside_a_count_are_no_suppression(flagged):
+    text = refused(frame_of(("A", "B", flagged), ("A", "C", 4)))
+    assert "count with a flag" in text
+    assert "a column of their own" in text
     assert "suppressed" not in text
 
 
-@pytest.mark.parametrize("mark", ["-1", "d", "D", -1])
-def test_suppression_marks_are_recognised(mark):
-    text = refused(frame_of(("A", "B", mark), ("A", "C", 4)))
-    assert "-1 and d are marks of suppressed cells" in text
+@pytest.mark.parametrize("written", ["1.000", "12.345", "+7.000", "1234.000"])
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_counts_that_can_be_read_in_two_ways_are_refused_with_both(tmp_path, written, separator):
+    text = separator.join(["from", "to", "n"]) + "\n" + separator.join(["A", "B", written]) + "\n"
+    path = csv_of(tmp_path, text)
+    said = refused(path)
+    assert "three digits after a point" in said
+    assert f"{written!r} is {float(written):.15g} if" in said
+    assert f"and {int(written.replace('.', '')):,} if between thousands" in said
+    if len(written) < 8:
+        thousands = read(path, form=FileForm(thousands="."))
+        assert thousands.frame["n"].tolist() == [int(written.replace(".", ""))]
+    if float(written).is_integer():
+        decimals = read(path, form=FileForm(decimal="."))
+        assert decimals.frame["n"].tolist() == [int(float(written))]
+
+
+@given(st.integers(0, 2**53), st.sampled_from([(".", ","), (",", "."), (",", " "), (".", "'")]))
+def test_counts_with_marks_are_read_as_they_were_written(number, marks):
+    decimal, thousands = marks
+    written = f"{number:,}".replace(",", thousands)
+    for text in (written, str(number), f"{written}{decimal}0"):
+        table = read(frame_of(("A", "B", text)), form=FileForm(decimal, thousands))
+        assert table.frame["n"].tolist() == [number]
+
+
+@pytest.mark.parametrize(
+    ("written", "form"),
+    [
+        ("1,07", FileForm(thousands=",")),
+        ("1.07", FileForm(thousands=".")),
+        ("1,076", FileForm(decimal=".")),
+        ("1.076", FileForm(decimal=",")),
+    ],
+)
+def test_marks_in_the_wrong_place_are_refused(written, form):
+    assert "not a number" in refused(frame_of(("A", "B", written)), form=form)
+
+
+@pytest.mark.parametrize(
+    "above",
+    ["Flows of 2021\n", "Title\n\nunit: persons\n", "sep=;\n", "# a comment, of two\n", "a,b,\n"],
+)
+def test_what_stands_above_the_header_is_told_from_it(tmp_path, above):
+    path = csv_of(tmp_path, f"{above}from,to,n\nA,B,3\n")
+    line = above.count("\n") + 1
+    said = refused(path)
+    assert f"no column 'from' in line 1, but the names of the columns stand in line {line}" in said
+    assert f"--header-line {line}" in said
+    for form in (FileForm(header_line=line), FileForm(skip_rows=line - 1)):
+        assert read(path, form=form).cells["y"].tolist() == [2]
+    path = csv_of(tmp_path, f"{above}from,to,n\nx,y,persons\nA,B,oops\n")
+    form = FileForm(header_line=line, skip_rows=1)
+    assert f"row 1 (line {line + 2}) 'oops'" in refused(path, form=form)
+
+
+def test_a_separator_too_many_in_the_header_is_said(tmp_path):
+    said = refused(csv_of(tmp_path, "from,to,n,\nA,B,3\n"))
+    assert "The header ends with a separator ',' too many" in said
 
 
 @pytest.mark.parametrize(

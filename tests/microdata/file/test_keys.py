@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.io.form import FileForm
 from bayes_sdc.microdata.file.keys import Microdata, read_microdata
+from bayes_sdc.microdata.individual.closed_form import individual_risk
 
 TEN = pd.DataFrame(
     {
@@ -99,10 +101,9 @@ def brute_force(rows: list[tuple], rule: str) -> list[list[int]]:
     def counts(j: tuple, i: tuple) -> bool:
         if rule == "own":
             return i == j
-        compatible = all(x is None or y is None or x == y for x, y in zip(i, j, strict=True))
-        if rule == "conservative" and None not in i:
-            return compatible and None not in j
-        return compatible
+        if rule == "conservative":
+            return all(x is None or x == y for x, y in zip(i, j, strict=True))
+        return all(x is None or y is None or x == y for x, y in zip(i, j, strict=True))
 
     return [[k for k, j in enumerate(rows) if counts(j, i)] for i in rows]
 
@@ -126,6 +127,29 @@ def test_frequencies_match_pairwise_comparison_in_any_record_order(rows, rule, r
     pd.testing.assert_frame_equal(moved.combinations, data.combinations, check_exact=True)
     assert moved.combination.tolist() == data.combination[order].tolist()
     assert data.combinations["records"].sum() == len(rows)
+
+
+@given(people, st.sampled_from(sorted(TRIO)))
+def test_more_keys_never_make_anybody_more_common_or_less_at_risk(rows, rule):
+    """Else a key that few have, or nobody, would hide people."""
+    frame = pd.DataFrame(rows, columns=list("abc"), dtype=object).assign(none=None)
+    f, risk = [], []
+    for keys in (["a"], ["a", "b"], ["a", "b", "none"], ["a", "b", "none", "c"]):
+        data = read(frame, keys=keys, missing=rule)
+        f.append(data.f)
+        risk.append(individual_risk(data.f, data.f / (10.0 * data.f)))
+    assert (np.diff(f, axis=0) <= 0).all()
+    assert (np.diff(risk, axis=0) >= -1e-12).all()
+
+
+def test_a_key_that_nobody_has_changes_nothing(tmp_path):
+    path = csv_of(tmp_path, "A,B\n1,\n1,\n2,\n,\n")
+    for rule in ("conservative", "wildcard"):
+        both, alone = (
+            read(path, keys=keys, missing=rule).f.tolist() for keys in (["A", "B"], ["A"])
+        )
+        assert both == alone
+    assert read(path, keys=list("AB"), missing="conservative").f.tolist() == [2, 2, 1, 4]
 
 
 def test_many_patterns_with_missing_values_cross_the_blocks_of_bit_sets():
@@ -416,8 +440,11 @@ def test_formats_that_are_not_read_are_refused_by_name(name, tmp_path):
         ("\n\n", "the file is empty"),
         ("a,b,c\n", "a header but no rows"),
         ("a,b,c", "a header but no rows"),
-        ("a,b,c\n1,2,3\n1,2\n1\n", "of the header: 2 (row 2, blank lines not counted, has 2)"),
-        ("a,b,c\n1,2,3,4\n", "rows without the 3 fields of the header: 1 (row 1"),
+        (
+            "a,b,c\n1,2,3\n1,2\n1\n",
+            "2 rows do not have the 3 fields of the header: row 2, blank lines not counted, has 2",
+        ),
+        ("a,b,c\n1,2,3,4\n", "1 rows do not have the 3 fields of the header: row 1"),
         ("a,b,b,c\n1,2,3,4\n", "2 columns are called 'b'"),
         ("A,b,c\n1,2,3\n", "did you mean 'A'"),
         ('a,b,c\n1,2,"3\n4,5,6\n', "quotation mark"),
@@ -526,3 +553,53 @@ def test_summary_says_rule_records_and_combinations():
     text = read(TEN, keys=["area", "sex", "status", "work"], weight="w").summary()
     assert "a missing value matches every value" in text
     assert "f < 3                   10 records, 7 combinations" in text
+
+
+# ---- what would be wrong in silence ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("written", [["1.076", "1.203"], ["950", "1.076"], ["1.076", ""]])
+def test_weights_that_may_be_thousands_are_refused_with_both_readings(written, tmp_path):
+    """17.6 expected re-identifications of 200 where 0.02 is right, and exit code 0."""
+    rows = "".join(f"1;1;{i};{w}\n" for i, w in enumerate(written))
+    path = csv_of(tmp_path, "a;b;c;w\n" + rows)
+    message = refused(path, weight="w")
+    assert "'1.076' is 1.076 if the point stands before decimals, and 1,076 if" in message
+    assert "--thousands ." in message
+    if "" not in written:
+        for form in (FileForm(thousands="."), FileForm(decimal=".")):
+            numbers = [float(w.replace(".", "") if form.thousands else w) for w in written]
+            assert read(path, weight="w", form=form).weights.tolist() == numbers
+
+
+def test_weights_with_other_decimals_are_read():
+    frame = pd.DataFrame({"a": "1", "b": "1", "c": ["1", "2"], "w": ["1.076", "12.5"]})
+    assert read(frame, weight="w").weights.tolist() == [1.076, 12.5]
+    assert read(frame.assign(w=[1.076, 2.203]), weight="w").weights.tolist() == [1.076, 2.203]
+    german = frame.assign(w=["1.076,5", "12"])
+    form = FileForm(decimal=",", thousands=".")
+    assert read(german, weight="w", form=form).weights.tolist() == [1076.5, 12.0]
+
+
+@pytest.mark.parametrize("blank", [0, 1, 30])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_file_of_one_column_keeps_persons_with_an_empty_key(blank, end, tmp_path):
+    cells = ["x"] * 30 + [""] * blank + ["y"] * 30
+    data = read(csv_of(tmp_path, end.join(["k", *cells, ""])), keys=["k"])
+    assert data.n == len(cells)
+    assert int((data.codes < 0).sum()) == blank
+    said = f"{blank:,} blank lines are records with an empty value"
+    assert (said in data.notes) == (blank > 0)
+    if blank:
+        empty = read(csv_of(tmp_path, "k" + end * (blank + 1)), keys=["k"])
+        assert empty.n == blank
+
+
+@pytest.mark.parametrize("above", ["Survey\n", "Title\n\nunit\n", "sep=;\n", "# a, comment\n"])
+def test_what_stands_above_the_header_is_told_from_it(tmp_path, above):
+    path = csv_of(tmp_path, above + "a,b,c\n1,2,3\n")
+    line = above.count("\n") + 1
+    message = refused(path)
+    assert f"no column 'a' in line 1, but the names of the columns stand in line {line}" in message
+    assert read(path, form=FileForm(header_line=line)).n == 1
+    assert read(path, form=FileForm(skip_rows=line - 1)).n == 1

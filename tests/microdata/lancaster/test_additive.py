@@ -203,10 +203,10 @@ def test_cross_validation_by_hand():
                 if cell in table:
                     p = max(table[cell], 0.0)
                     impossible += p == 0.0
-                    total += np.log(p / positive) if p > 0 else -np.inf
+                    total += np.log(p / positive) if p > 0 else 0.0
         assert found.table.loc[factor, "held_out"] == pytest.approx(total, rel=1e-9)
         assert found.table.loc[factor, "impossible"] == impossible
-    assert found.shrinkage == found.table["held_out"].idxmax()
+    assert found.shrinkage == found.table["held_out"][found.table["impossible"] == 0].idxmax()
     assert found.risk.columns.tolist() == [found.shrinkage]
 
 
@@ -247,7 +247,9 @@ def test_clamped_uniques_have_risk_one_and_are_counted():
     assert full_table(codes, 1.0)[1, 1, 1] < 0
     assert found.table["clamped"].tolist() == [1]
     assert found.risk_raw.loc[60].tolist() == [1.0]
-    assert found.table["log_likelihood"].tolist() == [-np.inf]
+    assert found.table["ruled_out"].tolist() == [1]
+    assert np.isfinite(found.table).all().all()
+    assert "posterior" not in found.table
     assert any("posterior is undefined" in note for note in found.notes)
     assert lancaster(read(codes), 600, shrinkage=[0, 1]).table["posterior"].tolist() == [1.0, 0.0]
 

@@ -334,6 +334,34 @@ def test_edges_give_probabilities_or_say_undefined(model, estimator, counts, pop
             assert found.expected == pytest.approx(counts[1], rel=1e-9)
 
 
+@pytest.mark.parametrize("model", MODELS[:2] + MODELS[3:])
+@pytest.mark.parametrize("estimator", ["moments", "maximum-likelihood", "quick"])
+def test_a_file_of_uniques_tells_nothing(model, estimator):
+    """All unique is no proof that all are unique in the population: certainty would be made up."""
+    for n in (1, 2, 300):
+        found = model({1: n}, n, 100 * n, estimator)
+        assert found.expected is None
+        assert found.expected_error is None
+        assert "every record is unique" in found.notes[-1]
+        assert "undefined" in str(found)
+
+
+@pytest.mark.parametrize("cells", [1000, 10**7, 10**12])
+@pytest.mark.parametrize("estimator", ["moments", "maximum-likelihood", "quick"])
+def test_a_file_of_uniques_tells_nothing_of_possible_combinations_either(cells, estimator):
+    found = poisson_gamma([300], 300, 30_000, cells=cells, estimator=estimator)
+    assert found.expected is None
+    assert "every record is unique" in found.notes[-1]
+
+
+def test_an_alpha_that_gains_nothing_over_equal_cells_is_infinite_and_has_no_error():
+    # 20 cells, 20 records spread more evenly than by chance
+    found = poisson_gamma([18, 1], 20, 2000, cells=20)
+    assert found.parameters["alpha"] == np.inf
+    assert found.expected_error is None
+    assert any("equally likely" in note for note in found.notes)
+
+
 @pytest.mark.parametrize(
     ("counts", "n", "population", "message"),
     [
