@@ -212,15 +212,7 @@ def lancaster(
     )
     table["clamped"] = (p[at] <= 0).sum(0)
     table["log_likelihood"], table["ruled_out"] = _log_likelihood(p, normalizer, number)
-    if (table["ruled_out"] > 0).all():
-        notes = (
-            *notes,
-            "the posterior of the shrinkage is undefined: at every one some record's cell has "
-            "probability 0; remedy: a grid that holds 0",
-        )
-    else:
-        possible = np.where(table["ruled_out"] > 0, -np.inf, table["log_likelihood"])
-        table["posterior"] = np.exp(possible - logsumexp(possible))
+    notes = (*notes, *_add_posterior(table))
     chosen = float(grid[0]) if len(grid) == 1 else None
     if isinstance(shrinkage, str):
         held_out, impossible, unseen = _cross_validate(codes, sizes, grid, rules, seed)
@@ -271,6 +263,18 @@ def _rules(
     if (microdata.codes < 0).any():
         notes = (*notes, "a missing value is a level of its own in the proportions")
     return rules, notes
+
+
+def _add_posterior(table: pd.DataFrame) -> tuple[str, ...]:
+    """Add the posterior on the grid under equal prior weights, or give a note why there is none."""
+    if (table["ruled_out"] > 0).all():
+        return (
+            "the posterior is undefined: at every shrinkage some record's cell has probability 0; "
+            "remedy: a grid that holds 0",
+        )
+    possible = np.where(table["ruled_out"] > 0, -np.inf, table["log_likelihood"])
+    table["posterior"] = np.exp(possible - logsumexp(possible))
+    return ()
 
 
 def _fit(

@@ -194,12 +194,9 @@ def pitman(
     _check_estimator(estimator)
     table = check_sizes(size_indices, n, N)
     s1, k = table.uniques, table.combinations
-    if k == table.n:
-        return _without_solution("Pitman", table, estimator, EVERY_UNIQUE)
-    if k < 2 or s1 == 0:
-        return _without_solution(
-            "Pitman", table, estimator, "there are no two combinations, or no uniques"
-        )
+    if k == table.n or k < 2 or s1 == 0:
+        reason = EVERY_UNIQUE if k == table.n else "there are no two combinations, or no uniques"
+        return _without_solution("Pitman", table, estimator, reason)
     if estimator == "quick":
         return _quick_pitman(table)
     if estimator == "moments":

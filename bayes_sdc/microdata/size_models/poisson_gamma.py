@@ -125,16 +125,7 @@ def poisson_gamma(
         between = np.geomspace(min(alphas[0], 1e12), min(alphas[-1], 1e12), 101)
         values = [s1 * _stays_unique(float(a), table.n, table.N, cells) for a in between]
         spread = (min(values), max(values))
-    step = 1e-4 * alpha
-    slope = (
-        0.0
-        if math.isinf(alpha)
-        else (
-            _stays_unique(alpha + step, table.n, table.N, cells)
-            - _stays_unique(alpha - step, table.n, table.N, cells)
-        )
-        / (2 * step)
-    )
+    slope = _slope(alpha, table, cells)
     fit, fit_p = goodness_of_fit(
         table,
         lambda size: cells * np.exp(_log_pmf(size, alpha, mean)),
@@ -163,6 +154,17 @@ def poisson_gamma(
         fit_p=fit_p,
         notes=notes,
     )
+
+
+def _slope(alpha: float, table: SizeTable, cells: int) -> float:
+    """What a unit more of alpha does to the probability that a unique stays one."""
+    if math.isinf(alpha):
+        return 0.0
+    step = 1e-4 * alpha
+    high, low = (
+        _stays_unique(near, table.n, table.N, cells) for near in (alpha + step, alpha - step)
+    )
+    return (high - low) / (2 * step)
 
 
 def _check_cells(cells: int, table: SizeTable) -> int:
