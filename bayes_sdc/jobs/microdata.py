@@ -101,7 +101,7 @@ def run_microdata(
     announce("\n".join([_what_was_read(data), *notes_to_act_on(data.notes)]))
     counts = None if truth is None else _read_truth(file, truth, reading.get("form"))
     model = whole.select([*reading["keys"], *_given(treating)])
-    stored = None if treating is None else load_to_treat(file, model, treating)
+    stored = None if treating is None else load_to_treat(file, model, treating, reading.get("form"))
     if len(data.keys) > 1 and data.sample_uniques:
         expected = lancaster_forecast(data, shrinkage="cv")
         if expected.seconds > SAID_SECONDS:

@@ -11,6 +11,7 @@ import pandas as pd
 from bayes_sdc.arguments import check
 from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
+from bayes_sdc.io.form import FileForm
 from bayes_sdc.io.tables import load
 from bayes_sdc.jobs.writing import Writer, csv_writer
 from bayes_sdc.microdata.file.keys import Microdata
@@ -115,7 +116,9 @@ class TreatedRun(NamedTuple):
         ]
 
 
-def load_to_treat(file: Path, data: Microdata, asked: Mapping[str, Any]) -> Stored:
+def load_to_treat(
+    file: Path, data: Microdata, asked: Mapping[str, Any], form: FileForm | None = None
+) -> Stored:
     """Read all columns of the input, before anything is computed: what is refused must be so soon.
 
     Raises
@@ -127,7 +130,7 @@ def load_to_treat(file: Path, data: Microdata, asked: Mapping[str, Any]) -> Stor
     check("method", asked["method"], Method)
     _asked(asked).check(data, asked["method"])
     Intruder(**asked["intruder"])
-    stored = load_stored(file, [*data.keys, *asked["keep"]])
+    stored = load_stored(file, [*data.keys, *asked["keep"]], form)
     check_kept(data, asked["keep"], datasets=asked["datasets"])
     if len(stored.frame) != data.n:
         raise InputError(

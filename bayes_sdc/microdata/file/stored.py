@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.io.form import FileForm
 from bayes_sdc.io.tables import Dialect, encode, load
-from bayes_sdc.io.text import find_columns
+from bayes_sdc.io.text import damaged, find_columns
 from bayes_sdc.microdata.file.formats import STATISTICAL
 
 WRITTEN = (".dta", ".sav", ".zsav")  # of the statistical formats; SAS files are read only
@@ -48,7 +49,7 @@ class Stored:
             return path.read_bytes()
 
 
-def load_stored(path: Path, wanted: Sequence[str]) -> Stored:
+def load_stored(path: Path, wanted: Sequence[str], form: FileForm | None = None) -> Stored:
     """Read all columns of a file; ``wanted`` must be among them.
 
     Raises
@@ -64,7 +65,7 @@ def load_stored(path: Path, wanted: Sequence[str]) -> Stored:
                 ".dta, CSV or Parquet to treat them"
             )
         return _load_statistical(path, wanted)
-    loaded = load(path, wanted)
+    loaded = load(path, wanted, form)
     find_columns(loaded.source, list(loaded.frame.columns), wanted)
     return Stored(loaded.frame, loaded.dialect.suffix, loaded.dialect)
 
@@ -81,8 +82,8 @@ def _load_statistical(path: Path, wanted: Sequence[str]) -> Stored:
     read: Callable[..., Any] = getattr(pyreadstat, STATISTICAL[suffix])
     try:
         frame, described = read(str(path), user_missing=True)
-    except pyreadstat.ReadstatError as error:
-        raise InputError(f"{path.name}: damaged file ({error})") from error
+    except Exception as error:  # a damaged file makes pyreadstat raise what no list names
+        raise damaged(path.name, suffix, error) from error
     find_columns(path.name, described.column_names, wanted)
     return Stored(frame, suffix, described=described)
 

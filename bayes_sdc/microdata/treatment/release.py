@@ -107,6 +107,11 @@ def check_kept(data: Microdata, keep: Sequence[str], *, datasets: int) -> None:
     for name in keep:
         if name in data.keys:
             raise InputError(f"--keep names {name!r}, which is a key and released anyway")
+        if name != data.household_name and name in (data.household_name or "").split(" + "):
+            raise InputError(
+                f"--keep names {name!r}, which tells households together with another column; "
+                "households get new numbers only where one column tells them"
+            )
     if "dataset" in [*data.keys, *keep] and datasets > 1:
         raise InputError("a column is called 'dataset', which numbers the data sets; rename it")
 
