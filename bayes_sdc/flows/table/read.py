@@ -235,9 +235,8 @@ def read_flows(
     """
     _check_range(low, high)
     group_columns = (groups,) if isinstance(groups, str) else tuple(groups or ())
-    wanted = (origin, destination, count, *group_columns)
-    if threshold_column is not None:
-        wanted = (*wanted, threshold_column)
+    of_people = () if threshold_column is None else (threshold_column,)
+    wanted = (origin, destination, count, *group_columns, *of_people)
     loaded = load(source, wanted, form)
     _check_columns(loaded, wanted)
     if loaded.frame.empty:
@@ -246,8 +245,8 @@ def read_flows(
     froms, tos, *by = (
         read_codes(loaded.frame[name], name) for name in (origin, destination, *group_columns)
     )
-    as_written = form or UNTOLD
-    counts, count_problems = read_counts(loaded.frame[count], count, as_written)
+    form = form or UNTOLD
+    counts, count_problems = read_counts(loaded.frame[count], count, form)
     problems = [problem for codes in (froms, tos, *by) for problem in codes.problems]
     problems += count_problems
     problems += duplicates(froms, tos, by, wanted)
@@ -255,8 +254,8 @@ def read_flows(
     problems += own_area_across_groups(own, by, group_columns)
     people = None
     if threshold_column is not None:
-        of_people = loaded.frame[threshold_column]
-        people, people_problems = read_counts(of_people, threshold_column, as_written)
+        column = loaded.frame[threshold_column]
+        people, people_problems = read_counts(column, threshold_column, form)
         problems += people_problems
     refuse_problems(loaded.source, problems, loaded.lines)
     ask_about_ends(loaded.source, loaded.frame, (origin, destination, count), own, (froms, tos))
