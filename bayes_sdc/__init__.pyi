@@ -15,6 +15,7 @@ from .flows.intruder.gain import Change as Change
 from .flows.intruder.gain import Gain as Gain
 from .flows.intruder.given_totals import GivenTotals as GivenTotals
 from .flows.intruder.given_totals import given_totals as given_totals
+from .flows.intruder.keeping import keep_totals as keep_totals
 from .flows.intruder.log_ratios import LogRatios as LogRatios
 from .flows.intruder.log_ratios import log_ratios as log_ratios
 from .flows.intruder.measure import intruder_risk as intruder_risk
@@ -33,6 +34,7 @@ from .flows.protection import Measured as Measured
 from .flows.protection import Protection as Protection
 from .flows.release.combining import CombinedTotals as CombinedTotals
 from .flows.release.combining import combined_totals as combined_totals
+from .flows.release.kept import KeptTotals as KeptTotals
 from .flows.release.synthesis import synthesize as synthesize
 from .flows.release.utility import Utility as Utility
 from .flows.release.utility import utility as utility
@@ -156,6 +158,7 @@ __all__ = [
     "Intruder",
     "IntruderRisk",
     "IrsFlows",
+    "KeptTotals",
     "Lancaster",
     "LancasterForecast",
     "LatentClassRisk",
@@ -210,6 +213,7 @@ __all__ = [
     "individual_risk",
     "intruder_gain",
     "intruder_risk",
+    "keep_totals",
     "lancaster",
     "lancaster_forecast",
     "largest_sample",

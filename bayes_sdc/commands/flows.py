@@ -128,6 +128,22 @@ def flows(
             choices=["protect", "withhold", "publish"],
         ),
     ] = "protect",
+    totals_kept: Annotated[
+        str | None,
+        option(
+            "Totals the release has exactly, comma between: origin, destination, group, "
+            "origin-by-group, destination-by-group; or auto: as many as tell no small count.",
+            RELEASE,
+        ),
+    ] = None,
+    kept_limit: Annotated[
+        float,
+        option("With totals kept: largest probability of a true count given them.", RELEASE),
+    ] = 0.9,
+    pinned_allowed: Annotated[
+        bool,
+        option("Release counts that kept totals pin as they are.", RELEASE, "--pinned-allowed"),
+    ] = False,
     datasets: Annotated[int, option("Synthetic data sets in the release.", RELEASE)] = 1,
     choose: Annotated[
         int,
@@ -249,12 +265,21 @@ def flows(
             "candidates": choose,
             "keep": columns(keep or ""),
             "own_area": own_area,
+            "totals_kept": _totals_kept(totals_kept),
+            "kept_limit": kept_limit,
+            "pinned_allowed": pinned_allowed,
             "published": tuple(published or ()),
             "published_base": published_base,
             "cores": cores,
             "scheduler": scheduler,
         },
     )
+
+
+def _totals_kept(text: str | None) -> str | tuple[str, ...]:
+    """Names of margins; one word alone may be auto."""
+    names = tuple(columns(text or ""))
+    return names[0] if names in (("auto",), ("none",)) else names
 
 
 def run_and_tell(file: Path, **options: Any) -> None:

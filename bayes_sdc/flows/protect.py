@@ -11,6 +11,7 @@ import pandas as pd
 import xarray as xr
 
 from bayes_sdc.arguments import PathLike, checked
+from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows import diagnostics
 from bayes_sdc.flows.audit.audit import Audit, audit_families, published_families
@@ -22,6 +23,13 @@ from bayes_sdc.flows.fit.stored_results import fingerprint, fingerprint_of_draws
 from bayes_sdc.flows.forecast import forecast_job, job_in_words
 from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.intruder.choosing import Choice, choose_release
+from bayes_sdc.flows.intruder.keeping import (
+    LIMIT,
+    chance_of_truth_given,
+    check_kept,
+    check_totals,
+    keep_totals,
+)
 from bayes_sdc.flows.intruder.measure import measured_risk
 from bayes_sdc.flows.intruder.repeats import CLASSES, repeat_risk, risk_by, risk_by_datasets
 from bayes_sdc.flows.intruder.result import IntruderRisk
@@ -34,11 +42,19 @@ from bayes_sdc.flows.leaks import leaks, unchanged
 from bayes_sdc.flows.limits import check_limits, worse_checks
 from bayes_sdc.flows.protection import Measured, Protection
 from bayes_sdc.flows.release.combining import combined_totals
+from bayes_sdc.flows.release.kept import KeptTotals, kept_by_name
 from bayes_sdc.flows.release.own_areas import OwnArea, check_own_area
+from bayes_sdc.flows.release.plateau import share_at_plateau
 from bayes_sdc.flows.release.predictive import compare_counts
-from bayes_sdc.flows.release.synthesis import refuse_column_named_dataset, synthesize
+from bayes_sdc.flows.release.released import released_counts
+from bayes_sdc.flows.release.synthesis import (
+    rates_by_draw,
+    refuse_column_named_dataset,
+    synthesize,
+)
+from bayes_sdc.flows.release.totals import mixing
 from bayes_sdc.flows.release.utility import margins, utility
-from bayes_sdc.flows.table.cells import small_cells
+from bayes_sdc.flows.table.cells import fitted_cells, small_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.policy import Policy, read_policy
 from bayes_sdc.progress import say
@@ -71,6 +87,9 @@ def protect_flows(
     policy: Policy | PathLike | None = None,
     keep: Collection[str] = (),
     own_area: OwnArea = "protect",
+    totals_kept: str | Sequence[str] = (),
+    kept_limit: float = LIMIT,
+    pinned_allowed: bool = False,
     published: Published = (),
     published_base: int = 1,
     seed: int | None = None,
@@ -107,6 +126,15 @@ def protect_flows(
         one area; a check tells whether they give small counts away.
     own_area : {"protect", "withhold", "publish"}
         As for :func:`bayes_sdc.synthesize`.
+    totals_kept : str or sequence of str
+        Totals that the release has exactly as the table, as for :func:`bayes_sdc.synthesize`, or
+        ``"auto"`` for as many as pin no small count (:func:`bayes_sdc.keep_totals`). A check fails
+        where they pin one: then it is released as it is.
+    kept_limit : float
+        A cell whose true count is more probable than this given the totals, before any release, is
+        as good as told: ``"auto"`` merges totals until there is none.
+    pinned_allowed : bool
+        Whether pinned cells may be released as they are; a decision for the board.
     published, published_base
         Totals that are published beside the table, and what they are rounded to a multiple of, as
         for :func:`bayes_sdc.audit_totals`: a check fails if they pin a small count.
@@ -167,6 +195,7 @@ def protect_flows(
         ),
         datasets=datasets, releases=releases, candidates=candidates, policy=policy,
         columns=select_columns(table, keep), own_area=own_area,
+        totals_kept=totals_kept, kept_limit=kept_limit, pinned_allowed=pinned_allowed,
     )  # fmt: skip
     job.check(table)
     settle_totals(table)  # stops at totals of which it is not said what becomes of them
@@ -213,6 +242,9 @@ class Job:
     policy: Policy | None
     columns: Selection
     own_area: OwnArea
+    totals_kept: str | Sequence[str] = ()
+    kept_limit: float = LIMIT
+    pinned_allowed: bool = False
 
     @property
     def worst(self) -> RiskSettings:
@@ -243,6 +275,15 @@ class Job:
                 raise InputError(f"{name} must be at least 1; it is {getattr(self, name)}")
         self.asked.check(table)
         check_own_area(self.own_area)
+        if not 0.0 < self.kept_limit <= 1.0:
+            raise InputError(f"kept_limit must be above 0 and at most 1; it is {self.kept_limit}")
+        if self.totals_kept != "auto" and table.n_small:
+            kept_by_name(table, self.totals_kept)
+        if self.candidates > 1 and self.totals_kept not in ((), [], "", "none"):
+            raise InputError(
+                "candidates are compared by the error of their totals, and where totals are kept "
+                "it is 0; draw one release"
+            )
         if self.policy is not None:
             self.policy.for_flows()  # refuses one without limits for flows
 
@@ -301,12 +342,19 @@ def _protected(table: FlowTable, job: Job) -> Protection:
     predictive, by_size = compare_counts(table, posterior, seed=seed)
     dispersion = diagnostics.dispersion(table, posterior, seed=seed)
     laps.lap("diagnostics")
-    release = synthesize(table, posterior, datasets=job.datasets, own_area=job.own_area, seed=seed)
+    kept = keep_totals(
+        table, posterior, totals=job.totals_kept, limit=job.kept_limit, seed=seed,
+        cores=job.sampling.cores,
+    )  # fmt: skip
+    release = synthesize(
+        table, posterior, datasets=job.datasets, totals=kept, own_area=job.own_area, seed=seed,
+        cores=job.sampling.cores,
+    )  # fmt: skip
     laps.lap("synthesis")
-    release, worst, choice = _release_and_risk(table, posterior, release, job)
+    release, worst, choice = _release_and_risk(table, posterior, release, job, kept)
     risk = worst
     if job.asked.knowledge != "all-others":
-        risk = measured_risk(table, posterior, release, job.asked)
+        risk = measured_risk(table, posterior, release, job.asked, totals=kept)
     laps.lap("intruder risk")
     over_releases = _over_releases(table, posterior, worst, job, drawn)
     laps.lap("scenarios and utility")
@@ -324,6 +372,7 @@ def _protected(table: FlowTable, job: Job) -> Protection:
         classes={by: risk_by(table, risk, by) for by in CLASSES},
         combined=combined_totals(table, release) if job.datasets > 1 else None,
         choice=choice,
+        kept=kept if kept.sides else None,
     )
     unique = job.asked.unique
     limits = [check_limits(job.policy, each, choice, unique=unique) for each in (worst, risk)]
@@ -331,6 +380,7 @@ def _protected(table: FlowTable, job: Job) -> Protection:
     checks = [
         *diagnostics.checks(groups, predictive, by_size, dispersion, risk),
         unchanged(table, release),
+        *_kept_checks(table, posterior, release, kept, job),
         *leaks(table, release, columns, job.own_area),
         *worse_checks(*limits),
     ]
@@ -338,10 +388,10 @@ def _protected(table: FlowTable, job: Job) -> Protection:
 
 
 def _release_and_risk(
-    table: FlowTable, posterior: xr.DataTree, release: pd.DataFrame, job: Job
+    table: FlowTable, posterior: xr.DataTree, release: pd.DataFrame, job: Job, kept: KeptTotals
 ) -> tuple[pd.DataFrame, IntruderRisk, Choice | None]:
     """The release, chosen among candidates if so asked, with its risk in the worst case."""
-    worst = measured_risk(table, posterior, release, job.worst)
+    worst = measured_risk(table, posterior, release, job.worst, totals=kept)
     if job.candidates == 1:
         return release, worst, None
     choice = choose_release(
@@ -350,6 +400,27 @@ def _release_and_risk(
         own_area=job.own_area, seed=job.sampling.seed,
     )  # fmt: skip
     return choice.release, measured_risk(table, posterior, choice.release, job.worst), choice
+
+
+def _kept_checks(
+    table: FlowTable, posterior: xr.DataTree, release: pd.DataFrame, kept: KeptTotals, job: Job
+) -> list[Check]:
+    """Judge the totals that the release keeps, and how well it is mixed given them."""
+    if not kept.sides:
+        return []
+    seed, cores = job.sampling.seed, job.sampling.cores
+    chance = chance_of_truth_given(table, posterior, kept, seed=seed, cores=cores)
+    cells = fitted_cells(table, posterior)
+    return [
+        check_kept(
+            table, kept, chance, limit=job.kept_limit, pinned_allowed=job.pinned_allowed
+        ),
+        check_totals(table, release, kept),
+        share_at_plateau(
+            cells, mixing(kept.margins(cells.y)), rates_by_draw(posterior),
+            released_counts(table, release), seed=seed, cores=cores,
+        ),
+    ]  # fmt: skip
 
 
 class OverReleases(NamedTuple):

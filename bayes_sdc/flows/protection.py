@@ -14,6 +14,7 @@ from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.intruder.with_totals import WithTotals
 from bayes_sdc.flows.kept_columns.selection import Selection
 from bayes_sdc.flows.release.combining import CombinedTotals
+from bayes_sdc.flows.release.kept import KeptTotals
 from bayes_sdc.flows.release.utility import Utility
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.results import Fact, Result, or_undefined, summary_lines
@@ -58,6 +59,8 @@ class Measured(Result):
         :func:`bayes_sdc.combined_totals`; None for a single data set.
     choice : Choice, optional
         How the release was chosen, if it was.
+    kept : KeptTotals, optional
+        Totals that the release has exactly as the table; None without any.
     """
 
     posterior: xr.DataTree
@@ -75,6 +78,7 @@ class Measured(Result):
     tradeoff: pd.DataFrame
     combined: CombinedTotals | None = None
     choice: Choice | None = None
+    kept: KeptTotals | None = None
 
     @property
     def scenarios(self) -> list[IntruderRisk]:

@@ -308,6 +308,8 @@ def _tables(result: Protection, measured: Measured) -> dict[str, pd.DataFrame]:
     }
     tables["gain_by_prior"], tables["gain_by_cell"] = as_frames(measured.worst.gains)
     tables["log_ratios"] = log_ratios(measured.worst).by_cell
+    if measured.kept is not None and len(measured.kept.merged):
+        tables["totals_not_to_publish"] = measured.kept.merged.set_index("margin")
     if measured.combined is not None:
         tables["combined_totals"] = measured.combined.totals.set_index("side")
     return tables
@@ -377,6 +379,12 @@ def _main_numbers(measured: Measured) -> dict[str, Any]:
             "pmse_ratio": utility.pmse_ratio,
         },
     }
+    if measured.kept is not None:
+        numbers["totals_kept"] = {
+            "margins": list(measured.kept.names),
+            "by_themselves": measured.kept.number,
+            "in_sum_only": len(measured.kept.merged),
+        }
     if measured.combined is not None:
         numbers["combined_totals"] = measured.combined.by_side.to_dict("index")
     if measured.choice is not None:

@@ -26,6 +26,15 @@ class ReleaseProbabilities(NamedTuple):
     refitted: np.ndarray  # (cell,) whether all of it is from refits
 
 
+class FitOfIntruder(NamedTuple):
+    """What one fit of the intruder tells of the target cells."""
+
+    found: ReleaseProbabilities
+    prior: np.ndarray  # (target, count)
+    rho: np.ndarray  # (target, count)
+    rho_by_chain: np.ndarray  # (chain, target, count)
+
+
 def unreliable_cells(khat: np.ndarray, threshold: float, error: np.ndarray) -> np.ndarray:
     """Cells that cannot be relied on: by the weights of a candidate, or by Monte Carlo error.
 

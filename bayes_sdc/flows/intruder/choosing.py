@@ -183,6 +183,11 @@ def choose_release(
         if value < 1:
             raise InputError(f"{name} must be at least 1; it is {value}")
     check_repeatable(table, posterior, risk)
+    if risk.kept is not None:
+        raise InputError(
+            "candidates are compared by the error of their totals, and where totals are kept it is "
+            "0; draw one release"
+        )
     cells, rates = fitted_cells(table, posterior), rates_by_draw(posterior)
     released, frame = _round(table, cells, rates, risk, limits, candidates, datasets, seed, 0)
     winners = []

@@ -160,7 +160,7 @@ def given_totals(
     if (weight.sum(axis=1) <= 0).any():
         raise InputError("probability: 0 for every count that the totals leave of a cell")
     weight /= weight.sum(axis=1, keepdims=True)
-    found, how, error = _by_block(system, solved, weight, table.low, draws, seed)
+    found, how, error = by_block(system, solved, weight, table.low, draws, seed)
     back = np.argsort(order)
     labels = {"cell": probability["cell"].to_numpy()}
     return GivenTotals(
@@ -170,7 +170,7 @@ def given_totals(
     )
 
 
-def _by_block(
+def by_block(
     system: System, solved: Solved, weight: np.ndarray, low: int, draws: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Take each block of cells that totals join by itself."""

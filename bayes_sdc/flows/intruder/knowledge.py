@@ -20,8 +20,13 @@ Background = Callable[[], tuple[xr.DataTree, np.ndarray]]
 
 def known_cells(n: int, settings: RiskSettings) -> np.ndarray:
     """Which of n cells the intruder knows with knowledge "share"; none with "none"."""
+    return share_known(n, settings, shift=0.0)
+
+
+def share_known(n: int, settings: RiskSettings, *, shift: float) -> np.ndarray:
+    """Cells of one of several known shares; every cell is unknown for some shift from 0 to 1."""
     draws = generator(settings.seed, "cells the intruder knows").random(n)
-    return np.asarray(draws < (settings.share or 0.0))
+    return np.asarray((draws + shift) % 1.0 < (settings.share or 0.0))
 
 
 def backgrounds(

@@ -7,6 +7,7 @@ the lower bound, 0 to K.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from scipy.stats import binomtest
 from bayes_sdc.arguments import PathLike, checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.intruder.bayes import (
-    ReleaseProbabilities,
+    FitOfIntruder,
     best_guess,
     likelihood_of_release,
     posterior_of_counts,
@@ -26,11 +27,13 @@ from bayes_sdc.flows.intruder.bayes import (
 )
 from bayes_sdc.flows.intruder.estimators import estimate
 from bayes_sdc.flows.intruder.gain import gains_by_prior
+from bayes_sdc.flows.intruder.kept import OfTotals, along_cycles, without_others
 from bayes_sdc.flows.intruder.knowledge import backgrounds
 from bayes_sdc.flows.intruder.prior import NAMED, prior_of_cells
 from bayes_sdc.flows.intruder.result import UNIQUE, IntruderRisk, Share
 from bayes_sdc.flows.intruder.settings import Estimator, Knowledge, Prior, RiskSettings, Unique
 from bayes_sdc.flows.release.earlier import earlier_counts
+from bayes_sdc.flows.release.kept import KeptTotals, kept_of
 from bayes_sdc.flows.release.margins import totals_kept
 from bayes_sdc.flows.release.released import released_counts
 from bayes_sdc.flows.release.synthesis import check_posterior
@@ -51,6 +54,7 @@ def intruder_risk(
     knowledge: Knowledge = "all-others",
     share: float | None = None,
     unique: Unique = "single-mover",
+    totals: str | Sequence[str] | KeptTotals = (),
     cells: int | Sequence[str] | None = None,
     already_released: Sequence[Any] = (),
     refits: int = 0,
@@ -87,6 +91,11 @@ def intruder_risk(
         With knowledge "share": between 0 and 1.
     unique : {"single-mover", "isolated"}
         Which cells R_unq counts: true count 1, or origin and destination in no other small cell.
+    totals : str, sequence of str or KeptTotals
+        Totals that the release keeps, as for :func:`bayes_sdc.synthesize`: the intruder knows them.
+        Who knows all other counts too subtracts them and needs no release, so with
+        "all-others" the intruder knows all but those of one cycle through the target, along which
+        the totals leave several tables.
     cells : int or sequence of str, optional
         Measure only so many random cells, or those with these labels; by default all.
     already_released : sequence of path or DataFrame
@@ -141,7 +150,7 @@ def intruder_risk(
         refits=refits, seed=seed_or_fresh(seed), cores=cores,
         resume=None if resume is None else Path(resume),
     )  # fmt: skip
-    return measured_risk(table, posterior, release, settings, cells=cells)
+    return measured_risk(table, posterior, release, settings, cells=cells, totals=totals)
 
 
 def measured_risk(
@@ -151,6 +160,7 @@ def measured_risk(
     settings: RiskSettings,
     *,
     cells: int | Sequence[str] | None = None,
+    totals: str | Sequence[str] | KeptTotals = (),
 ) -> IntruderRisk:
     """Measure with all settings in one object; see :func:`intruder_risk`."""
     settings.check(table)
@@ -158,27 +168,41 @@ def measured_risk(
         raise InputError(f"{table.source}: no small cells, so there is no risk to measure")
     check_posterior(table, posterior)
     released = released_counts(table, release)
-    if kept := totals_kept(table, released):
+    plan = kept_of(table, totals)
+    if not plan.sides and (names := totals_kept(table, released)):
         raise InputError(
-            f"the release keeps the totals by {' and '.join(kept)}: its counts are not drawn cell "
-            "by cell, so these probabilities do not hold for it, and with published totals whoever "
-            "knows all other counts knows this one; measure a release drawn without totals, and "
-            "see audit_totals for what the totals tell"
+            f"the release keeps the totals by {' and '.join(names)}: its counts are not drawn cell "
+            "by cell, so these probabilities do not hold for it; name what it keeps, such as "
+            f"totals={','.join(names)!r}"
         )
     earlier = earlier_counts(table, settings.already_released)
     targets = _targets(table.cells.index.tolist(), cells, settings.seed)
     seen = np.concatenate([released, earlier])
+    if plan.sides:
+        return _with_kept(table, posterior, seen, len(released), targets, settings, plan)
     fits = _fits_of_intruder(table, posterior, seen, targets, settings)
     return _summarized(table, seen, len(released), targets, settings, fits)
 
 
-class FitOfIntruder(NamedTuple):
-    """What one fit of the intruder tells of the target cells."""
-
-    found: ReleaseProbabilities
-    prior: np.ndarray  # (target, count)
-    rho: np.ndarray  # (target, count)
-    rho_by_chain: np.ndarray  # (chain, target, count)
+def _with_kept(
+    table: FlowTable,
+    posterior: xr.DataTree,
+    seen: np.ndarray,
+    datasets: int,
+    targets: np.ndarray,
+    settings: RiskSettings,
+    kept: KeptTotals,
+) -> IntruderRisk:
+    """Measure a release that keeps totals, which tie all cells."""
+    if len(targets) < table.n_small:
+        raise InputError("cells: where totals are kept all cells are measured together; leave out")
+    unique = unique_cells(table, settings.unique)
+    if settings.knowledge == "all-others":
+        told = along_cycles(table, posterior, seen, settings, kept, unique)
+    else:
+        told = without_others(table, posterior, seen, settings, kept, unique)
+    found = _summarized(table, seen, datasets, targets, settings, told.fits, told)
+    return replace(found, kept=kept)
 
 
 def _fits_of_intruder(
@@ -211,6 +235,7 @@ def _summarized(
     targets: np.ndarray,
     settings: RiskSettings,
     fits: list[FitOfIntruder],
+    told: OfTotals | None = None,
 ) -> IntruderRisk:
     """Average over the fits, compare with the true counts, and label.
 
@@ -232,6 +257,16 @@ def _summarized(
     label = Labels(table.cells.index[targets].tolist(), np.arange(table.low, table.high + 1))
     refitted = np.array([found.refitted for found in founds])
     unique = unique_cells(table, settings.unique)[targets]
+    knowledge = settings.knowledge if settings.share is None else f"share of {settings.share:g}"
+    gains = told.gains if told is not None else gains_by_prior(
+        priors_by_name(settings.prior, table, fits, targets),
+        [likelihood_of_release(found.m, released[:, targets]) for found in founds],
+        [found.by_chain for found in founds],
+        y,
+        unique=unique,
+        labels=label.cells,
+        unreliable=guesses.unreliable,
+    )  # fmt: skip
     return IntruderRisk(
         rho=label.by_count(rho, "rho"),
         release_probability=label.by_counts(
@@ -253,22 +288,14 @@ def _summarized(
         true_count_probability=label.by_cell(rho[np.arange(len(y)), y], "true_count_probability"),
         believes_release=float(guesses.believed.mean()),
         prior=settings.prior if isinstance(settings.prior, str) else "given",
-        knowledge=settings.knowledge if settings.share is None else f"share of {settings.share:g}",
+        knowledge=knowledge if told is None else told.knowledge,
         estimator=settings.estimator,
         datasets=datasets,
         unique=settings.unique,
         already_released=label.by_dataset(
             released[datasets:, targets] + table.low, "already_released"
         ),
-        gains=gains_by_prior(
-            priors_by_name(settings.prior, table, fits, targets),
-            [likelihood_of_release(found.m, released[:, targets]) for found in founds],
-            [found.by_chain for found in founds],
-            y,
-            unique=unique,
-            labels=label.cells,
-            unreliable=guesses.unreliable,
-        ),
+        gains=gains,
         seed=settings.seed,
     )
 

@@ -23,6 +23,7 @@ from bayes_sdc.flows.release.synthesis import (
     rates_by_draw,
     spread_draws,
 )
+from bayes_sdc.flows.release.totals import mixing
 from bayes_sdc.flows.release.utility import ground_truth
 from bayes_sdc.flows.table.cells import fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
@@ -30,6 +31,7 @@ from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import generator, seed_or_fresh
 
 Classes = Literal["true-count", "group", "area-size", "area"]
+WORST = ("all-others", "all-but-cycle")  # whose M does not depend on one release
 CLASSES: tuple[Classes, ...] = get_args(Classes)
 
 
@@ -180,6 +182,7 @@ def _measure(
         for name, share in (("no_release", risk.r_all), ("no_release_unq", risk.r_unq))
     }
     earlier = risk.earlier_likelihood
+    kept = None if risk.kept is None else mixing(risk.kept.margins(cells.y))
     rng = generator(seed, "repeated releases")
     rows = []
     label = f"risk of {releases} releases, of up to {most} data sets"
@@ -187,7 +190,7 @@ def _measure(
         for _ in range(releases):
             likelihood = earlier.copy()
             for number, draw in enumerate(spread_draws(rng, rates.n_draws, most), start=1):
-                released = draw_counts(cells, rates, int(draw), rng)
+                released = draw_counts(cells, rates, int(draw), rng, kept)
                 likelihood += likelihood_of_release(m, released[None])
                 rho = posterior_of_counts(likelihood, weights)
                 if number == 1:
@@ -214,7 +217,7 @@ def _believes(right: np.ndarray, unique: np.ndarray) -> dict[str, float]:
 
 def check_repeatable(table: FlowTable, posterior: xr.DataTree, risk: IntruderRisk) -> None:
     """Refuse a risk whose M serves no other release of this table."""
-    check_choice("knowledge of the risk to repeat", risk.knowledge, ["all-others"])
+    check_choice("knowledge of the risk to repeat", risk.knowledge, WORST)
     check_posterior(table, posterior)
     if risk.rho["cell"].to_numpy().tolist() != table.cells.index.tolist():
         raise InputError("the risk to repeat is of other cells; measure all cells of this table")

@@ -1,5 +1,6 @@
 """What is said about the risk: shares with what is needed to judge them, and the whole result."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.intruder.bayes import LARGEST_ERROR, likelihood_of_release, unreliable_cells
 from bayes_sdc.flows.intruder.gain import Gain, percents, strongest
+from bayes_sdc.flows.release.kept import KeptTotals
 from bayes_sdc.results import Fact, Result, or_undefined
 
 UNIQUE = {
@@ -20,6 +22,8 @@ UNIQUE = {
 
 KNOWLEDGE = {
     "all-others": "every true small count but the target: the worst case",
+    "all-but-cycle": "the totals that the release keeps, and every true small count but those of "
+    "one cycle through the target; who knows these too needs no release",
     "none": "no true small count: the release stands in for them",
     "share": "a random part of the true small counts: the release stands in for the rest",
 }
@@ -168,6 +172,8 @@ class IntruderRisk(Result):
         "uniform", "shape", "model", and "given" where weights were given.
     seed : int
         Of refits, random cells and fits of the intruder. Confidential.
+    kept : KeptTotals, optional
+        Totals that the release keeps, which the intruder knows; None where it keeps none.
     """
 
     rho: xr.DataArray
@@ -193,6 +199,7 @@ class IntruderRisk(Result):
     already_released: xr.DataArray
     gains: Mapping[str, Gain]
     seed: int | None = None
+    kept: KeptTotals | None = None
 
     @property
     def strongest(self) -> Gain:
@@ -202,7 +209,7 @@ class IntruderRisk(Result):
     @property
     def knows(self) -> str:
         """Which other counts the intruder knows, in words."""
-        return f"{self.knowledge} ({KNOWLEDGE[self.knowledge.partition(' ')[0]]})"
+        return f"{self.knowledge} ({KNOWLEDGE[re.split('[ ,]', self.knowledge)[0]]})"
 
     @property
     def earlier_likelihood(self) -> np.ndarray:

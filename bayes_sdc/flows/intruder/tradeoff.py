@@ -16,6 +16,7 @@ from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.intruder.bayes import likelihood_of_release, measures, posterior_of_counts
 from bayes_sdc.flows.intruder.measure import unique_cells
+from bayes_sdc.flows.intruder.repeats import WORST
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.intruder.settings import check_choice
 from bayes_sdc.flows.release.alternatives import (
@@ -26,6 +27,7 @@ from bayes_sdc.flows.release.alternatives import (
     suppression_posterior,
 )
 from bayes_sdc.flows.release.synthesis import check_posterior, draw_datasets, rates_by_draw
+from bayes_sdc.flows.release.totals import mixing
 from bayes_sdc.flows.release.utility import GroundTruth, ground_truth, measure
 from bayes_sdc.flows.table.cells import fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
@@ -121,7 +123,7 @@ def risk_utility(
     truth = ground_truth(table)
     check_posterior(table, posterior)
     _check_risk(table, risk)
-    check_choice("knowledge of the risk to compare", risk.knowledge, ["all-others"])
+    check_choice("knowledge of the risk to compare", risk.knowledge, WORST)
     unique = unique_cells(table, risk.unique)
     y = table.cells["y"].to_numpy()
     rows: list[dict[str, Any]] = []
@@ -131,8 +133,9 @@ def risk_utility(
             probability = np.broadcast_to(m.to_numpy(), (len(y), *m.shape[-2:]))
             for places in releases:
                 likelihood = likelihood_of_release(probability, places)
-                rho = posterior_of_counts(likelihood, _uniform(table))
-                first = {"method": method, "knowledge": "all-others", "datasets": len(places)}
+                known = risk.knowledge if method == OURS else "all-others"
+                rho = posterior_of_counts(likelihood, _prior(table, risk, method))
+                first = {"method": method, "knowledge": known, "datasets": len(places)}
                 seen = _utility(truth, released[places].astype(np.float64))
                 rows.append({**first, **measures(rho, y, unique), **seen})
                 progress.advance(1)
@@ -155,10 +158,11 @@ def _releases(
     seed: int,
 ) -> Iterator[_Method]:
     cells, rates = fitted_cells(table, posterior), rates_by_draw(posterior)
+    kept = None if risk.kept is None else mixing(risk.kept.margins(cells.y))
     ours = []
     for number in numbers:
         rng = generator(seed, "alternatives", OURS, str(number))
-        ours.append(draw_datasets(cells, rates, number, rng))
+        ours.append(draw_datasets(cells, rates, number, rng, kept))
     yield _Method(OURS, risk.release_probability, ours)
     true = cells.y + table.low
     for name, mechanism in MECHANISMS.items():
@@ -191,7 +195,11 @@ def _utility(truth: GroundTruth, released: np.ndarray) -> dict[str, float]:
     }
 
 
-def _uniform(table: FlowTable) -> np.ndarray:
+def _prior(table: FlowTable, risk: IntruderRisk, method: str) -> np.ndarray:
+    """All counts alike, but those that the totals rule out which a release of ours keeps."""
+    if method == OURS and risk.kept is not None:
+        possible = risk.prediction.to_numpy() > 0.0
+        return np.asarray(possible / possible.sum(axis=1, keepdims=True))
     return np.full(table.k + 1, 1.0 / (table.k + 1))
 
 

@@ -112,17 +112,31 @@ def mix(
     moved = 0
     for _ in range(steps):
         edge = edges[int(rng.random() * len(edges))]
-        kind = rng.random()
-        first = 0
-        if kind < SQUARE:
-            length = _square(rng, graph, edge, path)
-        else:
-            first, length = _walk(
-                rng, graph, edge, kind < SQUARE + SHORT, path, left_place, right_place
-            )
+        first, length = random_cycle(rng, graph, edge, path, left_place, right_place)
         if length > first:
             moved += _heat_bath(rng, path[first:length], log_weight, y, weight)
     return moved
+
+
+@numba.njit(cache=True, nogil=True)
+def random_cycle(
+    rng: np.random.Generator,
+    graph: Graph,
+    edge: int,
+    path: np.ndarray,
+    left_place: np.ndarray,
+    right_place: np.ndarray,
+) -> tuple[int, int]:
+    """Write a walk from an edge into ``path``; return where its cycle begins and ends.
+
+    Where the end is not beyond the beginning there is none. ``path`` has room for all nodes;
+    ``left_place`` and ``right_place``, by node, are -1 before and after.
+    """
+    kind = rng.random()
+    if kind < SQUARE:
+        return 0, _square(rng, graph, edge, path)
+    first, length = _walk(rng, graph, edge, kind < SQUARE + SHORT, path, left_place, right_place)
+    return first, length
 
 
 @numba.njit(cache=True, nogil=True)

@@ -74,6 +74,20 @@ def margins_of(table: FlowTable, totals: Sequence[str]) -> Margins:
     InputError
         If the totals form more than a two-way table: then no alternating path keeps them all.
     """
+    finest = finest_of(table, totals)
+    left, right = [*finest.values(), *finest.values()][:2]
+    y = table.cells["y"].to_numpy(np.int64)
+    return Margins(left, right, _sums(left, y), _sums(right, y))
+
+
+def finest_of(table: FlowTable, totals: Sequence[str]) -> dict[str, np.ndarray]:
+    """Margins that all others follow from, at most two, with the block of each cell.
+
+    Raises
+    ------
+    InputError
+        If they are more than a two-way table.
+    """
     cells = table.cells
     partitions = {name: _blocks(cells, COLUMNS[name]) for name in totals}
     finest: dict[str, np.ndarray] = {}
@@ -90,9 +104,7 @@ def margins_of(table: FlowTable, totals: Sequence[str]) -> Margins:
             "together; ask for origin-by-group or destination-by-group instead of group, or drop "
             "one of them"
         )
-    left, right = [*finest.values(), *finest.values()][:2]
-    y = cells["y"].to_numpy(np.int64)
-    return Margins(left, right, _sums(left, y), _sums(right, y))
+    return finest
 
 
 LEAST_BLOCKS = 10  # totals that must all agree before it is no chance

@@ -11,9 +11,9 @@ from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.model import truncated as counts
 from bayes_sdc.flows.model.truncated import Ladder
-from bayes_sdc.flows.release.margins import check_margins, margins_of
+from bayes_sdc.flows.release.kept import KeptTotals, kept_of
 from bayes_sdc.flows.release.own_areas import OwnArea, without_own_areas
-from bayes_sdc.flows.release.totals import Mixing, mixing, with_totals
+from bayes_sdc.flows.release.totals import SWEEPS, Mixing, mixing, with_totals
 from bayes_sdc.flows.table.cells import SmallCells, fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.seeds import generator, seed_or_fresh
@@ -25,7 +25,7 @@ def synthesize(
     posterior: xr.DataTree,
     *,
     datasets: int = 1,
-    totals: str | Sequence[str] = (),
+    totals: str | Sequence[str] | KeptTotals = (),
     own_area: OwnArea = "protect",
     seed: int | None = None,
     cores: int | None = None,
@@ -44,11 +44,12 @@ def synthesize(
         From :func:`bayes_sdc.fit_flows`. Not needed for a table without small cells.
     datasets : int
         Number m of synthetic data sets.
-    totals : sequence of str, or str with commas
+    totals : sequence of str, str with commas, or KeptTotals
         Margins that every data set has exactly as the table: ``"origin"``, ``"destination"``,
         ``"group"``, ``"origin-by-group"``, ``"destination-by-group"``; none by default. Counts are
         drawn given them. A cell that they pin to one value keeps its true count:
-        :func:`bayes_sdc.audit_totals` tells which.
+        :func:`bayes_sdc.audit_totals` tells which, and :func:`bayes_sdc.keep_totals` chooses
+        totals that pin none.
     own_area : {"protect", "withhold", "publish"}
         What becomes of small counts of people who stayed in their area: drawn from a model of their
         own, left blank, or released as they are.
@@ -73,7 +74,8 @@ def synthesize(
 
     See Also
     --------
-    bayes_sdc.fit_flows, bayes_sdc.combined_totals, bayes_sdc.utility, bayes_sdc.intruder_risk
+    bayes_sdc.fit_flows, bayes_sdc.keep_totals, bayes_sdc.combined_totals, bayes_sdc.utility,
+    bayes_sdc.intruder_risk
 
     Notes
     -----
@@ -104,15 +106,15 @@ def synthesize(
     seed = seed_or_fresh(seed)
     if datasets < 1:
         raise InputError(f"datasets must be at least 1; it is {datasets}")
-    names = check_margins(totals)
     if table.n_small == 0:
         empty = np.empty((datasets, 0), np.int64)
         return release_of(table, empty, own_area=own_area, seed=seed)
     check_posterior(table, posterior)
     cells = fitted_cells(table, posterior)
     rates = rates_by_draw(posterior)
-    if names:
-        kept = mixing(margins_of(table, names))
+    plan = kept_of(table, totals)
+    if plan.sides:
+        kept = mixing(plan.margins(cells.y))
         drawn = draw_datasets_given_totals(cells, kept, rates, datasets, seed=seed, cores=cores)
     else:
         drawn = draw_datasets(cells, rates, datasets, generator(seed, "synthesis"))
@@ -190,18 +192,35 @@ def rates_by_draw(posterior: xr.DataTree) -> Rates:
     )
 
 
-def draw_counts(cells: SmallCells, rates: Rates, draw: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw the counts of all cells, from 0, given one joint posterior draw of the rates."""
+def draw_counts(
+    cells: SmallCells,
+    rates: Rates,
+    draw: int,
+    rng: np.random.Generator,
+    kept: Mixing | None = None,
+) -> np.ndarray:
+    """Draw the counts of all cells, from 0, given one joint posterior draw of the rates.
+
+    With ``kept``, given these totals too.
+    """
     log_rate, rungs = rates.at(cells, draw)
-    return counts.draw(log_rate, cells.group, rungs, rng.random(len(log_rate)))
+    free = counts.draw(log_rate, cells.group, rungs, rng.random(len(log_rate)))
+    if kept is None:
+        return free
+    log_weight = counts.log_table(log_rate, cells.group, rungs)
+    return with_totals(kept, free, log_weight, seed=int(rng.integers(2**62)), dataset=0)
 
 
 def draw_datasets(
-    cells: SmallCells, rates: Rates, datasets: int, rng: np.random.Generator
+    cells: SmallCells,
+    rates: Rates,
+    datasets: int,
+    rng: np.random.Generator,
+    kept: Mixing | None = None,
 ) -> np.ndarray:
     """Counts of one release, from 0, each data set from a draw of its own: (dataset, cell)."""
     draws = spread_draws(rng, rates.n_draws, datasets)
-    return np.stack([draw_counts(cells, rates, int(draw), rng) for draw in draws])
+    return np.stack([draw_counts(cells, rates, int(draw), rng, kept) for draw in draws])
 
 
 def draw_datasets_given_totals(
@@ -212,6 +231,7 @@ def draw_datasets_given_totals(
     *,
     seed: int,
     cores: int | None = None,
+    sweeps: int = SWEEPS,
 ) -> np.ndarray:
     """Counts of one release with totals kept, from 0; the counts of ``cells`` are not looked at.
 
@@ -226,7 +246,11 @@ def draw_datasets_given_totals(
         log_rate, rungs = rates.at(cells, int(at))
         free = counts.draw(log_rate, cells.group, rungs, rng.random(len(log_rate)))
         log_weight = counts.log_table(log_rate, cells.group, rungs)
-        result.append(with_totals(kept, free, log_weight, seed=seed, dataset=number, cores=cores))
+        result.append(
+            with_totals(
+                kept, free, log_weight, seed=seed, dataset=number, cores=cores, sweeps=sweeps
+            )
+        )
     return np.stack(result)
 
 

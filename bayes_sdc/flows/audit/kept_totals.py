@@ -1,0 +1,140 @@
+"""Small counts that a release cannot change because the totals it keeps pin them, and the remedy.
+
+A pinned cell has one count in all tables with these totals: what is released of it is the truth.
+They are found in time that grows with the number of cells (:mod:`bayes_sdc.flows.audit.network`).
+The remedy is to merge totals until no cell is pinned: one of an area and a partner group with the
+area's other ones, then one of an area with those of other areas.
+"""
+
+import numpy as np
+
+from bayes_sdc.flows.audit.network import Network, unpinned
+from bayes_sdc.flows.release.kept import BY_ITSELF, WITH_ALL, WITH_AREA, KeptTotals, Side
+from bayes_sdc.flows.release.margins import Margins
+
+
+def pinned_cells(margins: Margins, y: np.ndarray, upper: int) -> np.ndarray:
+    """Find the cells that have one count in all tables with these totals.
+
+    Parameters
+    ----------
+    margins : Margins
+        The totals.
+    y : array of int, shape (cell,)
+        Counts from 0 with these totals; any such table gives the same answer.
+    upper : int
+        Largest count.
+
+    Returns
+    -------
+    array of bool, shape (cell,)
+
+    References
+    ----------
+    D. Gusfield, "A graph theoretic approach to statistical data security", SIAM Journal on
+    Computing 17, 1988, doi:10.1137/0217034.
+
+    Examples
+    --------
+    >>> square = np.array([0, 0, 1, 1, 2]), np.array([0, 1, 0, 1, 1])
+    >>> margins = Margins(*square, np.array([3, 1, 2]), np.array([2, 4]))
+    >>> pinned_cells(margins, np.array([2, 1, 0, 1, 2]), 8).tolist()
+    [False, False, False, False, True]
+    """
+    n_left, n_right = len(margins.left_sums), len(margins.right_sums)
+    cells = len(y)
+    network = Network(
+        tail=margins.left.astype(np.int64),
+        head=margins.right.astype(np.int64) + n_left,
+        lower=np.zeros(cells, np.int64),
+        upper=np.full(cells, upper, np.int64),
+        nodes=n_left + n_right,
+        total_of_arc=np.full(cells, -1),
+        total_of_node=np.full(n_left + n_right, -1),
+    )
+    return np.asarray(~unpinned(network, y.astype(np.int64)))
+
+
+def without_pinned(kept: KeptTotals, y: np.ndarray, upper: int) -> KeptTotals:
+    """Merge totals until no cell is pinned; where that cannot be, no total is kept.
+
+    Parameters
+    ----------
+    kept : KeptTotals
+        What is wanted.
+    y : array of int, shape (cell,)
+        True counts, from 0.
+    upper : int
+        Largest count.
+
+    Notes
+    -----
+    Which totals are merged depends on the true counts, like any choice of what is not published
+    for the sake of what is.
+    """
+    while kept.sides:
+        pinned = pinned_cells(kept.margins(y), y, upper)
+        if not pinned.any():
+            break
+        kept = merge_around(kept, pinned)
+    return kept
+
+
+def merge_around(kept: KeptTotals, cells: np.ndarray) -> KeptTotals:
+    """Merge further the smaller of the two totals of each of these cells.
+
+    Parameters
+    ----------
+    kept : KeptTotals
+        With at least one side.
+    cells : array of bool, shape (cell,)
+        At least one.
+
+    Returns
+    -------
+    KeptTotals
+        No side where nothing is left to be merged.
+    """
+    blocks = [side.cells for side in kept.sides]
+    sizes = [np.bincount(block)[block] for block in blocks]
+    smallest = np.argmin(sizes, axis=0)
+    sides = []
+    for number, (side, block) in enumerate(zip(kept.sides, blocks, strict=True)):
+        marked = np.unique(block[cells & (smallest == number)])
+        sides.append(_merged(side, marked) if len(marked) else side)
+    if all(np.array_equal(a.level, b.level) for a, b in zip(sides, kept.sides, strict=True)):
+        # the smaller totals are all in one already: then the others
+        sides = [_merged(side, np.unique(side.cells[cells])) for side in kept.sides]
+        if all(np.array_equal(a.level, b.level) for a, b in zip(sides, kept.sides, strict=True)):
+            return KeptTotals((), ())
+    return KeptTotals(kept.names, tuple(sides))
+
+
+def _merged(side: Side, marked: np.ndarray) -> Side:
+    """Merge some blocks one step further."""
+    level, block = side.level.copy(), side.block
+    inside = np.isin(block, marked)
+    last = level == WITH_ALL
+    level[inside & (level < WITH_ALL)] += 1 if side.area is not None else 2
+    size = np.bincount(side.of, minlength=len(level))
+    if side.area is not None:
+        _join_of_area(level, size, np.unique(side.labels[side.area], return_inverse=True)[1])
+    # one total alone is not merged with anything, and one that pins cells needs one more
+    grow = bool((inside & last).any()) or (level == WITH_ALL).sum() == 1
+    rest = np.flatnonzero(level < WITH_ALL)
+    if grow and len(rest):
+        now = side._replace(level=level).block
+        members = np.bincount(now, size)
+        level[now == now[rest[np.argmin(members[now[rest]])]]] = WITH_ALL
+    return side._replace(level=level)
+
+
+def _join_of_area(level: np.ndarray, size: np.ndarray, area: np.ndarray) -> None:
+    """Give a lone merged total of an area the smallest other one; without any it goes further."""
+    merged = np.bincount(area[level == WITH_AREA], minlength=int(area.max()) + 1)
+    for one in np.flatnonzero(merged == 1):
+        others = np.flatnonzero((area == one) & (level == BY_ITSELF))
+        if len(others):
+            level[others[np.argmin(size[others])]] = WITH_AREA
+        else:
+            level[(area == one) & (level == WITH_AREA)] = WITH_ALL

@@ -1,0 +1,156 @@
+"""Totals that a release keeps, and totals that are kept together with others only.
+
+A total is a *block* of small cells. Blocks of one kind can be merged: those of an area and several
+partner groups into one total of the area, or those of several areas into one total of all of them.
+What is merged must not be published by itself, for the release does not have it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.flows.release.margins import COLUMNS, Margins, check_margins, finest_of
+from bayes_sdc.flows.table.read import FlowTable
+from bayes_sdc.results import Fact, Result
+
+BY_ITSELF, WITH_AREA, WITH_ALL = 0, 1, 2  # how far a total is merged
+MERGED = {WITH_AREA: "other partner groups of the area", WITH_ALL: "all totals that are merged"}
+
+
+class Side(NamedTuple):
+    """Totals of one kind, and how far each is merged."""
+
+    name: str  # of the margin
+    of: np.ndarray  # (cell,) total of each cell
+    labels: pd.DataFrame  # (total,) area and group, those that the margin has
+    level: np.ndarray  # (total,) BY_ITSELF, WITH_AREA or WITH_ALL
+
+    @property
+    def area(self) -> str | None:
+        """Column of the area, where a total is of an area and a partner group."""
+        columns = [name for name in self.labels.columns if name != "group"]
+        return columns[0] if "group" in self.labels.columns and columns else None
+
+    @property
+    def block(self) -> np.ndarray:
+        """Number of the block that each total is in, once what is merged is merged: (total,)."""
+        area = np.zeros(len(self.labels), np.int64)
+        if self.area is not None:
+            area = pd.factorize(self.labels[self.area])[0].astype(np.int64)
+        member = np.choose(self.level, [np.arange(len(self.level)), area, 0])
+        both = np.stack([self.level, member])
+        return np.asarray(np.unique(both, axis=1, return_inverse=True)[1].ravel(), np.int64)
+
+    @property
+    def cells(self) -> np.ndarray:
+        """Block of each cell: (cell,)."""
+        return np.asarray(self.block[self.of])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class KeptTotals(Result):
+    """Totals that every data set of a release has exactly as the table. Confidential.
+
+    Made by :func:`bayes_sdc.keep_totals`.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Kinds of totals.
+    sides : tuple of Side
+        One or two kinds that all others follow from; none if no total is kept.
+    """
+
+    names: tuple[str, ...]
+    sides: tuple[Side, ...]
+
+    def margins(self, y: np.ndarray) -> Margins:
+        """The graph of the totals, with the sums of these counts, from 0."""
+        left, right = [*(side.cells for side in self.sides), self.sides[0].cells][:2]
+        return Margins(left, right, *(np.bincount(b, y).astype(np.int64) for b in (left, right)))
+
+    @property
+    def merged(self) -> pd.DataFrame:
+        """Totals that are kept together with others only, and must not be published.
+
+        One row a total: ``margin``, ``area``, ``group`` (missing where the margin has none) and
+        ``with``, what it is merged with.
+        """
+        rows = []
+        for side in self.sides:
+            at = np.flatnonzero(side.level > BY_ITSELF)
+            labels = side.labels.iloc[at]
+            area = [name for name in labels.columns if name != "group"]
+            rows.append(
+                pd.DataFrame(
+                    {
+                        "margin": side.name,
+                        "area": labels[area[0]] if area else pd.NA,
+                        "group": labels["group"] if "group" in labels.columns else pd.NA,
+                        "with": [MERGED[int(level)] for level in side.level[at]],
+                    }
+                ).astype("string")
+            )
+        columns = ["margin", "area", "group", "with"]
+        return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=columns)
+
+    @property
+    def number(self) -> int:
+        """How many totals are kept by themselves."""
+        return sum(int((side.level == BY_ITSELF).sum()) for side in self.sides)
+
+    def __str__(self) -> str:
+        """Return the totals in words."""
+        if not self.sides:
+            return "no totals are kept"
+        text = f"{self.number:,} totals by {' and '.join(self.names)} are kept"
+        merged = len(self.merged)
+        return text + (f"; {merged:,} are kept in sum only" if merged else "")
+
+    def _title(self) -> str:
+        return "Totals that a release keeps: confidential"
+
+    def _facts(self) -> list[Fact]:
+        return [
+            ("kinds", ", ".join(self.names) or "none", ""),
+            ("kept", f"{self.number:,}", "totals of small counts, by themselves"),
+            ("in sum only", f"{len(self.merged):,}", "totals that must not be published"),
+        ]
+
+
+def kept_by_name(table: FlowTable, totals: str | Sequence[str]) -> KeptTotals:
+    """All totals of some margins of a table, none of them merged.
+
+    Parameters
+    ----------
+    table : FlowTable
+        With at least one small cell.
+    totals : str or sequence of str
+        As for :func:`bayes_sdc.synthesize`.
+
+    Raises
+    ------
+    InputError
+        If a margin is unknown, or they are more than a two-way table.
+    """
+    names = check_margins(totals)
+    sides = []
+    for name, blocks in (finest_of(table, names) if names else {}).items():
+        columns = table.cells[COLUMNS[name]]
+        first = np.unique(blocks, return_index=True)[1]
+        labels = columns.iloc[first].reset_index(drop=True)
+        sides.append(Side(name, blocks, labels, np.zeros(len(labels), np.int64)))
+    return KeptTotals(names, tuple(sides))
+
+
+def kept_of(table: FlowTable, totals: str | Sequence[str] | KeptTotals) -> KeptTotals:
+    """Take totals by name, or as they were chosen for this table."""
+    if not isinstance(totals, KeptTotals):
+        return kept_by_name(table, totals)
+    if any(len(side.of) != table.n_small for side in totals.sides):
+        raise InputError("the totals to keep are of another table; choose them for this one")
+    return totals
