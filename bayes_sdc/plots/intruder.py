@@ -294,7 +294,11 @@ def plot_ru_map(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     expect_columns(frame, columns, "risk_utility")
     colours, styles = itertools.cycle((BLUE, ORANGE, RED, ink())), itertools.cycle(("-", "--", ":"))
     looks = itertools.cycle(zip("os^DvXP", colours, styles, strict=False))
-    words = {"margins": "sums known", "all-others": "other cells known"}
+    words = {
+        "margins": "sums known",
+        "all-others": "other cells known",
+        "all-but-cycle": "totals and most cells known",
+    }
     several = frame.groupby("method")["knowledge"].nunique() > 1
     axes = axes_or_new(ax)
     for method, knowledge in frame[["method", "knowledge"]].drop_duplicates().to_numpy():

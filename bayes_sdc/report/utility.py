@@ -16,6 +16,11 @@ from bayes_sdc.results import or_undefined
 
 SHARES = ("r_all", "r_unq", "true_count_probability", "totals_error", "right_band")
 PUBLIC_AREAS = 100  # totals of fewer areas may be those of one that can be recognised
+KNOWN = {
+    "margins": "sums by origin",
+    "all-others": "all other cells",
+    "all-but-cycle": "totals, and all other cells but one cycle",
+}
 
 
 def internal_utility(
@@ -159,7 +164,7 @@ def _ends(compared: pd.DataFrame) -> list[pd.Series]:
 def _compared(row: pd.Series, percent: str, plain: str, missing: str = "undefined") -> list[str]:
     return [
         str(row["method"]),
-        "sums by origin" if row["knowledge"] == "margins" else "all other cells",
+        KNOWN[str(row["knowledge"])],
         f"{row['datasets']}",
         _percent(row["r_all"], percent),
         _percent(row["r_unq"], percent, missing),

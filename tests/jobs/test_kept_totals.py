@@ -1,0 +1,115 @@
+"""A run that keeps totals, on the files that it writes."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from bayes_sdc import InputError, protect_flows, read_flows
+from bayes_sdc.flows.table.simulate import simulate_flows
+from bayes_sdc.jobs.flows import run_flows
+
+READING = {
+    "origin": "origin", "destination": "destination", "count": "count",
+    "groups": ["origin_state", "destination_state"],
+}  # fmt: skip
+FAST = {"draws": 60, "tune": 60, "chains": 2, "releases": 2, "datasets": 2}
+BY_GROUP = {
+    "origin-by-group": ["origin", "origin_state", "destination_state"],
+    "destination-by-group": ["destination", "origin_state", "destination_state"],
+}
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("input") / "moves.csv"
+    simulate_flows(areas=14, states=2, seed=5).to_csv(path, index=False, lineterminator="\n")
+    return path
+
+
+def run(file: Path, out: Path, **arguments):
+    return run_flows(
+        file, reading=READING, gravity={}, shapes={}, policy=None, out=out, seed=4, resume=False,
+        arguments={**FAST, **arguments}, command="", announce=lambda text: None,
+    )  # fmt: skip
+
+
+def released(out: Path) -> pd.DataFrame:
+    (path,) = [*out.glob("release/*.csv"), *out.glob("held/*.csv")]
+    return pd.read_csv(path, dtype={"origin": str, "destination": str})
+
+
+def test_written_totals_are_the_true_ones_but_for_those_on_the_list(
+    file: Path, tmp_path: Path
+) -> None:
+    """The error of totals is 0 on the file itself, in every data set."""
+    _, lines = run(file, tmp_path / "out", totals_kept="auto")
+    out = tmp_path / "out"
+    true = pd.read_csv(file, dtype={"origin": str, "destination": str})
+    listed = out / "confidential" / "totals_not_to_publish.csv"
+    merged = pd.read_csv(listed, dtype=str) if listed.exists() else pd.DataFrame()
+    for _, data in released(out).groupby("dataset"):
+        assert (data["count"].to_numpy() != true["count"].to_numpy()).any()
+        for side in ("origin", "destination"):
+            off = _differences(true, data, [side])
+            if len(merged):
+                lost = merged[merged["with"] == "all totals that are merged"]["area"]
+                off = off[~off.index.isin(lost)]
+            assert (off == 0).all()
+        for margin, columns in BY_GROUP.items():
+            off = _differences(true, data, columns)
+            names = [f"{int(a):02d}>{int(b):02d}" for _, a, b in off.index]
+            pairs = list(zip(off.index.get_level_values(0), names, strict=True))
+            if len(merged):
+                rows = merged[merged["margin"] == margin]
+                gone = set(zip(rows["area"], rows["group"], strict=True))
+                keep = [pair not in gone for pair in pairs]
+                assert not all(keep) or rows.empty
+                off = off[keep]
+            assert (off == 0).all()
+    record = json.loads((out / "confidential" / "run.json").read_text(encoding="utf-8"))
+    checks = {check["key"]: check["verdict"] for check in record["checks"]}
+    assert checks["kept_totals_error"] == "pass"
+    assert checks["mixing_given_totals"] in ("pass", "look")
+    assert checks["totals_kept"] in ("pass", "look")
+    assert record["totals_kept"]["by_themselves"] > 0
+    assert any("R_all" in line for line in lines)
+
+
+def _differences(true: pd.DataFrame, data: pd.DataFrame, columns: list[str]) -> pd.Series:
+    return data.groupby(columns)["count"].sum() - true.groupby(columns)["count"].sum()
+
+
+def test_a_pinned_cell_holds_the_release_unless_allowed() -> None:
+    """What is released of it is the truth."""
+    frame = pd.DataFrame({"o": list("aabbc"), "d": list("xyxyx"), "n": [2, 3, 4, 2, 5]})
+    table = read_flows(frame, origin="o", destination="d", count="n")
+    arguments = {"draws": 40, "tune": 40, "chains": 2, "releases": 1, "seed": 1}
+    found = {
+        allowed: next(
+            check
+            for check in protect_flows(
+                table, totals_kept="origin,destination", pinned_allowed=allowed, **arguments
+            ).checks
+            if check.key == "totals_kept"
+        )
+        for allowed in (False, True)
+    }
+    assert found[False].verdict == "fail"
+    assert "pin 1 of 5" in found[False].reason
+    assert found[True].verdict == "look"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"totals_kept": "orign"}, "'orign' is unknown"),
+        ({"totals_kept": "auto", "candidates": 3}, "draw one release"),
+        ({"totals_kept": "auto", "kept_limit": 0.0}, "kept_limit must be above 0"),
+    ],
+)
+def test_unusable_totals_are_refused_before_the_fit(file: Path, tmp_path: Path, arguments, said):
+    with pytest.raises(InputError, match=said):
+        run(file, tmp_path / "out", **arguments)
+    assert not (tmp_path / "out").exists()
