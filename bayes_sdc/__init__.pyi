@@ -36,6 +36,8 @@ from .flows.release.combining import CombinedTotals as CombinedTotals
 from .flows.release.combining import combined_totals as combined_totals
 from .flows.release.kept import KeptTotals as KeptTotals
 from .flows.release.synthesis import synthesize as synthesize
+from .flows.release.uses import FlowUses as FlowUses
+from .flows.release.uses import flow_uses as flow_uses
 from .flows.release.utility import Utility as Utility
 from .flows.release.utility import utility as utility
 from .flows.table.covariates import gravity_covariates as gravity_covariates
@@ -152,6 +154,7 @@ __all__ = [
     "Estimate90",
     "FlowLimits",
     "FlowTable",
+    "FlowUses",
     "Gain",
     "GivenTotals",
     "InputError",
@@ -205,6 +208,7 @@ __all__ = [
     "example_persons_path",
     "expected_uniques",
     "fit_flows",
+    "flow_uses",
     "given_totals",
     "gravity_covariates",
     "hidden_flows",

@@ -11,7 +11,6 @@ import pandas as pd
 import xarray as xr
 
 from bayes_sdc.arguments import PathLike, checked
-from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows import diagnostics
 from bayes_sdc.flows.audit.audit import Audit, audit_families, published_families
@@ -23,13 +22,7 @@ from bayes_sdc.flows.fit.stored_results import fingerprint, fingerprint_of_draws
 from bayes_sdc.flows.forecast import forecast_job, job_in_words
 from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.intruder.choosing import Choice, choose_release
-from bayes_sdc.flows.intruder.keeping import (
-    LIMIT,
-    chance_of_truth_given,
-    check_kept,
-    check_totals,
-    keep_totals,
-)
+from bayes_sdc.flows.intruder.keeping import LIMIT, keep_totals, kept_checks
 from bayes_sdc.flows.intruder.measure import measured_risk
 from bayes_sdc.flows.intruder.repeats import CLASSES, repeat_risk, risk_by, risk_by_datasets
 from bayes_sdc.flows.intruder.result import IntruderRisk
@@ -42,19 +35,14 @@ from bayes_sdc.flows.leaks import leaks, unchanged
 from bayes_sdc.flows.limits import check_limits, worse_checks
 from bayes_sdc.flows.protection import Measured, Protection
 from bayes_sdc.flows.release.combining import combined_totals
+from bayes_sdc.flows.release.distinguishing import told_apart
 from bayes_sdc.flows.release.kept import KeptTotals, kept_by_name
 from bayes_sdc.flows.release.own_areas import OwnArea, check_own_area
-from bayes_sdc.flows.release.plateau import share_at_plateau
 from bayes_sdc.flows.release.predictive import compare_counts
-from bayes_sdc.flows.release.released import released_counts
-from bayes_sdc.flows.release.synthesis import (
-    rates_by_draw,
-    refuse_column_named_dataset,
-    synthesize,
-)
-from bayes_sdc.flows.release.totals import mixing
+from bayes_sdc.flows.release.synthesis import refuse_column_named_dataset, synthesize
+from bayes_sdc.flows.release.uses import flow_uses
 from bayes_sdc.flows.release.utility import margins, utility
-from bayes_sdc.flows.table.cells import fitted_cells, small_cells
+from bayes_sdc.flows.table.cells import small_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.policy import Policy, read_policy
 from bayes_sdc.progress import say
@@ -366,6 +354,8 @@ def _protected(table: FlowTable, job: Job) -> Protection:
         dispersion=dispersion,
         margins=margins(table, release),
         utility=utility(table, release),
+        uses=flow_uses(table, release),
+        distinguished=told_apart(table, posterior, release, kept, seed=seed),
         risk=risk,
         worst=worst,
         **over_releases._asdict(),
@@ -380,7 +370,16 @@ def _protected(table: FlowTable, job: Job) -> Protection:
     checks = [
         *diagnostics.checks(groups, predictive, by_size, dispersion, risk),
         unchanged(table, release),
-        *_kept_checks(table, posterior, release, kept, job),
+        *kept_checks(
+            table,
+            posterior,
+            release,
+            kept,
+            limit=job.kept_limit,
+            pinned_allowed=job.pinned_allowed,
+            seed=seed,
+            cores=job.sampling.cores,
+        ),
         *leaks(table, release, columns, job.own_area),
         *worse_checks(*limits),
     ]
@@ -400,27 +399,6 @@ def _release_and_risk(
         own_area=job.own_area, seed=job.sampling.seed,
     )  # fmt: skip
     return choice.release, measured_risk(table, posterior, choice.release, job.worst), choice
-
-
-def _kept_checks(
-    table: FlowTable, posterior: xr.DataTree, release: pd.DataFrame, kept: KeptTotals, job: Job
-) -> list[Check]:
-    """Judge the totals that the release keeps, and how well it is mixed given them."""
-    if not kept.sides:
-        return []
-    seed, cores = job.sampling.seed, job.sampling.cores
-    chance = chance_of_truth_given(table, posterior, kept, seed=seed, cores=cores)
-    cells = fitted_cells(table, posterior)
-    return [
-        check_kept(
-            table, kept, chance, limit=job.kept_limit, pinned_allowed=job.pinned_allowed
-        ),
-        check_totals(table, release, kept),
-        share_at_plateau(
-            cells, mixing(kept.margins(cells.y)), rates_by_draw(posterior),
-            released_counts(table, release), seed=seed, cores=cores,
-        ),
-    ]  # fmt: skip
 
 
 class OverReleases(NamedTuple):

@@ -14,7 +14,9 @@ from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.intruder.with_totals import WithTotals
 from bayes_sdc.flows.kept_columns.selection import Selection
 from bayes_sdc.flows.release.combining import CombinedTotals
+from bayes_sdc.flows.release.distinguishing import Distinguished
 from bayes_sdc.flows.release.kept import KeptTotals
+from bayes_sdc.flows.release.uses import FlowUses
 from bayes_sdc.flows.release.utility import Utility
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.results import Fact, Result, or_undefined, summary_lines
@@ -61,6 +63,10 @@ class Measured(Result):
         How the release was chosen, if it was.
     kept : KeptTotals, optional
         Totals that the release has exactly as the table; None without any.
+    uses : FlowUses
+        :func:`bayes_sdc.flow_uses`.
+    distinguished : Distinguished
+        :func:`bayes_sdc.flows.release.distinguishing.distinguished`.
     """
 
     posterior: xr.DataTree
@@ -79,6 +85,8 @@ class Measured(Result):
     combined: CombinedTotals | None = None
     choice: Choice | None = None
     kept: KeptTotals | None = None
+    uses: FlowUses | None = None
+    distinguished: Distinguished | None = None
 
     @property
     def scenarios(self) -> list[IntruderRisk]:

@@ -308,6 +308,8 @@ def _tables(result: Protection, measured: Measured) -> dict[str, pd.DataFrame]:
     }
     tables["gain_by_prior"], tables["gain_by_cell"] = as_frames(measured.worst.gains)
     tables["log_ratios"] = log_ratios(measured.worst).by_cell
+    if measured.uses is not None:
+        tables["uses"] = measured.uses.table.set_index("use")
     if measured.kept is not None and len(measured.kept.merged):
         tables["totals_not_to_publish"] = measured.kept.merged.set_index("margin")
     if measured.combined is not None:

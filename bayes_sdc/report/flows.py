@@ -29,7 +29,12 @@ from bayes_sdc.report.public_shares import PUBLIC_CELLS, PublicShares
 from bayes_sdc.report.published import internal_published
 from bayes_sdc.report.release import internal_release
 from bayes_sdc.report.rounding import two_figures
-from bayes_sdc.report.utility import PUBLIC_AREAS, external_utility, internal_utility
+from bayes_sdc.report.utility import (
+    PUBLIC_AREAS,
+    external_utility,
+    internal_uses,
+    internal_utility,
+)
 from bayes_sdc.shapes import Shapes
 
 ROWS_SHOWN = 50
@@ -232,6 +237,7 @@ def _internal(result: Protection, call: Mapping[str, Any], shapes: Shapes | None
         "intruder_section": list(SECTIONS).index("intruder"),
         **internal_intruder(table, measured),
         **internal_utility(measured.utility, measured.tradeoff, measured.combined),
+        **internal_uses(measured),
     }
 
 

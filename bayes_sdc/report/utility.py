@@ -54,8 +54,8 @@ def external_utility(table: FlowTable, measured: Measured, public: PublicShares)
     """
     use, compared = measured.utility, measured.tradeoff
     nothing: dict[str, Any] = {
-        "utility": [], "combined": _public_combined(measured.combined), "map": [], "map_plot": "",
-        "ours": OURS,
+        "uses": [], "utility": [], "map": [], "map_plot": "",
+        "combined": _public_combined(measured.combined), "ours": OURS,
     }  # fmt: skip
     areas = int(use.totals.loc[["origin", "destination"], "areas"].sum())
     if table.n_small < PUBLIC_CELLS or areas < PUBLIC_AREAS:
@@ -72,6 +72,9 @@ def external_utility(table: FlowTable, measured: Measured, public: PublicShares)
     told = _moved(told, units, public).round(dict.fromkeys(SHARES, 2) | {"mean_distance": 1})
     error = public.moved(use.totals_error, persons, "error of totals")
     return nothing | {
+        "uses": []
+        if measured.uses is None
+        else [[str(row["verdict"]), str(row["use"])] for _, row in measured.uses.table.iterrows()],
         "utility": [
             ["error of totals by area", f"{error:.0%}"],
             [
@@ -105,6 +108,32 @@ def _moved(compared: pd.DataFrame, units: dict[str, float], public: PublicShares
         shares = {name: one.clip(upper=1.0) for name, one in moved.items() if name in SHARES}
         parts.append(part.assign(**moved | shares))
     return pd.concat(parts)
+def internal_uses(measured: Measured) -> dict[str, Any]:
+    """What a demographer can do with the release, and how well its rows can be told from true ones.
+
+    Rows of the first hold the verdict in words, the use, what was measured and its value, and the
+    share of intervals that hold the true value.
+    """
+    rows = [] if measured.uses is None else [
+        [
+            str(row["verdict"]), str(row["use"]), str(row["measure"]), f"{row['value']:.3g}",
+            _percent(row["covered"], "{:.1%}", "one data set"),
+        ]
+        for _, row in measured.uses.table.iterrows()
+    ]  # fmt: skip
+    told = measured.distinguished
+    if told is None:
+        return {"uses": rows, "told": []}
+    null = "unknown" if told.null is None else "{:.2f} to {:.2f}".format(*told.null)
+    return {
+        "uses": rows,
+        "told": [
+            ["count, log count, smallest, largest", or_undefined(told.every.ratio, ".2f")],
+            ["the same without the count", or_undefined(told.others.ratio, ".2f")],
+            ["right model, by simulation (5 and 95 %)", null],
+            ["excess over 1, per 10,000 cells", or_undefined(told.excess, ".2f")],
+        ],
+    }
 
 
 def _measures(measured: Utility) -> list[list[str]]:

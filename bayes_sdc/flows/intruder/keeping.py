@@ -12,6 +12,7 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.flows.audit.kept_totals import merge_around, pinned_cells, without_pinned
 from bayes_sdc.flows.release.chances import chances
 from bayes_sdc.flows.release.kept import KeptTotals, kept_by_name
+from bayes_sdc.flows.release.plateau import share_at_plateau
 from bayes_sdc.flows.release.released import released_counts
 from bayes_sdc.flows.release.synthesis import check_posterior, rates_by_draw, spread_draws
 from bayes_sdc.flows.release.totals import mixing
@@ -196,3 +197,41 @@ def check_totals(table: FlowTable, release: pd.DataFrame, kept: KeptTotals) -> C
         f"{wrong:,} of {number:,} totals differ from the true ones in a data set",
         key="kept_totals_error",
     )
+
+
+def kept_checks(
+    table: FlowTable,
+    posterior: xr.DataTree,
+    release: pd.DataFrame,
+    kept: KeptTotals,
+    *,
+    limit: float,
+    pinned_allowed: bool,
+    seed: int,
+    cores: int | None = None,
+) -> list[Check]:
+    """Judge what the totals of a release tell, whether it has them, and how well it is mixed.
+
+    Parameters
+    ----------
+    table, posterior, release
+        The true table, its posterior and what is released.
+    kept : KeptTotals
+        What the release keeps; without totals there is nothing to judge.
+    limit, pinned_allowed
+        As for :func:`check_kept`.
+    seed : int
+        Of the release.
+    cores : int, optional
+        Threads; by default all.
+    """
+    if not kept.sides:
+        return []
+    chance = chance_of_truth_given(table, posterior, kept, seed=seed, cores=cores)
+    cells, rates = fitted_cells(table, posterior), rates_by_draw(posterior)
+    prepared, released = mixing(kept.margins(cells.y)), released_counts(table, release)
+    return [
+        check_kept(table, kept, chance, limit=limit, pinned_allowed=pinned_allowed),
+        check_totals(table, release, kept),
+        share_at_plateau(cells, prepared, rates, released, seed=seed, cores=cores),
+    ]

@@ -134,13 +134,13 @@ def random_cycle(
     """
     kind = rng.random()
     if kind < SQUARE:
-        return 0, _square(rng, graph, edge, path)
+        return 0, random_square(rng, graph, edge, path)
     first, length = _walk(rng, graph, edge, kind < SQUARE + SHORT, path, left_place, right_place)
     return first, length
 
 
 @numba.njit(cache=True, nogil=True)
-def _square(rng: np.random.Generator, graph: Graph, edge: int, path: np.ndarray) -> int:
+def random_square(rng: np.random.Generator, graph: Graph, edge: int, path: np.ndarray) -> int:
     """Write a cycle of four edges into ``path``, if there is one; return its length, or 0."""
     node = graph.right[edge]
     start, stop = graph.right_start[node], graph.right_start[node + 1]

@@ -50,7 +50,7 @@ def random_rounding(low: int, high: int, *, base: int = 5) -> xr.DataArray:
     released = base * np.arange(low // base, -(-high // base) + 1)
     # a count between two multiples goes to each with weight one less its distance
     distance = np.abs(true[:, np.newaxis] - released) / base
-    return _matrix(np.maximum(1.0 - distance, 0.0), true, released)
+    return matrix_of(np.maximum(1.0 - distance, 0.0), true, released)
 
 
 def cell_key_noise(
@@ -107,9 +107,9 @@ def cell_key_noise(
     m = np.zeros((len(true), len(released)))
     for i, count in enumerate(true.tolist()):
         noise = np.arange(-min(count, distance), distance + 1)
-        p = _largest_entropy(noise, variance) if count else (noise == 0).astype(float)
+        p = largest_entropy(noise, variance) if count else (noise == 0).astype(float)
         m[i, count + noise - released[0]] = p
-    return _matrix(m, true, released)
+    return matrix_of(m, true, released)
 
 
 def poisson_synthesis(low: int, high: int) -> xr.DataArray:
@@ -137,7 +137,7 @@ def poisson_synthesis(low: int, high: int) -> xr.DataArray:
     """
     counts = np.arange(low, high + 1)
     weights = np.asarray(poisson.pmf(counts, counts[:, np.newaxis]))
-    return _matrix(weights / weights.sum(axis=1, keepdims=True), counts, counts)
+    return matrix_of(weights / weights.sum(axis=1, keepdims=True), counts, counts)
 
 
 def draw_release(m: xr.DataArray, true: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -288,13 +288,14 @@ def posterior_given_sum(cells: int, total: int, upper: int) -> np.ndarray:
     return np.asarray(weights / weights.sum())
 
 
-def _matrix(m: np.ndarray, true: np.ndarray, released: np.ndarray) -> xr.DataArray:
+def matrix_of(m: np.ndarray, true: np.ndarray, released: np.ndarray) -> xr.DataArray:
+    """Label the probabilities of a mechanism."""
     return xr.DataArray(
         m, {"true": true, "released": released}, ("true", "released"), "release_probability"
     )
 
 
-def _largest_entropy(noise: np.ndarray, variance: float) -> np.ndarray:
+def largest_entropy(noise: np.ndarray, variance: float) -> np.ndarray:
     """Distribution of mean zero and given variance with the largest entropy.
 
     It is proportional to ``exp(a v + b v^2)``; a and b minimise the logarithm of the normalising

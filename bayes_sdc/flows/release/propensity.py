@@ -16,6 +16,7 @@ Woo, Reiter, Oganian and Karr 2009, doi:10.29012/jpc.v1i1.568; Snoke, Raab, Nowo
 Slavkovic 2018, doi:10.1111/rssa.12358.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -96,6 +97,14 @@ def propensity(totals: np.ndarray, true: np.ndarray, released: np.ndarray) -> Pr
     >>> round(propensity(totals, same, same[np.newaxis]).pmse, 12)
     0.0
     """
+    column = released[..., np.newaxis]
+    return propensity_of(totals, true[:, np.newaxis], list(column))
+
+
+def propensity_of(
+    totals: np.ndarray, true: np.ndarray, released: Sequence[np.ndarray]
+) -> Propensity:
+    """The same for several functions of the count: (cell, function), one array a data set."""
     values = [_one(totals, true, counts) for counts in released]
     # the number of coefficients can differ when a data set is constant
     return Propensity(
@@ -108,9 +117,10 @@ def propensity(totals: np.ndarray, true: np.ndarray, released: np.ndarray) -> Pr
 def _one(totals: np.ndarray, true: np.ndarray, released: np.ndarray) -> tuple[float, int]:
     """The pMSE of one data set, and the number of coefficients that can differ."""
     known = _standardise(np.concatenate([totals, totals]))
-    count = _standardise(np.concatenate([true, released])[:, np.newaxis])
+    count = _standardise(np.concatenate([true, released]))
     constant = np.ones((len(known), 1))
-    design = _basis(np.hstack([constant, known, count, known * count]))
+    products = (known[:, :, np.newaxis] * count[:, np.newaxis, :]).reshape(len(known), -1)
+    design = _basis(np.hstack([constant, known, count, products]))
     extra = design.shape[1] - _basis(np.hstack([constant, known])).shape[1]
     is_released = np.repeat([0.0, 1.0], len(true))
     return float(np.mean((_fitted(design, is_released) - 0.5) ** 2)), extra
