@@ -19,6 +19,7 @@ from .flows.intruder.keeping import keep_totals as keep_totals
 from .flows.intruder.log_ratios import LogRatios as LogRatios
 from .flows.intruder.log_ratios import log_ratios as log_ratios
 from .flows.intruder.measure import intruder_risk as intruder_risk
+from .flows.intruder.protections import compare_protections as compare_protections
 from .flows.intruder.repeats import repeat_risk as repeat_risk
 from .flows.intruder.repeats import risk_by as risk_by
 from .flows.intruder.repeats import risk_by_datasets as risk_by_datasets
@@ -197,6 +198,7 @@ __all__ = [
     "choose_release",
     "combined_totals",
     "compare_key_sets",
+    "compare_protections",
     "compare_risks",
     "diagnostics",
     "dis",

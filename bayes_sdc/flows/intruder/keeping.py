@@ -77,6 +77,11 @@ def keep_totals(
     probable, until there is none. Which totals are merged depends on the true counts, like every
     choice of what is suppressed.
 
+    References
+    ----------
+    D. Gusfield, "A graph theoretic approach to statistical data security", SIAM Journal on
+    Computing 17, 1988, doi:10.1137/0217034, for what is pinned.
+
     Examples
     --------
     >>> import pandas as pd
