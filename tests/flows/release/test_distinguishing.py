@@ -20,7 +20,8 @@ def test_a_release_with_true_totals_is_told_by_other_functions_of_the_count() ->
     rng = np.random.default_rng(1)
     true = 1 + np.minimum(rng.geometric(0.4, 1600) - 1, 8)
     flat = true - 1
-    mix(rng, graph_of(LEFT, RIGHT), np.arange(1600), np.zeros((1600, 9)), flat, 60_000)
+    narrow = np.tile(-((np.arange(9) - 2.0) ** 2), (1600, 1))  # given the totals, near 2
+    mix(rng, graph_of(LEFT, RIGHT), np.arange(1600), narrow, flat, 60_000)
     released = flat + 1.0
     assert (np.bincount(LEFT, released) == np.bincount(LEFT, true)).all()
     assert propensity(known(true), true * 1.0, released[None]).ratio < 0.05
