@@ -108,6 +108,8 @@ def _moved(compared: pd.DataFrame, units: dict[str, float], public: PublicShares
         shares = {name: one.clip(upper=1.0) for name, one in moved.items() if name in SHARES}
         parts.append(part.assign(**moved | shares))
     return pd.concat(parts)
+
+
 def internal_uses(measured: Measured) -> dict[str, Any]:
     """What a demographer can do with the release, and how well its rows can be told from true ones.
 

@@ -22,8 +22,8 @@ from bayes_sdc.flows.intruder.bayes import (
     FitOfIntruder,
     ReleaseProbabilities,
     likelihood_of_release,
-    unreliable_cells,
     posterior_of_counts,
+    unreliable_cells,
 )
 from bayes_sdc.flows.intruder.cycles import (
     Cycles,
@@ -204,7 +204,8 @@ def without_others(
         rho = posterior_of_counts(likelihood, priors[asked])
         fits.append(FitOfIntruder(found, priors[asked], rho, by_chain))
         likelihoods.append(likelihood)
-    bad = np.any([unreliable_cells(f.found.khat, f.found.threshold, f.found.error) for f in fits], axis=0)
+    founds = [fit.found for fit in fits]
+    bad = np.any([unreliable_cells(f.khat, f.threshold, f.error) for f in founds], axis=0)
     gains = gains_by_prior(
         before, likelihoods, [fit.found.by_chain for fit in fits], cells.y,
         unique=unique, labels=cells.cells, unreliable=bad,
