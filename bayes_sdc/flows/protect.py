@@ -11,6 +11,7 @@ import pandas as pd
 import xarray as xr
 
 from bayes_sdc.arguments import PathLike, checked
+from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows import diagnostics
 from bayes_sdc.flows.audit.audit import Audit, audit_families, published_families
@@ -330,14 +331,7 @@ def _protected(table: FlowTable, job: Job) -> Protection:
     predictive, by_size = compare_counts(table, posterior, seed=seed)
     dispersion = diagnostics.dispersion(table, posterior, seed=seed)
     laps.lap("diagnostics")
-    kept = keep_totals(
-        table, posterior, totals=job.totals_kept, limit=job.kept_limit, seed=seed,
-        cores=job.sampling.cores,
-    )  # fmt: skip
-    release = synthesize(
-        table, posterior, datasets=job.datasets, totals=kept, own_area=job.own_area, seed=seed,
-        cores=job.sampling.cores,
-    )  # fmt: skip
+    kept, release = _released(table, posterior, job)
     laps.lap("synthesis")
     release, worst, choice = _release_and_risk(table, posterior, release, job, kept)
     risk = worst
@@ -364,26 +358,25 @@ def _protected(table: FlowTable, job: Job) -> Protection:
         choice=choice,
         kept=kept if kept.sides else None,
     )
-    unique = job.asked.unique
-    limits = [check_limits(job.policy, each, choice, unique=unique) for each in (worst, risk)]
+    checks = _checks(table, release, measured, kept, job)
     columns = job.columns
-    checks = [
-        *diagnostics.checks(groups, predictive, by_size, dispersion, risk),
-        unchanged(table, release),
-        *kept_checks(
-            table,
-            posterior,
-            release,
-            kept,
-            limit=job.kept_limit,
-            pinned_allowed=job.pinned_allowed,
-            seed=seed,
-            cores=job.sampling.cores,
-        ),
-        *leaks(table, release, columns, job.own_area),
-        *worse_checks(*limits),
-    ]
     return Protection(table, columns.of(release), measured, checks, laps.seconds, columns)
+
+
+def _released(
+    table: FlowTable, posterior: xr.DataTree, job: Job
+) -> tuple[KeptTotals, pd.DataFrame]:
+    """Choose the totals to keep, and draw the release."""
+    seed = job.sampling.seed
+    kept = keep_totals(
+        table, posterior, totals=job.totals_kept, limit=job.kept_limit, seed=seed,
+        cores=job.sampling.cores,
+    )  # fmt: skip
+    release = synthesize(
+        table, posterior, datasets=job.datasets, totals=kept, own_area=job.own_area, seed=seed,
+        cores=job.sampling.cores,
+    )  # fmt: skip
+    return kept, release
 
 
 def _release_and_risk(
@@ -399,6 +392,40 @@ def _release_and_risk(
         own_area=job.own_area, seed=job.sampling.seed,
     )  # fmt: skip
     return choice.release, measured_risk(table, posterior, choice.release, job.worst), choice
+
+
+def _checks(
+    table: FlowTable, release: pd.DataFrame, measured: Measured, kept: KeptTotals, job: Job
+) -> list[Check]:
+    """Verdicts on fit, release, totals, risk and what is released as it is."""
+    unique = job.asked.unique
+    limits = [
+        check_limits(job.policy, each, measured.choice, unique=unique)
+        for each in (measured.worst, measured.risk)
+    ]
+    columns = job.columns
+    return [
+        *diagnostics.checks(
+            measured.groups,
+            measured.predictive,
+            measured.predictive_by_size,
+            measured.dispersion,
+            measured.risk,
+        ),
+        unchanged(table, release),
+        *kept_checks(
+            table,
+            measured.posterior,
+            release,
+            kept,
+            limit=job.kept_limit,
+            pinned_allowed=job.pinned_allowed,
+            seed=job.sampling.seed,
+            cores=job.sampling.cores,
+        ),
+        *leaks(table, release, columns, job.own_area),
+        *worse_checks(*limits),
+    ]
 
 
 class OverReleases(NamedTuple):
