@@ -23,7 +23,7 @@ from bayes_sdc.seeds import generator
 
 SMALL_GROUP = 10  # cells; with fewer, or with one area on a side, the prior decides
 MISFIT_LIMIT, MISFIT_FAIL = 0.15, 0.3  # relative error of the share of a count
-# distance from 1, outside the interval; within the first a large table is outside for nothing
+# distance from 1; in a large table chance alone leaves less than the first, and it does no harm
 DISPERSION_LIMIT, DISPERSION_FAIL = 0.05, 0.25
 NAMED = 9  # counts that a verdict names, the worst
 
@@ -392,18 +392,20 @@ def _place(index: object) -> str:
 
 
 def _dispersed(found: Dispersion) -> Check:
-    outside = not found.lower <= found.value <= found.upper
-    away = abs(found.value - 1.0) if outside else 0.0
-    verdict: Verdict = (
-        "fail" if away > DISPERSION_FAIL else "look" if away > DISPERSION_LIMIT else "pass"
-    )
+    value, lower, upper = (round(n, 2) for n in (found.value, found.lower, found.upper))
+    # what passes is what is printed: rounded, and the wider of two intervals
+    least, most = min(lower, 1.0 - DISPERSION_LIMIT), max(upper, 1.0 + DISPERSION_LIMIT)
+    worst = min(lower, 1.0 - DISPERSION_FAIL), max(upper, 1.0 + DISPERSION_FAIL)
+    verdict: Verdict = "pass"
+    if not least <= value <= most:
+        verdict = "look" if worst[0] <= value <= worst[1] else "fail"
     return Check(
         "dispersion",
         verdict,
-        f"Pearson dispersion of the small counts is {found.value:.2f}, {found.lower:.2f} to "
-        f"{found.upper:.2f} (95 %) in tables that the model made; outside of that, more than "
-        f"{DISPERSION_LIMIT:g} from 1 is looked at and more than {DISPERSION_FAIL:g} fails; above "
-        "1 the counts scatter more than the model allows",
+        f"Pearson dispersion of the small counts is {value:.2f}; {least:.2f} to {most:.2f} passes "
+        f"and beyond {worst[0]:.2f} to {worst[1]:.2f} fails; {lower:.2f} to {upper:.2f} (95 %) in "
+        "tables that the model made, and 1 is right; above 1 the counts scatter more than the "
+        "model allows",
         key="dispersion",
     )
 

@@ -1,17 +1,21 @@
 """Verdicts: bad chains are found and named, and predictive checks agree with closed forms."""
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.special import gammaln
 
 from bayes_sdc import FlowTable, fit_flows, read_flows
 from bayes_sdc.checks import Check
 from bayes_sdc.flows.diagnostics import (
     Dispersion,
+    _dispersed,
     checks,
     dispersion,
     group_diagnostics,
@@ -420,6 +424,17 @@ def test_misfit_in_groups_of_one_size_is_to_be_looked_at(passing):
 def test_dispersion_beyond_chance_is_judged(passing, value, verdict):
     # else a table whose counts scatter more than the model allows is released unseen
     assert verdicts(passing, [0.0], value=value)["dispersion"].verdict == verdict
+
+
+@given(value=st.floats(0.5, 1.6), middle=st.floats(0.9, 1.1), width=st.floats(0.0, 0.4))
+def test_verdict_on_dispersion_is_that_of_the_printed_intervals(value, middle, width):
+    # else a reader sees a value outside the interval beside the word "pass"
+    check = _dispersed(Dispersion(value, middle - width, middle + width))
+    at, least, most, worst, best = (
+        float(number) for number in re.findall(r"\d\.\d\d", check.reason)[:5]
+    )
+    verdict = "pass" if least <= at <= most else "look" if worst <= at <= best else "fail"
+    assert check.verdict == verdict
 
 
 def test_blocks_and_effects_at_a_bound_are_counted():
