@@ -9,7 +9,7 @@ import numpy as np
 from bayes_sdc.flows.fit.forecast import duration, forecast, sweep_seconds
 from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.intruder.integrated import draws_used
-from bayes_sdc.flows.intruder.refit import STARTS, SWEEPS, WARM_UP, WHOLE
+from bayes_sdc.flows.intruder.refit import STARTS, WHOLE, sweeps_of_start
 from bayes_sdc.flows.model.hyperpriors import is_pooled
 from bayes_sdc.flows.release.predictive import PREDICTIVE_DRAWS
 from bayes_sdc.flows.table.cells import SmallCells
@@ -87,7 +87,7 @@ def _refit(cells: SmallCells, sampling: Sampling) -> float:
     moving = float((size.astype(float) ** 2).sum() / n)  # of the group of a cell, on average
     if is_pooled(sampling.prior) and n <= WHOLE:
         moving, groups = float(n), len(cells.groups)
-    runs = (cells.upper + 1) * STARTS * (WARM_UP + SWEEPS)
+    runs = (cells.upper + 1) * STARTS * sum(sweeps_of_start(int(moving)))
     return runs * sweep_seconds(sampling.family, moving, groups)
 
 

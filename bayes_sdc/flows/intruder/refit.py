@@ -2,7 +2,9 @@
 
 For each candidate the target's true count is replaced and the posterior is sampled anew by the
 Gibbs engine, from several starts that are draws of the posterior already there, so little warm-up
-is needed. The mean over the new posterior of the target's probabilities is its row of M; starts are
+is needed in a large table, which one count hardly moves. In a tiny one it moves everything and
+mixing is slow, but a sweep costs next to nothing, so there are many more (:func:`sweeps_of_start`).
+The mean over the new posterior of the target's probabilities is its row of M; starts are
 independent of each other, so their spread gives the Monte Carlo error.
 
 Without pooling only the target's group is sampled, for the others do not matter. With pooling the
@@ -24,15 +26,29 @@ from bayes_sdc.flows.gibbs import engine
 from bayes_sdc.flows.gibbs.batch_terms import TERMS
 from bayes_sdc.flows.gibbs.national import draw_nation, move_nation
 from bayes_sdc.flows.gibbs.newton import sweep
+from bayes_sdc.flows.gibbs.newton_step import adapted
 from bayes_sdc.flows.gibbs.state import Data, State, empty_coefficients, refresh
 from bayes_sdc.flows.model import truncated as counts
-from bayes_sdc.flows.model.hyperpriors import CV, is_pooled, nation, priors, slope_prior
+from bayes_sdc.flows.model.hyperpriors import (
+    CV,
+    Priors,
+    compiled,
+    is_pooled,
+    nation,
+    priors,
+    slope_prior,
+)
 from bayes_sdc.flows.table.bound import Bound
 from bayes_sdc.flows.table.cells import SmallCells, subset
 from bayes_sdc.seeds import generator
 
 SMALLEST_PRECISION = 1e-250  # one of the paper's prior may underflow
-STARTS, WARM_UP, SWEEPS = 20, 20, 60  # starts a candidate, and the sweeps of each
+STARTS, WARM_UP, SWEEPS = 20, 20, 60  # starts a candidate, and the sweeps of each at least
+# Sweeps times cells that a start of a tiny table may take, and the most sweeps as a multiple of the
+# least. In tables of 4 to 12 cells 80 sweeps left errors of M of 0.03, 60 times as many
+# leave 0.01: against quadrature, tests/flows/intruder/test_refit.py.
+WORK, LONGEST = 60_000, 60
+AT_A_TIME = 5  # sweeps between two draws of the national distribution given all groups
 WHOLE = 1000  # cells of a table that is sampled as a whole under the pooled prior
 
 
@@ -83,7 +99,7 @@ def refit(
     settings = json.loads(posterior.attrs["prior_settings"])
     width = cells.upper + 1
     by_start = np.empty((STARTS, len(targets), width, width))
-    squares = np.zeros((len(targets), width, width))
+    squares, sweeps = np.zeros((len(targets), width, width)), np.empty(len(targets))
     pooled = is_pooled(settings)
 
     def one(number: int) -> None:
@@ -93,6 +109,8 @@ def refit(
             moving = np.arange(len(cells.groups))
         part = subset(cells, moving)
         position = int(np.flatnonzero(np.flatnonzero(np.isin(cells.group, moving)) == t)[0])
+        lengths = sweeps_of_start(len(part.y))
+        sweeps[number] = lengths[1]
         starts = _starts(posterior, cells, moving, seed, cells.cells[t])
         for candidate in range(width):
             y = part.y.copy()
@@ -103,7 +121,7 @@ def refit(
             for k, start in enumerate(starts):
                 state = start.state(data, step_size)
                 mean, square = _mean_probabilities(
-                    rng, data, state, position, settings, start, cells.bound
+                    rng, data, state, position, settings, start, lengths, cells.bound
                 )
                 by_start[k, number, candidate] = mean
                 squares[number, candidate] += square / STARTS
@@ -114,17 +132,30 @@ def refit(
         list(pool.map(one, range(len(targets))))
     m = by_start.mean(axis=0)
     error = by_start.std(axis=0, ddof=1) / np.sqrt(STARTS)
-    return Refit(m, error, _effective_sweeps(squares - m**2, error), by_start)
+    drawn = STARTS * sweeps[:, None, None]
+    return Refit(m, error, _effective_sweeps(squares - m**2, error, drawn), by_start)
 
 
-def _effective_sweeps(variance: np.ndarray, error: np.ndarray) -> np.ndarray:
+def sweeps_of_start(cells: int) -> tuple[int, int]:
+    """Sweeps of the warm-up and kept sweeps of each start, for so many cells that are sampled.
+
+    Examples
+    --------
+    >>> sweeps_of_start(9), sweeps_of_start(50), sweeps_of_start(10_000)
+    ((1200, 3600), (300, 900), (20, 60))
+    """
+    times = min(max(WORK // (max(cells, 1) * (WARM_UP + SWEEPS)), 1), LONGEST)
+    return times * WARM_UP, times * SWEEPS
+
+
+def _effective_sweeps(variance: np.ndarray, error: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     """Variance of one sweep over that of the mean, the smallest over released counts.
 
     No more than there are sweeps, which are taken where nothing varies.
     """
     several = np.maximum(variance, 0.0) / np.where(error > 0.0, error, 1.0) ** 2
-    several = np.where(error > 0.0, several, STARTS * SWEEPS)
-    return np.asarray(np.clip(several.min(axis=-1), 1.0, STARTS * SWEEPS))
+    several = np.where(error > 0.0, several, drawn)
+    return np.asarray(np.clip(several, 1.0, drawn).min(axis=-1))
 
 
 class _Start(NamedTuple):
@@ -210,6 +241,7 @@ def _mean_probabilities(
     target: int,
     settings: dict[str, float],
     start: _Start,
+    lengths: tuple[int, int],
     bound: Bound | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean of the target's probabilities over one run of the engine, and of their squares."""
@@ -222,21 +254,38 @@ def _mean_probabilities(
         hyper, of_slope = nation(settings, covariates), slope_prior(settings)
         now.first[columns], now.second[columns] = start.mean, start.sd
         now.slope[:] = start.slope
-    accepted = np.zeros((len(state.theta), 3))
-    total, squares = np.zeros(data.upper + 1), np.zeros(data.upper + 1)
-    group = np.array([np.searchsorted(data.cells_of_group, target, "right") - 1])
-    for number in range(WARM_UP + SWEEPS):
-        adapt = 0.2 if number < WARM_UP else 0.0
-        sweep(rng, columns, data, state, now, adapt, accepted)
+    moves = hyper if not len(start.held) else hyper[:0]
+    warm_up, sweeps = lengths
+    kept = np.empty((2, sweeps))
+    for number in range(-warm_up, sweeps, AT_A_TIME):
+        first = max(number, 0)  # what the warm-up writes is written over
+        run_engine(
+            rng, columns, data, state, now, moves, of_slope, 0.2 if number < 0 else 0.0, target,
+            kept[:, first : first + AT_A_TIME],
+        )  # fmt: skip
         if len(hyper):
             theta = np.concatenate([state.theta, start.held])
             now = draw_nation(rng, columns, theta, start.z, now, hyper, of_slope)
-            if not len(start.held):
-                move_nation(rng, columns, data, state, now, hyper, of_slope)
-        if number >= WARM_UP:
-            rungs = counts.ladder(np.exp(2.0 * state.theta[group, CV]), data.upper, bound)
-            rate = state.log_rate[target : target + 1]
-            probability = counts.probabilities(rate, np.zeros(1, np.int64), rungs)[0]
-            total += probability
-            squares += probability**2
-    return total / SWEEPS, squares / SWEEPS
+    rungs = counts.ladder(np.exp(2.0 * kept[1]), data.upper, bound)
+    p = counts.probabilities(kept[0], np.arange(sweeps), rungs)
+    return p.mean(axis=0), (p**2).mean(axis=0)
+
+
+@compiled
+def run_engine(
+    rng: np.random.Generator, columns: np.ndarray, data: Data, state: State, now: Priors,
+    hyper: np.ndarray, of_slope: np.ndarray, adapt: float, target: int, kept: np.ndarray,
+) -> None:  # fmt: skip
+    """Make a sweep for each column of ``kept``: the target's log rate and its group's log cv.
+
+    With a hyperprior the national distribution moves together with the groups.
+    """
+    accepted = np.zeros((len(state.theta), 3))
+    group = np.searchsorted(data.cells_of_group, target, side="right") - 1
+    for number in range(kept.shape[1]):
+        sweep(rng, columns, data, state, now, adapt, accepted)
+        if len(hyper):
+            moved = move_nation(rng, columns, data, state, now, hyper, of_slope)
+            if adapt > 0.0:
+                state.step_size[-1] = adapted(state.step_size[-1], 1.0 if moved else 0.0, adapt)
+        kept[0, number], kept[1, number] = state.log_rate[target], state.theta[group, CV]

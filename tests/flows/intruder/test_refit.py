@@ -10,11 +10,17 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
+import pytest
 from scipy.interpolate import make_interp_spline
 from scipy.special import gammaln
 from scipy.stats import halfnorm, norm
 
 from bayes_sdc import FlowTable, read_flows
+from bayes_sdc.flows.fit.fit import fit, sampling_of
+from bayes_sdc.flows.intruder import integrated
+from bayes_sdc.flows.intruder.refit import refit
+from bayes_sdc.flows.table.cells import small_cells
+from bayes_sdc.models.migration import PRIORS
 
 COUNTS = np.arange(9)
 STEP = 0.25  # of the grids of log rates: a normal peak of sd 0.2 is still summed to 1e-5
@@ -112,3 +118,74 @@ def table_of(y: np.ndarray) -> FlowTable:
         {"o": [f"o{k}" for k in i.ravel()], "d": [f"d{k}" for k in j.ravel()], "n": y.ravel() + 1}
     )
     return read_flows(frame, origin="o", destination="d", count="n")
+
+
+def largest_errors(
+    y: np.ndarray, prior: Mapping[str, float], *, draws: int, tune: int, nodes: int
+) -> tuple[dict[str, float], dict[str, float], float]:
+    """Largest error of M, and of rho at any released count, and what "integrated" says of M."""
+    table = table_of(y)
+    sampling = sampling_of(
+        family="negative-binomial", prior="weak", sampler="gibbs", draws=draws, tune=tune,
+        chains=4, seed=3, cores=2, scheduler=None, covariates="none",
+    )._replace(prior=prior)  # fmt: skip
+    posterior, cells = fit(table, sampling), small_cells(table)
+    exact = exact_m(y, 0, prior, nodes=nodes)
+    targets, none = np.array([0]), np.zeros((1, len(cells.y)), np.int64)
+    estimate = integrated.release_probabilities(posterior, cells, none, targets=targets, cores=2)
+    found = {
+        "refit": refit(posterior, cells, targets, seed=4, cores=2).m[0],
+        "integrated": estimate.m[0],
+    }
+    rho = {name: m / m.sum(axis=0) for name, m in found.items()}
+    return (
+        {name: float(np.abs(m - exact).max()) for name, m in found.items()},
+        {name: float(np.abs(r - exact / exact.sum(axis=0)).max()) for name, r in rho.items()},
+        float(estimate.error.max()),
+    )
+
+
+@pytest.mark.parametrize(
+    "y",
+    [[[8, 2], [1, 0]], pytest.param([[0, 1, 8], [3, 0, 8]], marks=pytest.mark.slow)],
+    ids=["4", "6"],
+)
+def test_tiny_tables_with_known_hyperparameters_are_those_of_quadrature(y, monkeypatch):
+    # else the estimator that is called exact, and used as the cure, is wrong
+    monkeypatch.setattr("bayes_sdc.flows.intruder.refit.LONGEST", 5)
+    m, rho, _ = largest_errors(np.array(y), FIXED, draws=300, tune=200, nodes=3)
+    assert m["integrated"] < 0.003
+    assert m["refit"] < 0.01
+    assert rho["integrated"] < 0.003
+    assert rho["refit"] < 0.01
+
+
+TABLES = {
+    "4": [[0, 8], [8, 8]],
+    "6": [[8, 2, 5], [1, 8, 0]],
+    "8": [[0, 1, 0, 1], [1, 0, 0, 0]],
+    "12": [[0, 0, 0, 0, 0, 1], [0, 1, 0, 0, 2, 0]],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prior", ["weak", "pooled"])
+@pytest.mark.parametrize("cells", TABLES)
+def test_tiny_tables_are_those_of_quadrature_over_the_whole_prior(cells, prior):
+    m, rho, said = largest_errors(
+        np.array(TABLES[cells]), PRIORS[prior], draws=4000, tune=1000, nodes=24
+    )
+    assert rho["refit"] < 0.01
+    assert m["refit"] < 0.02
+    # with draws whose error is small the identity has none of its own
+    assert m["integrated"] < 4.0 * said + 0.001
+    assert rho["integrated"] < max(0.003, 2.0 * said)
+
+
+@pytest.mark.slow
+def test_quadrature_is_that_of_a_finer_grid(monkeypatch):
+    # else what the estimators are held against may be wrong itself
+    y = np.array([[8, 2], [0, 1]])
+    coarse = exact_m(y, 0, PRIORS["weak"], nodes=24)
+    monkeypatch.setitem(globals(), "STEP", 0.2)
+    np.testing.assert_allclose(coarse, exact_m(y, 0, PRIORS["weak"], nodes=32), atol=1e-3)
