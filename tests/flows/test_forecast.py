@@ -13,7 +13,7 @@ from bayes_sdc.models.migration import resolve_prior
 
 @pytest.fixture(scope="module")
 def cells() -> SmallCells:
-    return small_cells(table())
+    return small_cells(table(), covariates="published")
 
 
 def table():
