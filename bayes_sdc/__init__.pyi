@@ -9,6 +9,8 @@ from .flows.audit.settle import settle_totals as settle_totals
 from .flows.diagnostics import Dispersion as Dispersion
 from .flows.fit.fit import fit_flows as fit_flows
 from .flows.fit.interrupted import posterior_so_far as posterior_so_far
+from .flows.guarantee import Guarantee as Guarantee
+from .flows.guarantee import guarantee as guarantee
 from .flows.intruder.choosing import Choice as Choice
 from .flows.intruder.choosing import choose_release as choose_release
 from .flows.intruder.gain import Change as Change
@@ -158,6 +160,7 @@ __all__ = [
     "FlowUses",
     "Gain",
     "GivenTotals",
+    "Guarantee",
     "InputError",
     "Intruder",
     "IntruderRisk",
@@ -213,6 +216,7 @@ __all__ = [
     "flow_uses",
     "given_totals",
     "gravity_covariates",
+    "guarantee",
     "hidden_flows",
     "hidden_margins",
     "household_risk",

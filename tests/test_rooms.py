@@ -33,7 +33,7 @@ STAGES = {
         "audit",
         "intruder",
         "kept_columns",
-        "diagnostics leaks limits forecast",
+        "diagnostics leaks limits forecast guarantee",
         "protection",
         "protect",
     ],

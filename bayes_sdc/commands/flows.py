@@ -25,7 +25,9 @@ from bayes_sdc.commands.options import (
     Wide,
     columns,
     form_of,
+    numbers,
     option,
+    shares_or_name,
 )
 from bayes_sdc.commands.terminal import end_of_run, interruptible, say, the_command
 
@@ -115,6 +117,14 @@ def flows(
     earlier: Annotated[
         Path | None, option("Table of an earlier year: class of its counts.", MODEL)
     ] = None,
+    epsilon: Annotated[
+        float | None,
+        option("Bound what one person can change, by a factor of exp(EPSILON).", MODEL),
+    ] = None,
+    centres: Annotated[
+        str,
+        option("With --epsilon: bundled, file of another year, or shares, comma between.", MODEL),
+    ] = "bundled",
     out: Out,
     keep: Annotated[
         str | None,
@@ -205,6 +215,10 @@ def flows(
     already_released: Annotated[
         str | None, option("Earlier releases of the same table: files, comma between.", RISK)
     ] = None,
+    released_epsilon: Annotated[
+        str | None,
+        option("With --epsilon: that of each --already-released, comma between.", RISK),
+    ] = None,
     refits: Annotated[
         int, option("Refit this many of the cells whose risk is not reliable.", RISK)
     ] = 0,
@@ -249,6 +263,9 @@ def flows(
             "family": family,
             "prior": prior,
             "covariates": covariates,
+            "epsilon": epsilon,
+            "centres": shares_or_name(centres),
+            "released_epsilon": numbers(released_epsilon or "", "--released-epsilon"),
             "sampler": sampler,
             "draws": draws,
             "tune": tune,

@@ -78,6 +78,34 @@ def columns(listed: str) -> list[str]:
     return [name.strip() for name in listed.split(",") if name.strip()]
 
 
+def numbers(listed: str, name: str) -> list[float]:
+    """Split a list of numbers.
+
+    Examples
+    --------
+    >>> numbers("1, 0.5", "--released-epsilon")
+    [1.0, 0.5]
+    """
+    try:
+        return [float(number) for number in columns(listed)]
+    except ValueError:
+        raise InputError(f"{name} must be numbers, comma between; it is {listed!r}") from None
+
+
+def shares_or_name(text: str) -> str | list[float]:
+    """Return numbers where a list of them is given, else the text: a name or a file.
+
+    Examples
+    --------
+    >>> shares_or_name("0.5,0.3,0.2"), shares_or_name("bundled")
+    ([0.5, 0.3, 0.2], 'bundled')
+    """
+    try:
+        return numbers(text, "") if "," in text else text
+    except InputError:
+        return text
+
+
 def pairs(options: list[str] | None, name: str) -> list[tuple[str, str]]:
     """Split NAME=VALUE; the last = separates, because names of columns may hold one."""
     split = [option.rpartition("=") for option in options or []]

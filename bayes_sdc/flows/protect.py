@@ -17,11 +17,20 @@ from bayes_sdc.flows import diagnostics
 from bayes_sdc.flows.audit.audit import Audit, audit_families, published_families
 from bayes_sdc.flows.audit.families import Published
 from bayes_sdc.flows.audit.settle import settle_totals
-from bayes_sdc.flows.fit.fit import Family, PriorName, Sampler, fit, sampling_of, seed_of_fit
+from bayes_sdc.flows.fit.fit import (
+    Family,
+    PriorName,
+    Sampler,
+    fit,
+    sampling_of,
+    seed_of_fit,
+    with_bound,
+)
 from bayes_sdc.flows.fit.forecast import duration
 from bayes_sdc.flows.fit.stored_results import fingerprint, fingerprint_of_draws, kept_frame
 from bayes_sdc.flows.forecast import forecast_job, job_in_words
 from bayes_sdc.flows.gibbs.sampling import Sampling
+from bayes_sdc.flows.guarantee import CHECK, ENDING, guarantee
 from bayes_sdc.flows.intruder.choosing import Choice, choose_release
 from bayes_sdc.flows.intruder.keeping import LIMIT, keep_totals, kept_checks
 from bayes_sdc.flows.intruder.measure import measured_risk
@@ -44,6 +53,7 @@ from bayes_sdc.flows.release.synthesis import refuse_column_named_dataset, synth
 from bayes_sdc.flows.release.uses import flow_uses
 from bayes_sdc.flows.release.utility import margins, utility
 from bayes_sdc.flows.table.cells import small_cells
+from bayes_sdc.flows.table.centres import Centres
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.policy import Policy, read_policy
 from bayes_sdc.progress import say
@@ -59,6 +69,9 @@ def protect_flows(
     family: Family = "default",
     prior: PriorName = "default",
     covariates: str = "default",
+    epsilon: float | None = None,
+    centres: Centres = "bundled",
+    released_epsilon: Sequence[float] = (),
     sampler: Sampler = "gibbs",
     draws: int = 1000,
     tune: int | None = None,
@@ -93,8 +106,12 @@ def protect_flows(
     ----------
     table : FlowTable
         From :func:`bayes_sdc.read_flows`.
-    family, prior, covariates, sampler, draws, tune, chains, cores, scheduler
-        As for :func:`bayes_sdc.fit_flows`.
+    family, prior, covariates, epsilon, centres, sampler, draws, tune, chains, cores, scheduler
+        As for :func:`bayes_sdc.fit_flows`. With ``epsilon`` a check tells whether the guarantee
+        holds for the release: :func:`bayes_sdc.guarantee`.
+    released_epsilon : sequence of float
+        Epsilon of each of ``already_released``, of all its data sets together; without it the
+        guarantee ends with the first earlier release.
     datasets : int
         Synthetic data sets in the release.
     releases : int
@@ -172,10 +189,10 @@ def protect_flows(
     if not isinstance(policy, Policy | None):
         policy = read_policy(policy)
     job = Job(
-        sampling=sampling_of(
+        sampling=with_bound(sampling_of(
             family=family, prior=prior, sampler=sampler, draws=draws, tune=tune, chains=chains,
             seed=seed, cores=cores, scheduler=scheduler, covariates=covariates,
-        ),
+        ), table, epsilon, centres),
         asked=RiskSettings(
             estimator=estimator, prior=intruder_prior, knowledge=knowledge, share=share,
             unique=unique, already_released=already_released, refits=refits, seed=seed,
@@ -187,6 +204,11 @@ def protect_flows(
         totals_kept=totals_kept, kept_limit=kept_limit, pinned_allowed=pinned_allowed,
     )  # fmt: skip
     job.check(table)
+    if len(released_epsilon) > len(already_released):
+        raise InputError(
+            f"released_epsilon: {len(released_epsilon)} numbers for {len(already_released)} "
+            "earlier releases; give one for each of already_released"
+        )
     settle_totals(table)  # stops at totals of which it is not said what becomes of them
     audit = _audited(table, published, published_base, job)
     ready()
@@ -199,6 +221,8 @@ def protect_flows(
         protection = Protection(table, job.columns.of(release), None, checks, {}, job.columns)
     else:
         protection = _protected(table, job)
+        missing = [None] * (len(already_released) - len(released_epsilon))
+        protection = _with_guarantee(protection, job, audit, [*released_epsilon, *missing])
     if audit is None:
         return protection
     measured = protection.measured
@@ -207,6 +231,35 @@ def protect_flows(
     )  # fmt: skip
     checks = [*protection.checks, audit.check()]
     return replace(protection, audit=audit, with_totals=combined, checks=checks)
+
+
+def with_checks(protection: Protection, checks: Sequence[Check]) -> Protection:
+    """Add checks, and what they say of the guarantee."""
+    every = [check for check in protection.checks if check.key != CHECK] + list(checks)
+    if protection.guarantee is None:
+        return replace(protection, checks=every)
+    found = protection.guarantee.ending(
+        *(
+            ENDING[check.key][1]
+            for check in checks
+            if check.key in ENDING and check.verdict in ENDING[check.key][0]
+        )
+    )
+    return replace(protection, guarantee=found, checks=[*every, found.check()])
+
+
+def _with_guarantee(
+    protection: Protection, job: "Job", audit: Audit | None, earlier: Sequence[float | None]
+) -> Protection:
+    """Add what is promised, and a check of it, where an epsilon was asked for."""
+    if job.sampling.bound is None or protection.measured is None:
+        return protection
+    found = guarantee(
+        protection.table, protection.measured.posterior, datasets=job.datasets, earlier=earlier,
+        own_area=job.own_area, candidates=job.candidates, totals=audit is not None,
+    )  # fmt: skip
+    checks = protection.checks
+    return with_checks(replace(protection, guarantee=found, checks=[]), checks)
 
 
 def _audited(table: FlowTable, published: Published, base: int, job: "Job") -> Audit | None:

@@ -8,6 +8,7 @@ import xarray as xr
 from bayes_sdc.checks import Check
 from bayes_sdc.flows.audit.audit import Audit
 from bayes_sdc.flows.diagnostics import Dispersion
+from bayes_sdc.flows.guarantee import Guarantee
 from bayes_sdc.flows.intruder.choosing import Choice
 from bayes_sdc.flows.intruder.gain import gain_lines
 from bayes_sdc.flows.intruder.result import IntruderRisk
@@ -160,6 +161,8 @@ class Protection(Result):
         What the totals that are published tell; None if none is.
     with_totals : WithTotals or None
         What the intruder finds once they combine the release with these totals; None without them.
+    guarantee : Guarantee or None
+        What is promised to everybody in a small cell; None where no epsilon was asked for.
     """
 
     table: FlowTable
@@ -170,6 +173,7 @@ class Protection(Result):
     columns: Selection
     audit: Audit | None = None
     with_totals: WithTotals | None = None
+    guarantee: Guarantee | None = None
 
     def _title(self) -> str:
         return f"Protection of {self.table.source}: confidential, but for the release"
@@ -206,4 +210,7 @@ class Protection(Result):
             f"{table.n_small:,} small cells in {table.cells['group'].nunique():,} groups are "
             f"synthetic; {table.n_read - table.n_small:,} rows are as they were"
         )
-        return "\n".join(summary_lines(headline, self.checks, measured.lines(), self.seconds))
+        lines = measured.lines()
+        if self.guarantee is not None and self.guarantee.holds:  # else the check says it
+            lines = [f"guarantee: {self.guarantee.line()}", *lines]
+        return "\n".join(summary_lines(headline, self.checks, lines, self.seconds))

@@ -4,7 +4,6 @@ import hashlib
 import inspect
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from bayes_sdc.flows.intruder.gain import as_frames
 from bayes_sdc.flows.intruder.log_ratios import log_ratios
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.kept_columns.selection import select_columns
-from bayes_sdc.flows.protect import protect_flows
+from bayes_sdc.flows.protect import protect_flows, with_checks
 from bayes_sdc.flows.protection import Measured, Protection
 from bayes_sdc.flows.release.released import released_counts
 from bayes_sdc.flows.table.covariates import (
@@ -139,7 +138,7 @@ def run_flows(
     result = protect_flows(
         table, **arguments, policy=limits, seed=seed, resume=run.resume, ready=ready
     )
-    result = replace(result, checks=[*result.checks, *repeated])
+    result = with_checks(result, repeated)
     defaults = {
         name: parameter.default
         for name, parameter in inspect.signature(protect_flows).parameters.items()

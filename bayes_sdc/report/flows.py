@@ -21,6 +21,7 @@ from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report import plots
 from bayes_sdc.report.contents import NOT_JUDGED, Entry, checks_by_section, contents_of
 from bayes_sdc.report.gain import internal_gain
+from bayes_sdc.report.guarantee import guarantee_section
 from bayes_sdc.report.intruder import BELIEVED, external_intruder, internal_intruder
 from bayes_sdc.report.page import render_page
 from bayes_sdc.report.policy_limits import PUBLIC_REASON, WITHHELD, Told, limit_section, tell_limit
@@ -78,6 +79,7 @@ SECTIONS = {  # id: title, keys of its checks
             "mixing_given_totals",
         ),
     ),
+    "guarantee": ("What the release promises", ("guarantee",)),
     "policy": (
         "Limits of the policy",
         (
@@ -126,6 +128,8 @@ PUBLIC_REASONS = {
     ("release_differs", "pass"): "Not all released small counts are the true ones.",
     ("release_differs", "fail"): "Too few released small counts differ from the true ones: do not "
     "release.",
+    ("guarantee", "pass"): "The promise below holds for exact draws from the posterior.",
+    ("guarantee", "fail"): "No promise is made: the section says why.",
     ("row_order", "pass"): "The order of the rows was not found to follow the small counts.",
     ("row_order", "look"): "The order of the rows may tell something about the small counts.",
     ("row_order", "fail"): "The order of the rows tells the small counts: do not release.",
@@ -211,6 +215,7 @@ def _internal(result: Protection, call: Mapping[str, Any], shapes: Shapes | None
         "contents": _contents(result, result.checks),
         "of_section": checks_by_section(SECTIONS, result.checks),
         "published": internal_published(result),
+        "guarantee": guarantee_section(result, audience="internal"),
         "limits": limit_section(result.checks, result.checks, audience="internal"),
         "protected": measured is not None,
         "table": table,
@@ -256,6 +261,7 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
         "contents": _contents(result, checks, without=("parameters", "gain")),
         "of_section": checks_by_section(SECTIONS, checks),
         "limits": limit_section(result.checks, checks, audience="external"),
+        "guarantee": guarantee_section(result, audience="external"),
         "protected": measured is not None,
         "source": _base_name(table.source),
         "columns_left_out": bool(result.columns.left_out),
@@ -309,7 +315,8 @@ def _contents(
     result: Protection, told: Sequence[Check | Told], *, without: Sequence[str] = ()
 ) -> list[Entry]:
     measured = ("gain", "convergence", "parameters", "fit", "margins", "intruder", "utility")
-    empty = (*without, *(measured if result.measured is None else ()))
+    promised = () if result.guarantee is not None else ("guarantee",)
+    empty = (*without, *promised, *(measured if result.measured is None else ()))
     entries = contents_of(SECTIONS, told, without=empty)
     if any(isinstance(check, LimitCheck) for check in result.checks):
         return entries

@@ -18,7 +18,7 @@ from bayes_sdc.flows.intruder.gain import (
     headline,
     points,
 )
-from bayes_sdc.flows.intruder.log_ratios import NO_GUARANTEE, LogRatios, log_ratios
+from bayes_sdc.flows.intruder.log_ratios import NO_PROMISE, LogRatios, log_ratios
 from bayes_sdc.flows.intruder.prior import shares_of_counts
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.table.read import FlowTable
@@ -60,7 +60,7 @@ def internal_gain(table: FlowTable, risk: IntruderRisk) -> dict[str, Any]:
         "paper_prior": risk.prior,
         "paper_baseline": "" if risk.r_all.baseline is None else f"{risk.r_all.baseline:.1%}",
         "log_ratios": _ratio_rows(ratios),
-        "no_guarantee": NO_GUARANTEE,
+        "no_promise": NO_PROMISE,
         "moved_factor": f"{MOVED:g}",
     }
 

@@ -1,9 +1,9 @@
 """A bridge to differential privacy: how much one true count can change what is released.
 
 M[y, r] is the probability of releasing r when the true count of a cell is y and all other counts
-are what they are. How far log M[y, r] moves when y does is what a guarantee of differential
+are what they are. How far log M[y, r] moves when y does is what differential
 privacy bounds for every table. Here it is computed for this table and this model, where it is a
-property and no guarantee: for other tables, other counts of the same table or a changed model
+property and promises nothing: for other tables, other counts of the same table or a changed model
 nothing follows.
 """
 
@@ -19,9 +19,9 @@ from bayes_sdc.flows.intruder.bayes import TINY
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.results import Fact, Result
 
-NO_GUARANTEE = (
+NO_PROMISE = (
     "a property of this table and this model, one count changed and all others held fixed; "
-    "no guarantee of differential privacy"
+    "by itself it promises nothing and is not differential privacy"
 )
 QUANTILES = {"median": 0.5, "95 % of cells below": 0.95, "largest": 1.0}
 
@@ -81,7 +81,7 @@ class LogRatios(Result):
         ]
 
     def _remarks(self) -> list[str]:
-        return [NO_GUARANTEE]
+        return [NO_PROMISE]
 
     def __repr__(self) -> str:
         row = self.distribution.iloc[-1]

@@ -114,6 +114,11 @@ def synthesize(
     rates = rates_by_draw(posterior)
     plan = kept_of(table, totals)
     if plan.sides:
+        if cells.bound is not None:
+            raise InputError(
+                "totals: those that are kept contain small counts, and the posterior was fitted "
+                "with epsilon, whose guarantee would end; leave totals out, or fit without epsilon"
+            )
         kept = mixing(plan.margins(cells.y))
         drawn = draw_datasets_given_totals(cells, kept, rates, datasets, seed=seed, cores=cores)
     else:

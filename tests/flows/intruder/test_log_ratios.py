@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayes_sdc.flows.intruder.log_ratios import NO_GUARANTEE, clamped_geometric, from_matrices
+from bayes_sdc.flows.intruder.log_ratios import NO_PROMISE, clamped_geometric, from_matrices
 
 
 @given(st.floats(0.01, 5.0), st.integers(2, 12), st.integers(1, 4))
@@ -67,5 +67,5 @@ def test_a_release_independent_of_the_table_has_no_ratio():
     m = np.tile(np.array([0.2, 0.3, 0.5]), (4, 3, 1))
     found = from_matrices(m, np.zeros((4, 3)), list("abcd"))
     assert (found.by_cell == 0.0).all(axis=None)
-    assert NO_GUARANTEE in found.summary()
-    assert NO_GUARANTEE in found._repr_html_()
+    assert NO_PROMISE in found.summary()
+    assert NO_PROMISE in found._repr_html_()

@@ -1,0 +1,369 @@
+"""What a release promises to the people in small cells, what it adds up to, and what ends it.
+
+With bounded steps (:mod:`bayes_sdc.flows.model.bounded`) a posterior draw is an exponential
+mechanism. What is made from the draw without another look at the table costs nothing more; every
+further draw of the same table adds its own epsilon. Whatever else looks at the small counts and
+goes out, or decides what goes out, is not covered: here each such thing ends the guarantee, and
+says so. Where it is not known whether something looked, it is taken to have done so.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import xarray as xr
+
+from bayes_sdc.arguments import checked
+from bayes_sdc.checks import Check
+from bayes_sdc.errors import InputError
+from bayes_sdc.flows.release.own_areas import OwnArea, own_area_rows
+from bayes_sdc.flows.release.synthesis import check_posterior
+from bayes_sdc.flows.table.bound import bound_of
+from bayes_sdc.flows.table.read import FlowTable
+from bayes_sdc.results import Fact, Result
+
+SAME = 1.0 - 1e-10  # correlation of two columns that are one but for origin and scale
+DISTINCT = 6  # values from which on a common order is no accident
+CHECK = "guarantee"  # name and key of the check
+#: Other checks of a run that end it: key, verdicts, and why.
+ENDING = {
+    "convergence": (
+        ("fail",), "the chains did not converge, so the draws may be far from the posterior",
+    ),
+    "row_order": (("look", "fail"), "the order of the rows may follow the small counts"),
+    "other_columns": (("look", "fail"), "other released columns may tell of the small counts"),
+    "small_counts_left": (("look", "fail"), "some small counts are released as they are"),
+    "released_before": (
+        ("look",), "the same table was protected before, by runs whose epsilon is not known",
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Guarantee(Result):
+    """What is promised about a release; made by :func:`guarantee`.
+
+    Parameters
+    ----------
+    epsilon : float
+        Of one data set, for one person in one small cell.
+    datasets : int
+        Data sets of this release, each from a posterior draw of its own.
+    earlier : tuple of float
+        Epsilons of the releases of the same table that are out already.
+    ended : tuple of str
+        Why nothing is promised; empty where it is.
+    public : tuple of str
+        What is taken as known to everybody.
+    """
+
+    epsilon: float
+    datasets: int
+    earlier: tuple[float, ...]
+    ended: tuple[str, ...]
+    public: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether anything is promised."""
+        return not self.ended
+
+    @property
+    def total(self) -> float:
+        """Epsilon of all data sets of this release and the earlier ones; infinite if it ended."""
+        if self.ended:
+            return math.inf
+        return self.datasets * self.epsilon + math.fsum(self.earlier)
+
+    def for_person(self, times: int = 1) -> float:
+        """Epsilon of a person who is counted in small cells so many times.
+
+        Parameters
+        ----------
+        times : int
+            1 or more; a person who moved twice within the year is counted twice.
+
+        Raises
+        ------
+        InputError
+            If ``times`` is below 1.
+        """
+        if times < 1:
+            raise InputError(f"times must be 1 or more; it is {times}")
+        return times * self.total
+
+    @property
+    def for_move(self) -> float:
+        """Epsilon of a person being in one small cell or in another: one leaves, one gains."""
+        return 2.0 * self.total
+
+    def ending(self, *reasons: str) -> "Guarantee":
+        """The same with further reasons why nothing is promised."""
+        return replace(self, ended=(*self.ended, *reasons))
+
+    def promise(self) -> list[str]:
+        """What is promised, to whom, in sentences; or that nothing is, and why."""
+        if self.ended:
+            return [
+                "No guarantee is given, although the steps of the model were bounded.",
+                *(f"{reason[0].upper()}{reason[1:]}." for reason in self.ended),
+            ]
+        return [
+            "The promise is made to every person counted in a cell that is small, and would be "
+            "small without them too.",
+            f"Whether or not such a person is counted in a cell, every possible outcome of "
+            f"{self._made_of()} has the same probability up to a factor of {factor(self.total)}. "
+            "So whatever anybody knew before, and whatever they know besides, the odds that this "
+            f"person is counted there change by at most the factor {factor(self.total)} "
+            f"(epsilon {_short(self.total)}).",
+            "The odds that they are counted in one small cell rather than in another change by at "
+            f"most the factor {factor(self.for_move)} (epsilon {_short(self.for_move)}). Who is "
+            "counted k times has k times the epsilon.",
+            "It is the guarantee of exact draws from the posterior. Draws of a Markov chain come "
+            "near to these, and how near is judged by R-hat and effective sample size, not proved.",
+            "It covers the synthetic counts alone: not the decision to release them, and no figure "
+            "on risk or utility, for these are measured with the true counts.",
+        ]
+
+    def _made_of(self) -> str:
+        one = self.datasets == 1 and not self.earlier
+        if one:
+            return "the synthetic counts"
+        words = f"the {self.datasets} data sets" if self.datasets > 1 else "the data set"
+        if self.earlier:
+            number = len(self.earlier)
+            words += f" and the {number} earlier release{'' if number == 1 else 's'}"
+        return f"{words} together"
+
+    def _title(self) -> str:
+        return "What the release promises"
+
+    def _facts(self) -> list[Fact]:
+        if self.ended:
+            return [("epsilon", "none", "no guarantee is given"), *self._reasons()]
+        return [
+            ("epsilon", _short(self.total), "for a person in a small cell, all data sets together"),
+            ("factor", factor(self.total), "by which the odds of being counted there can change"),
+            ("move", _short(self.for_move), "epsilon for one small cell or another"),
+            ("one data set", _short(self.epsilon), f"epsilon; {self.datasets} in this release"),
+        ]
+
+    def _reasons(self) -> list[Fact]:
+        return [("ended", "", reason) for reason in self.ended]
+
+    def _remarks(self) -> list[str]:
+        return [*self.promise(), *(f"taken as public: {each}" for each in self.public)]
+
+    def __repr__(self) -> str:
+        if self.ended:
+            return f"<Guarantee: none; {'; '.join(self.ended)}>"
+        return f"<Guarantee: epsilon {_short(self.total)}; {self.datasets} data sets>"
+
+    def check(self) -> Check:
+        """Verdict of a run that was asked for an epsilon: it fails where nothing is promised."""
+        return Check(CHECK, "pass" if self.holds else "fail", self.line(), key=CHECK)
+
+    def line(self) -> str:
+        """One line for the console."""
+        if self.ended:
+            return f"none, in spite of epsilon {_short(self.epsilon)}: {'; '.join(self.ended)}"
+        return (
+            f"epsilon {_short(self.total)} for a person in a small cell (factor "
+            f"{factor(self.total)}), of exact draws; {_short(self.for_move)} between two small "
+            "cells"
+        )
+
+
+@checked
+def guarantee(
+    table: FlowTable,
+    posterior: xr.DataTree,
+    *,
+    datasets: int = 1,
+    earlier: Sequence[float | None] = (),
+    own_area: OwnArea = "protect",
+    candidates: int = 1,
+    totals: bool = False,
+    chosen_by_evidence: bool = False,
+) -> Guarantee:
+    """Add up what a release promises, and find what ends it.
+
+    Parameters
+    ----------
+    table : FlowTable
+        The table that was fitted.
+    posterior : xarray.DataTree
+        From :func:`bayes_sdc.fit_flows` with ``epsilon``.
+    datasets : int
+        Data sets of the release, each from a posterior draw of its own.
+    earlier : sequence of float or None
+        Epsilon of each earlier release of the same table, of all its data sets together; None
+        where it is not known.
+    own_area : {"protect", "withhold", "publish"}
+        What becomes of small counts of people who stayed in their area: their model has no bound.
+    candidates : int
+        Releases among which this one was chosen by a look at the true counts.
+    totals : bool
+        Whether totals that contain small counts are kept or published.
+    chosen_by_evidence : bool
+        Whether family, prior, epsilon or centres were chosen by how well they fit this table.
+
+    Returns
+    -------
+    Guarantee
+
+    Raises
+    ------
+    InputError
+        If the posterior has no bound or belongs to another table, or a number is out of range.
+
+    See Also
+    --------
+    bayes_sdc.fit_flows, bayes_sdc.log_ratios
+
+    References
+    ----------
+    C. Dwork, A. Roth 2014, doi:10.1561/0400000042, on composition; J. Seeman, M. Reimherr,
+    A. Slavkovic, "Exact privacy guarantees for Markov chain implementations of the exponential
+    mechanism", arXiv:2204.01132.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayes_sdc import fit_flows, guarantee, read_flows
+    >>> frame = pd.DataFrame({"o": ["a", "a", "b"], "d": ["x", "y", "x"], "n": [1, 4, 2]})
+    >>> table = read_flows(frame, origin="o", destination="d", count="n")
+    >>> posterior = fit_flows(table, epsilon=0.5, draws=10, tune=10, chains=2, seed=1)
+    >>> guarantee(table, posterior, datasets=3, earlier=[0.5]).total
+    2.0
+    """
+    bound = bound_of(posterior.attrs)
+    if bound is None:
+        raise InputError(
+            "the posterior was fitted without epsilon, so nothing is bounded; fit with epsilon="
+        )
+    check_posterior(table, posterior)
+    for name, number in (("datasets", datasets), ("candidates", candidates)):
+        if number < 1:
+            raise InputError(f"{name} must be at least 1; it is {number}")
+    known = [each for each in earlier if each is not None]
+    if not all(math.isfinite(each) and each > 0.0 for each in known):
+        raise InputError(f"earlier: epsilons must be numbers above 0; they are {list(earlier)}")
+    ended = []
+    if len(known) < len(earlier):
+        ended.append(
+            f"the epsilon of {len(earlier) - len(known)} earlier releases of this table is not "
+            "known"
+        )
+    if candidates > 1:
+        ended.append(f"the release was chosen among {candidates} by a look at the true counts")
+    if totals or table.totals or table.total_columns:
+        ended.append("totals that contain small counts are kept or published")
+    if own_area != "withhold" and len(own_area_rows(table)):
+        ended.append(
+            "small counts of people who stayed in their area are released from a model without a "
+            'bound; own_area="withhold" leaves them out'
+            if own_area == "protect"
+            else "small counts of people who stayed in their area are released as they are"
+        )
+    if chosen_by_evidence:
+        ended.append("the model was chosen by how well it fits the small counts of this table")
+    ended += [f"covariate {name!r} contains small counts" for name in tainted_covariates(table)]
+    return Guarantee(
+        epsilon=bound.epsilon, datasets=datasets, earlier=tuple(known), ended=tuple(ended),
+        public=_public(table, posterior),
+    )  # fmt: skip
+
+
+def _public(table: FlowTable, posterior: xr.DataTree) -> tuple[str, ...]:
+    """What is taken as known to everybody."""
+    made = posterior.attrs
+    given = [
+        f"which pairs are small ({table.low} to {table.high}), which are empty, and every count "
+        f"above {table.high}",
+        f"the model: family {made['family']}, prior {made['prior']}, and the bound of its steps, "
+        f"about {made['centres_from']}",
+    ]
+    if made.get("covariates") == "published":
+        given.append("covariates computed from the counts above the limit and from which are small")
+    if len(table.covariates.columns):
+        named = ", ".join(str(name) for name in table.covariates.columns)
+        given.append(f"the covariates {named}, which must not have been made from small counts")
+    return tuple(given)
+
+
+def tainted_covariates(table: FlowTable) -> list[str]:
+    """Names of covariates that were made from small counts, as far as that can be seen.
+
+    A covariate is if it is a linear function of the counts, or of totals by origin, destination or
+    group that contain small ones; or if it puts the cells in the order of these, and not in that of
+    the totals of the safe counts alone.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayes_sdc import read_flows, with_covariates
+    >>> frame = pd.DataFrame({"o": list("aabb"), "d": list("xyxy"), "n": [1, 4, 2, 30]})
+    >>> table = read_flows(frame, origin="o", destination="d", count="n")
+    >>> twice = pd.DataFrame({"twice": [2.0, 8.0, 4.0]}, index=table.cells.index)
+    >>> tainted_covariates(with_covariates(table, twice))
+    ['twice']
+    """
+    rows = table.cells["row"].to_numpy()
+    with_small, safe = _sums(table, table.low), _sums(table, table.high + 1)
+    secret = [table.frame[table.count].to_numpy(np.float64)[rows], *with_small]
+    secret += [every - large for every, large in zip(with_small, safe, strict=True)]
+
+    def made_of(values: np.ndarray, sums: list[np.ndarray]) -> bool:
+        return any(_linear(values, each) or _same_order(values, each) for each in sums)
+
+    return [
+        str(name)
+        for name, column in table.covariates.items()
+        if made_of(column.to_numpy(np.float64), secret)
+        and not made_of(column.to_numpy(np.float64), safe)
+    ]
+
+
+def _sums(table: FlowTable, least: int) -> list[np.ndarray]:
+    """Totals of the counts from ``least`` on by each column of codes, at every small cell."""
+    counted = table.frame[table.count].to_numpy(np.float64)
+    counted = np.where(counted >= least, counted, 0.0)
+    rows, sums = table.cells["row"].to_numpy(), []
+    for column in (table.origin, table.destination, *table.groups):
+        place = np.unique(table.frame[column].astype(str).to_numpy(), return_inverse=True)[1]
+        sums.append(np.bincount(place, counted)[place][rows])
+    return sums
+
+
+def _linear(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two columns with at least three values are one but for origin and scale."""
+    one, other = one - one.mean(), other - other.mean()
+    size = float(np.linalg.norm(one) * np.linalg.norm(other))
+    several = len(np.unique(other)) >= 3
+    return several and size > 0.0 and abs(float(one @ other)) > SAME * size
+
+
+def _same_order(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two columns with enough values rank the cells alike, or the other way round."""
+    ranks = [np.unique(each.round(9), return_inverse=True)[1] for each in (one, other, -other)]
+    return bool(ranks[1].max(initial=0) + 1 >= DISTINCT) and any(
+        np.array_equal(ranks[0], each) for each in ranks[1:]
+    )
+
+
+def factor(epsilon: float) -> str:
+    """Write exp(epsilon).
+
+    Examples
+    --------
+    >>> factor(1.0), factor(0.25), factor(20.0)
+    ('2.72', '1.28', '485,165,195')
+    """
+    value = math.exp(min(epsilon, 700.0))
+    return f"{value:,.2f}" if value < 100.0 else f"{value:,.0f}"
+
+
+def _short(value: float) -> str:
+    return f"{value:.4g}"

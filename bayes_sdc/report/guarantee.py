@@ -1,0 +1,61 @@
+"""What both reports say of the guarantee: the promise, what is public, and how near the chains are.
+
+The external report holds no number here that was measured with true counts, but for the verdict on
+the chains.
+"""
+
+import math
+from typing import Any, Literal
+
+from bayes_sdc.convergence import ESS_LIMIT, RHAT_LIMIT
+from bayes_sdc.flows.guarantee import Guarantee
+from bayes_sdc.flows.intruder.log_ratios import log_ratios
+from bayes_sdc.flows.protection import Measured, Protection
+
+
+def guarantee_section(
+    result: Protection, *, audience: Literal["internal", "external"]
+) -> dict[str, Any] | None:
+    """Context of the section; None where no epsilon was asked for.
+
+    Parameters
+    ----------
+    result : Protection
+        With or without a guarantee.
+    audience : {"internal", "external"}
+        Of the report.
+    """
+    found, measured = result.guarantee, result.measured
+    if found is None or measured is None:
+        return None
+    internal = audience == "internal"
+    return {
+        "promise": found.promise(),
+        "public": found.public,
+        "numbers": _beside(found, measured) if internal else {},
+    }
+
+
+def _beside(found: Guarantee, measured: Measured) -> dict[str, str]:
+    """How near the released draws are to exact ones, and what one count changes in this table."""
+    draws = measured.posterior["posterior"].sizes
+    kept = draws["chain"] * draws["draw"]
+    rhat = float(measured.groups["rhat"].max())
+    ratios = log_ratios(measured.worst)
+    largest = ratios.distribution.loc["largest"]
+    return {
+        "largest R-hat": f"{rhat:.3f}, wanted {RHAT_LIMIT} or less"
+        if math.isfinite(rhat)
+        else "none (never moved)",
+        "smallest effective sample size": (
+            f"{float(measured.groups['ess'].min()):,.0f}, wanted {ESS_LIMIT:.0f} or more"
+        ),
+        "kept draws from one released data set to the next": (
+            f"{kept // found.datasets:,} of {kept:,}" if found.datasets > 1 else "one data set"
+        ),
+        "largest log ratio of one cell's release between neighbouring counts": (
+            f"{largest['neighbours']:.3f} (at least {largest['neighbours_at_least']:.3f}), "
+            f"of {ratios.datasets} data sets"
+        ),
+        "median over cells": f"{ratios.distribution.loc['median', 'neighbours']:.3f}",
+    }
