@@ -3,8 +3,8 @@
 from .checks import Check as Check
 from .errors import InputError as InputError
 from .flows import diagnostics as diagnostics
-from .flows.audit.audit import Audit as Audit
 from .flows.audit.audit import audit_totals as audit_totals
+from .flows.audit.result import Audit as Audit
 from .flows.audit.settle import settle_totals as settle_totals
 from .flows.diagnostics import Dispersion as Dispersion
 from .flows.fit.fit import fit_flows as fit_flows

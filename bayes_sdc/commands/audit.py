@@ -25,7 +25,7 @@ from bayes_sdc.commands.terminal import EXIT_FAILED, interruptible, say
 from bayes_sdc.errors import InputError
 
 if TYPE_CHECKING:
-    from bayes_sdc.flows.audit.audit import Audit
+    from bayes_sdc.flows.audit.result import Audit
 
 
 @interruptible("the same command starts anew")
@@ -67,6 +67,14 @@ def audit(
     base: Annotated[
         int, option("What the published totals are rounded to a multiple of.", RISK)
     ] = 1,
+    totals: Annotated[
+        str | None,
+        option(
+            "Totals inside the table: drop, publish, or flows: they add up by chance.",
+            INPUT,
+            choices=["drop", "publish", "flows"],
+        ),
+    ] = None,
     direction: Annotated[
         str | None, option("IRS file: inflow or outflow, where it does not say.", INPUT)
     ] = None,
@@ -118,6 +126,7 @@ def audit(
         secondary=tuple(secondary or ()),
         published=tuple(published or ()),
         base=base,
+        totals=totals,
         out=out,
     )
     _audited(found)

@@ -14,8 +14,9 @@ from bayes_sdc.arguments import PathLike, checked
 from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows import diagnostics
-from bayes_sdc.flows.audit.audit import Audit, audit_families, published_families
+from bayes_sdc.flows.audit.audit import audit_families, published_families
 from bayes_sdc.flows.audit.families import Published
+from bayes_sdc.flows.audit.result import Audit
 from bayes_sdc.flows.audit.settle import settle_totals
 from bayes_sdc.flows.fit.fit import (
     Family,

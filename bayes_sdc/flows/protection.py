@@ -6,7 +6,7 @@ import pandas as pd
 import xarray as xr
 
 from bayes_sdc.checks import Check
-from bayes_sdc.flows.audit.audit import Audit
+from bayes_sdc.flows.audit.result import Audit
 from bayes_sdc.flows.diagnostics import Dispersion
 from bayes_sdc.flows.guarantee import Guarantee
 from bayes_sdc.flows.intruder.choosing import Choice

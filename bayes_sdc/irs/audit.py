@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.audit.audit import Audit
 from bayes_sdc.flows.audit.equations import Bounded, Equation, bound_by_equations
 from bayes_sdc.flows.audit.propagation import FREE
+from bayes_sdc.flows.audit.result import Audit
 from bayes_sdc.irs.hidden import hidden_flows, hidden_margins
 from bayes_sdc.irs.identities import NEEDED, identity_terms
 from bayes_sdc.irs.read import IrsFlows

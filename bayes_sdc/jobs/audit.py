@@ -7,9 +7,10 @@ from typing import Any, get_args
 import pandas as pd
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.audit.audit import Audit, audit_totals
+from bayes_sdc.flows.audit.audit import audit_totals
 from bayes_sdc.flows.audit.holes import audit_holes, holes_in
-from bayes_sdc.flows.audit.settle import unsettled
+from bayes_sdc.flows.audit.result import Audit
+from bayes_sdc.flows.audit.settle import settle_totals, unsettled
 from bayes_sdc.flows.table.read import read_flows
 from bayes_sdc.irs.audit import audit_irs
 from bayes_sdc.irs.layouts import Direction
@@ -25,6 +26,7 @@ def run_audit(
     secondary: Sequence[str] = (),
     published: Sequence[str] = (),
     base: int = 1,
+    totals: str | None = None,
     out: Path | None = None,
 ) -> Audit:
     """Audit a file, and write the bounds if asked for.
@@ -42,6 +44,9 @@ def run_audit(
         known, totals by origin and destination.
     base : int
         What the totals are rounded to a multiple of.
+    totals : {"drop", "publish", "flows"}, optional
+        As for :func:`bayes_sdc.settle_totals`, of a table without holes. By default totals inside
+        the table count as published where chance does not make them.
     out : Path, optional
         CSV file for the bounds, readable by its owner only.
 
@@ -57,12 +62,18 @@ def run_audit(
     _refuse_existing(out)
     ends = (reading["origin"], reading["destination"], reading["count"])
     if holes_in(file, ends, marks, secondary, reading.get("form")):
+        if totals is not None:
+            raise InputError(f"{file}: --totals is for a table in which no count is hidden")
         found = audit_holes(
             file, **reading, marks=marks, secondary=secondary, published=published, base=base
         )
     else:
         table = read_flows(file, **reading)
-        usual = () if published or unsettled(table) else ("origin", "destination")
+        if totals is not None:
+            table = settle_totals(table, totals)
+        inside = bool(table.totals or table.total_columns)
+        inside |= any(each.believed for each in unsettled(table))
+        usual = () if published or inside else ("origin", "destination")
         found = audit_totals(table, published=[*published, *usual], base=base)
     _write(found, out)
     return found

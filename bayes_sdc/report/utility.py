@@ -43,6 +43,7 @@ def internal_utility(
         "combined": _combined(combined),
         "map": [_compared(row, "{:.1%}", "{:.2f}") for _, row in compared.iterrows()],
         "map_plot": plots.ru_map(compared),
+        "map_prior": compared["prior"].iloc[0],
         "ours": OURS,
     }
 

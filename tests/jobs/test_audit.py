@@ -55,6 +55,25 @@ def test_an_unknown_word_is_bad_input(tmp_path):
         run_audit(file, reading=NAMES, published=["orign"])
 
 
+def test_words_with_a_comma_between_are_several(tmp_path):
+    file = write(tmp_path / "flows.csv", "A,B,3\nA,C,20\nB,C,7\n")
+    together = run_audit(file, reading=NAMES, published=["origin, destination"])
+    assert together.published == ("origin", "destination")
+    apart = run_audit(file, reading=NAMES, published=["origin", "destination"])
+    pd.testing.assert_frame_equal(together.bounds, apart.bounds)
+
+
+def test_sums_that_may_be_chance_are_told_and_settled_by_the_command(tmp_path):
+    file = write(tmp_path / "flows.csv", "A,B,3\nA,C,20\nA,99,23\nB,C,30\n")
+    known = ["audit", str(file), *COLUMNS, "--published", "national"]
+    told = CliRunner().invoke(app, known)
+    assert told.exit_code == 1, "the national total pins the only small count"
+    assert "if they are totals, 1 small counts follow from them" in told.output
+    settled = CliRunner().invoke(app, [*known, "--totals", "publish"])
+    assert "A>B is 3: total of o A: 23 minus 20" in settled.output
+    assert "may be" not in CliRunner().invoke(app, [*known, "--totals", "flows"]).output
+
+
 ROWS = [("A", "B", 3), ("A", "C", 20), ("A", "D", 5), ("B", "A", 2), ("B", "C", 4), ("C", "D", 6)]
 
 

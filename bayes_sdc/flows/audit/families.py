@@ -98,7 +98,8 @@ def families_of(
     """
     if isinstance(base, bool) or not isinstance(base, int | np.integer) or base < 1:
         raise InputError(f"base must be a whole number, 1 or more; it is {base!r}")
-    given = [published] if isinstance(published, str | Path | pd.DataFrame) else list(published)
+    listed = [published] if isinstance(published, str | Path | pd.DataFrame) else list(published)
+    given = [each for one in listed for each in _words_of(one)]
     columns = {
         name: read_codes(table.frame[name], name).texts()
         for name in (table.origin, table.destination, *table.groups)
@@ -130,6 +131,13 @@ def families_of(
     for number, frame in enumerate((g for g in given if not isinstance(g, str)), start=1):
         families.append(_by_table(table, frame, number, counts, own, own_area, base, hidden_rows))
     return [family._replace(of=np.where(total, -1, family.of)) for family in families]
+
+
+def _words_of(published: str | Path | pd.DataFrame) -> Sequence[str | Path | pd.DataFrame]:
+    """Split a list of words with commas between; a file can have commas in its name."""
+    if not isinstance(published, str) or "," not in published or Path(published).exists():
+        return [published]
+    return [word for part in published.split(",") if (word := part.strip())]
 
 
 def _by_word(

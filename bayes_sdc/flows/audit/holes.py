@@ -7,13 +7,14 @@ import numpy as np
 import pandas as pd
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.audit.audit import Audit, bounds_of, covered_cells
+from bayes_sdc.flows.audit.audit import bounds_of, covered_cells
 from bayes_sdc.flows.audit.families import Family, Hidden, Ints, families_of
 from bayes_sdc.flows.audit.hidden_totals import with_hidden_totals
 from bayes_sdc.flows.audit.inside import totals_inside
 from bayes_sdc.flows.audit.inside_rows import InsideTotal
 from bayes_sdc.flows.audit.programs import blocks_of
 from bayes_sdc.flows.audit.propagation import FREE, make_system
+from bayes_sdc.flows.audit.result import Audit
 from bayes_sdc.flows.audit.settle import in_words, published_inside, unsettled
 from bayes_sdc.flows.audit.solve import fits
 from bayes_sdc.flows.table.read import FlowTable, read_flows

@@ -1,7 +1,7 @@
 """Risk and utility of the model's release beside those of other protections of the same cells.
 
-Every method meets the same intruder: they know the mechanism and which cells are small, find the
-counts ``low`` to ``high`` equally probable beforehand, and apply Bayes' rule. Believing what is
+Every method meets the same intruder: they know the mechanism and which cells are small, expect
+beforehand what the strongest intruder of the release does, and apply Bayes' rule. Believing what is
 released is not what is measured.
 """
 
@@ -16,6 +16,7 @@ from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.intruder.bayes import likelihood_of_release, measures, posterior_of_counts
 from bayes_sdc.flows.intruder.measure import unique_cells
+from bayes_sdc.flows.intruder.prior import prior_of_cells
 from bayes_sdc.flows.intruder.repeats import WORST
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.intruder.settings import check_choice
@@ -76,7 +77,8 @@ def risk_utility(
     Returns
     -------
     pandas.DataFrame
-        One row a method, knowledge and m: ``method``, ``knowledge``, ``datasets``; risk: ``r_all``
+        One row a method, knowledge and m: ``method``, ``knowledge``, ``prior`` (its name),
+        ``datasets``; risk: ``r_all``
         and ``r_unq`` (share of small cells, and of the unique ones, whose single most probable
         count is the true one; missing where undefined), ``mean_distance`` (counts between the most
         probable and the true one) and ``true_count_probability`` (mean over cells); utility:
@@ -134,12 +136,14 @@ def risk_utility(
             for places in releases:
                 likelihood = likelihood_of_release(probability, places)
                 known = risk.knowledge if method == OURS else "all-others"
-                rho = posterior_of_counts(likelihood, _prior(table, risk, method))
-                first = {"method": method, "knowledge": known, "datasets": len(places)}
+                name, prior = _prior(table, risk, method)
+                rho = posterior_of_counts(likelihood, prior)
+                first = {"method": method, "knowledge": known, "prior": name}
+                first["datasets"] = len(places)
                 seen = _utility(truth, released[places].astype(np.float64))
                 rows.append({**first, **measures(rho, y, unique), **seen})
                 progress.advance(1)
-    return pd.DataFrame([*rows, *_suppression(table, truth, unique)])
+    return pd.DataFrame([*rows, *_suppression(table, truth, unique, risk)])
 
 
 class _Method(NamedTuple):
@@ -172,17 +176,18 @@ def _releases(
 
 
 def _suppression(
-    table: FlowTable, truth: GroundTruth, unique: np.ndarray
+    table: FlowTable, truth: GroundTruth, unique: np.ndarray, risk: IntruderRisk
 ) -> Iterator[dict[str, Any]]:
     y, origin = table.cells["y"].to_numpy(), truth.area["origin"]
     shared = (np.bincount(origin, truth.counts) / np.bincount(origin))[origin]
     seen = _utility(truth, shared[np.newaxis])
+    name, prior = _prior(table, risk, "suppression")
     known = {
-        "margins": suppression_posterior(table).to_numpy(),
+        "margins": suppression_posterior(table, prior=prior).to_numpy(),
         "all-others": np.eye(table.k + 1)[y],
     }
     for knowledge, rho in known.items():
-        first = {"method": "suppression", "knowledge": knowledge, "datasets": 1}
+        first = {"method": "suppression", "knowledge": knowledge, "prior": name, "datasets": 1}
         yield {**first, **measures(rho, y, unique), **seen}
 
 
@@ -195,12 +200,24 @@ def _utility(truth: GroundTruth, released: np.ndarray) -> dict[str, float]:
     }
 
 
-def _prior(table: FlowTable, risk: IntruderRisk, method: str) -> np.ndarray:
-    """All counts alike, but those that the totals rule out which a release of ours keeps."""
-    if method == OURS and risk.kept is not None:
-        possible = risk.prediction.to_numpy() > 0.0
-        return np.asarray(possible / possible.sum(axis=1, keepdims=True))
-    return np.full(table.k + 1, 1.0 / (table.k + 1))
+def _prior(table: FlowTable, risk: IntruderRisk, method: str) -> tuple[str, np.ndarray]:
+    """Prior of the strongest intruder: its name, and (cell, count).
+
+    Where our release keeps totals, they rule counts out, and what the model predicts knows them.
+    Other methods keep none: there that intruder expects the shares of the counts.
+    """
+    name = risk.strongest.prior
+    if risk.kept is not None and method != OURS and name == "model":
+        name = "shape"
+    expected = (
+        risk.prior_probability.to_numpy()
+        if name == "given"
+        else prior_of_cells(name, table, risk.prediction.to_numpy())
+    )
+    if risk.kept is None or method != OURS:
+        return name, expected
+    possible = expected * (risk.prediction.to_numpy() > 0.0)
+    return name, np.asarray(possible / possible.sum(axis=1, keepdims=True))
 
 
 def _numbers(datasets: Iterable[int]) -> list[int]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.audit.audit import Audit
 from bayes_sdc.flows.audit.families import Published
+from bayes_sdc.flows.audit.result import Audit
 from bayes_sdc.flows.intruder.given_totals import GivenTotals, given_totals
 from bayes_sdc.flows.intruder.knowledge import known_cells
 from bayes_sdc.flows.intruder.result import IntruderRisk

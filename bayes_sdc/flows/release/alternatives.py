@@ -13,6 +13,7 @@ from scipy.optimize import brentq, minimize
 from scipy.stats import poisson
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.flows.release.given_sum import counts_given_sum
 from bayes_sdc.flows.table.read import FlowTable
 
 STEEPEST = 40.0  # log ratio of neighbouring counts beyond which a tilt changes nothing
@@ -205,12 +206,14 @@ def other_flows(table: FlowTable, *, side: str = "origin") -> pd.DataFrame:
     return by.agg(cells=("count", "size"), count=("count", "sum"))
 
 
-def suppression_posterior(table: FlowTable, *, side: str = "origin") -> xr.DataArray:
+def suppression_posterior(
+    table: FlowTable, *, side: str = "origin", prior: np.ndarray | None = None
+) -> xr.DataArray:
     """Compute what an intruder learns of hidden cells from the sums of one side, exactly.
 
-    They know which cells are hidden and that each is a small count, find all values equally
-    probable beforehand, and see the sum of each area: no other small cell and no sum of the other
-    side. One who knows all other small cells learns the hidden one by subtraction.
+    They know which cells are hidden and that each is a small count, and see the sum of each area:
+    no other small cell and no sum of the other side. One who knows all other small cells learns the
+    hidden one by subtraction.
 
     Parameters
     ----------
@@ -218,6 +221,8 @@ def suppression_posterior(table: FlowTable, *, side: str = "origin") -> xr.DataA
         The table that is protected by :func:`other_flows`.
     side : {"origin", "destination"}
         Whose sums are published.
+    prior : array of float, shape (cell, count), optional
+        What they expect of each cell beforehand; by default all values are equally probable.
 
     Returns
     -------
@@ -238,6 +243,14 @@ def suppression_posterior(table: FlowTable, *, side: str = "origin") -> xr.DataA
     [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]
     """
     sums = other_flows(table, side=side)
+    labels = {"cell": list(table.cells.index), "count": np.arange(table.low, table.high + 1)}
+    area = pd.factorize(table.cells[side], sort=True)[0]
+    if prior is not None:
+        found = np.empty_like(prior)
+        for place, (cells, count) in enumerate(zip(sums["cells"], sums["count"], strict=True)):
+            mine = area == place
+            found[mine] = counts_given_sum(prior[mine], int(count) - int(cells) * table.low)
+        return xr.DataArray(found, labels, ("cell", "count"), "suppression_posterior")
     known: dict[tuple[int, int], np.ndarray] = {}
     rows = []
     for cells, count in zip(sums["cells"].tolist(), sums["count"].tolist(), strict=True):
@@ -245,10 +258,9 @@ def suppression_posterior(table: FlowTable, *, side: str = "origin") -> xr.DataA
         if key not in known:
             known[key] = posterior_given_sum(*key, table.k)
         rows.append(known[key])
-    area = pd.factorize(table.cells[side], sort=True)[0]
     return xr.DataArray(
         np.array(rows).reshape(-1, table.k + 1)[area],
-        {"cell": list(table.cells.index), "count": np.arange(table.low, table.high + 1)},
+        labels,
         ("cell", "count"),
         "suppression_posterior",
     )

@@ -211,6 +211,9 @@ def test_suppression_follows_the_sums_of_the_table(table):
     alone = pd.DataFrame({"from": ["a", "b", "b"], "to": ["x", "x", "y"], "n": [4, 2, 30]})
     alone_rho = suppression_posterior(read_flows(alone, **NAMES))
     assert alone_rho.sel(count=[2, 4]).to_numpy().tolist() == [[0, 1], [1, 0]]
+    even = np.full((3, 9), 1 / 9)[: len(alone_rho)]
+    same = suppression_posterior(read_flows(alone, **NAMES), prior=even)
+    np.testing.assert_allclose(same, alone_rho, atol=1e-12)
     by_destination = suppression_posterior(read_flows(alone, **NAMES), side="destination")
     np.testing.assert_allclose(by_destination.sum("count"), 1.0)
     assert (by_destination.isel(cell=0) == by_destination.isel(cell=1)).all()
@@ -282,17 +285,27 @@ def test_more_data_sets_tell_more(compared):
             assert part["true_count_probability"].is_monotonic_increasing, method
 
 
-def test_risk_of_the_model_uses_its_own_probabilities(table, posterior, risk, compared):
-    """With M that does not depend on the truth, the intruder is left with their prior."""
-    blind = xr.full_like(risk.release_probability, 1 / 9)
-    blind_risk = intruder_risk(table, posterior, synthesize(table, posterior, seed=2))
-    object.__setattr__(blind_risk, "release_probability", blind)
-    other = risk_utility(table, posterior, blind_risk, datasets=[1, 3], seed=3)
+def test_risk_of_the_model_uses_its_own_probabilities(table, posterior):
+    """With M that does not depend on the truth, the intruder is left with their prior.
+
+    It is that of the strongest intruder, here one who knows by which weights counts were drawn.
+    """
+    release = synthesize(table, posterior, seed=2)
+    known = intruder_risk(table, posterior, release, prior=np.arange(9.0, 0.0, -1.0))
+    assert known.strongest.prior == "given"
+    compared = risk_utility(table, posterior, known, datasets=[1, 3], seed=3)
+    blind = xr.full_like(known.release_probability, 1 / 9)
+    object.__setattr__(known, "release_probability", blind)
+    other = risk_utility(table, posterior, known, datasets=[1, 3], seed=3)
+    assert set(other["prior"]) == {"given"}
     ours = other[other["method"] == "model-based synthesis"]
-    assert ours["r_all"].tolist() == [0.0, 0.0]  # ties are not found
-    np.testing.assert_allclose(ours["true_count_probability"], 1 / 9)
+    ones = (table.cells["y"] == 0).mean()
+    np.testing.assert_allclose(ours["r_all"], ones)
+    np.testing.assert_allclose(ours["true_count_probability"], (9 - table.cells["y"]).mean() / 45)
     rest = other["method"] != "model-based synthesis"
     pd.testing.assert_frame_equal(other[rest], compared[rest])
+    rounding = compared.set_index("method").loc["random rounding"]
+    assert (rounding["true_count_probability"] > ours["true_count_probability"].iloc[0]).all()
 
 
 def test_same_seed_same_answer_in_any_row_order(table, risk, compared):
