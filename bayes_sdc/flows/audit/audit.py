@@ -31,8 +31,9 @@ def _settled(table: FlowTable) -> tuple[FlowTable, tuple[str, ...]]:
         as_totals = audit_families(both, [each.family for each in found_inside(both)]).pinned
         notes.append(
             "these may be totals inside the table, or add up by chance, and count as flows here: "
-            f"{in_words(doubtful)}; if they are totals, {as_totals:,} small counts follow from "
-            "them alone: say so with settle_totals (--totals publish)"
+            f"{in_words(doubtful)}; if they are totals, {as_totals:,} small count"
+            f"{' follows' if as_totals == 1 else 's follow'} from them alone: say so with "
+            "settle_totals (--totals publish)"
         )
     return published_inside(table, found) if found else table, tuple(notes)
 
