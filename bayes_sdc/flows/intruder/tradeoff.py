@@ -139,9 +139,9 @@ def risk_utility(
                 name, prior = _prior(table, risk, method)
                 rho = posterior_of_counts(likelihood, prior)
                 first = {"method": method, "knowledge": known, "prior": name}
-                first["datasets"] = len(places)
                 seen = _utility(truth, released[places].astype(np.float64))
-                rows.append({**first, **measures(rho, y, unique), **seen})
+                found = {"datasets": len(places), **measures(rho, y, unique)}
+                rows.append({**first, **found, **seen})
                 progress.advance(1)
     return pd.DataFrame([*rows, *_suppression(table, truth, unique, risk)])
 
