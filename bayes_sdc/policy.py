@@ -346,11 +346,11 @@ def read_policy(path: str | PathLike[str]) -> Policy:
         content = tomllib.loads(read_bytes(path).decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise InputError(f"{path}: not UTF-8 text; save it as UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits
         raise InputError(f"{path}: not valid TOML ({error})") from None
     try:
         return _from_toml(content)
-    except InputError as error:
+    except (InputError, OverflowError) as error:
         raise InputError(f"{path}: {error}") from None
 
 

@@ -6,6 +6,7 @@ A log gets one line a step, when it has ended, and more only of a step that take
 import sys
 import threading
 import time
+from contextlib import suppress
 from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -103,8 +104,9 @@ class Progress:
 
 def say(text: str) -> None:
     """Write a line to standard error, where no bar is."""
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+    with suppress(BrokenPipeError):  # whoever read is gone; the run is not to be lost for that
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
 
 
 def _display() -> "RichProgress":

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.locks import lock
 
 IGNORE = ".gitignore"
 LEFTOVERS = ".*.[0-9]*.part"  # names of what is being written, or deleted
@@ -50,6 +51,14 @@ def check_out(out: Path, *, resume: bool = False) -> RunFolder:
         resumed, or files that no run wrote.
     """
     run = _folders(out)
+    try:
+        with suppress(FileNotFoundError, NotADirectoryError):  # said below
+            os.stat(out)
+    except (OSError, ValueError) as error:  # a name that is too long, or holds what none can
+        raise InputError(
+            f"{str(out)[:60]!r}: cannot be a folder ({error}); choose another one with --out"
+        ) from None
+    lock(out)
     earlier = results_of_earlier_run(run)
     if is_interrupted(out):
         if not resume:
@@ -87,6 +96,7 @@ def open_run(out: Path, *, resume: bool = False) -> RunFolder:
     run = check_out(out, resume=resume)
     try:
         run.release.mkdir(parents=True, exist_ok=True)
+        lock(out)
         _make_private(run.confidential)
     except OSError as error:
         raise _cannot_write(out, error) from None
@@ -188,7 +198,7 @@ def read_record(run: RunFolder) -> dict[str, Any]:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         return {**record, "written": [str(name) for name in record["written"]]}
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise InputError(
             f"{path}: is not the record that a run wrote, so what it wrote is not known; "
             "choose another folder with --out"

@@ -121,12 +121,20 @@ def read_shapes(path: PathLike, *, key: str, codes: Iterable[str]) -> Shapes:
         if code in matched:
             try:
                 polygons = list(_polygons(one.get("geometry", one), arcs))
-            except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            except (
+                AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError,
+                ValueError,
+            ) as error:  # fmt: skip
                 raise InputError(
                     f"{path}: feature {place}, {key} {code!r}: its polygon is damaged ({error})"
                 ) from error
             if polygons:
                 outlines.setdefault(str(code), []).extend(polygons)
+    if not outlines:
+        raise InputError(
+            f"{path}: the features of the table's codes have no area: they are points, lines or "
+            "empty; give polygons"
+        )
     return _upwards(outlines, tuple(code for code in wanted if code not in outlines))
 
 
@@ -134,7 +142,7 @@ def _load(path: Path) -> dict[str, Any]:
     data, _ = unpack(read_bytes(path), str(path))
     try:
         content = json.loads(data.decode("utf-8-sig"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits
         raise InputError(f"{path}: no JSON file ({error})") from error
     if not isinstance(content, dict):
         raise InputError(f"{path}: neither GeoJSON nor TopoJSON")
@@ -146,7 +154,11 @@ def _layers(path: Path, content: dict[str, Any]) -> list[list[dict[str, Any]]]:
     kind = content.get("type")
     layers = []
     if kind == "Topology" and isinstance(content.get("objects"), dict):
-        layers = [one.get("geometries", [one]) for one in content["objects"].values()]
+        layers = [
+            one.get("geometries", [one])
+            for one in content["objects"].values()
+            if isinstance(one, dict)
+        ]
     elif kind == "FeatureCollection":
         layers = [content.get("features")]
     if not layers or not all(isinstance(one, list) for one in layers):
@@ -176,12 +188,12 @@ def _some(codes: Sequence[str]) -> str:
 def _arcs(path: Path, content: dict[str, Any]) -> list[np.ndarray]:
     """Border lines of a TopoJSON file in its units; none of a GeoJSON file."""
     try:
-        arcs = [_points(arc) for arc in content.get("arcs", [])]
+        arcs = [_points(arc) for arc in content.get("arcs") or []]
         if "transform" in content:  # whole numbers, each the difference to the one before
             scale = np.asarray(content["transform"]["scale"], dtype=float)
             shift = np.asarray(content["transform"]["translate"], dtype=float)
             arcs = [np.cumsum(arc, axis=0) * scale + shift for arc in arcs]
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, OverflowError, TypeError, ValueError) as error:
         raise InputError(f"{path}: the arcs of this TopoJSON file are damaged ({error})") from error
     return arcs
 

@@ -19,7 +19,22 @@ def option(text: str, panel: str, *names: str, choices: Sequence[str] = ()) -> A
     return typer.Option(*names, help=text, rich_help_panel=panel, autocompletion=complete)
 
 
-Out = Annotated[Path, option("Folder for release/, or held/, and confidential/.", RELEASE)]
+def folder(given: str | Path) -> Path:
+    """Return a folder; an empty name would be the present one."""
+    if not str(given).strip():
+        raise typer.BadParameter("must name a folder; it is empty")
+    return Path(given)
+
+
+Out = Annotated[
+    Path,
+    typer.Option(
+        help="Folder for release/, or held/, and confidential/.",
+        rich_help_panel=RELEASE,
+        parser=folder,
+        metavar="PATH",
+    ),
+]
 Sampler = Annotated[
     str,
     option(

@@ -1,9 +1,12 @@
 """What the commands share: exit codes, lines of text, and the end of a run."""
 
+import os
 import shlex
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import typer
@@ -11,17 +14,43 @@ import typer
 if TYPE_CHECKING:
     from bayes_sdc.jobs.writing import WrittenRun
 
+# on systems that have them
+ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 EXIT_FAILED, EXIT_INPUT, EXIT_DEFECT, EXIT_INTERRUPTED = 1, 2, 70, 130
+
+
+class Ended(KeyboardInterrupt):
+    """The system asked the process to end: a shutdown, or a terminal that was closed."""
 
 
 @contextmanager
 def interruptible(remedy: str) -> Iterator[None]:
-    """End with one line and an exit code of its own after Ctrl-C."""
+    """End with one line and an exit code of its own after Ctrl-C, SIGTERM or SIGHUP."""
+    ended: list[int] = []
+
+    def end(number: int, frame: object) -> None:
+        ended.append(number)
+        raise Ended
+
+    before = {number: signal.signal(number, end) for number in ENDING if _can_be_caught(number)}
     try:
         yield
     except KeyboardInterrupt:
-        sys.stderr.write(f"interrupted; {remedy}\n")
-        raise typer.Exit(EXIT_INTERRUPTED) from None
+        code = 128 + ended[0] if ended else EXIT_INTERRUPTED
+        what = f"ended by {signal.Signals(ended[0]).name}" if ended else "interrupted"
+        with suppress(OSError):  # the terminal may be gone
+            sys.stderr.write(f"{what}; {remedy}\n")
+            sys.stderr.flush()
+        raise typer.Exit(code) from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _can_be_caught(number: int) -> bool:
+    """Whether a signal ends the process now; nohup for one has it ignored, which stays."""
+    in_main = threading.current_thread() is threading.main_thread()
+    return in_main and signal.getsignal(number) == signal.SIG_DFL
 
 
 def end_of_run(written: "WrittenRun", lines: Sequence[str]) -> None:
@@ -40,5 +69,8 @@ def the_command() -> str:
 
 def say(text: str) -> None:
     """Print text as it is: codes from the data may look like markup."""
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read is gone; the run is not to be lost for that
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

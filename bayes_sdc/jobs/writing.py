@@ -21,6 +21,8 @@ import pandas as pd
 
 from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
+from bayes_sdc.io.spreadsheets import guarded_frame
+from bayes_sdc.locks import unlock
 from bayes_sdc.runs import (
     RunFolder,
     close_held,
@@ -74,10 +76,13 @@ def describe_call(
 
 
 def csv_writer(frame: pd.DataFrame, *, index: bool) -> Writer:
-    """Return what writes a frame as CSV, with lines that end alike on every system."""
+    """Return what writes a frame as CSV, with lines that end alike on every system.
+
+    Text that a spreadsheet would take for a formula gets an apostrophe in front.
+    """
 
     def write(path: Path) -> None:
-        frame.to_csv(path, index=index, lineterminator="\n")
+        guarded_frame(frame).to_csv(path, index=index, lineterminator="\n")
 
     return write
 
@@ -149,6 +154,7 @@ def write_run(
         write_bytes(path, content, private=bool(failed))
     close_held(run)
     discard_resume(run.resume)
+    unlock(run.root)
     return WrittenRun(run, tuple(reversed(released)), tuple(inside), failed)
 
 

@@ -1,17 +1,15 @@
 """Draws of a fit on disk while it runs: an interrupted one loses twenty seconds at most."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.runs import write_atomically, write_json
-
-Arrays = Mapping[str, np.ndarray]
+from bayes_sdc.flows.fit.sealed import Arrays, read_arrays, write_arrays
+from bayes_sdc.runs import write_json
 
 
 class Part(NamedTuple):
@@ -35,6 +33,7 @@ class Checkpoint:
 
     def __init__(self, folder: Path | None, call: dict[str, Any]) -> None:
         self._folder = folder = None if folder is None else Path(folder)
+        self._call = json.dumps(call, sort_keys=True).encode()
         if folder is None:
             return
         try:
@@ -64,7 +63,7 @@ class Checkpoint:
     def finished(self) -> Iterator[Part]:
         """Yield the parts that an earlier call finished."""
         for path in sorted(self._folder.glob("part-*.npz")) if self._folder else ():
-            arrays = read_arrays(path)
+            arrays = read_arrays(path, belongs=self._call)
             yield Part(
                 arrays["groups"],
                 {k.removeprefix("p."): arrays[k] for k in arrays if k.startswith("p.")},
@@ -81,7 +80,7 @@ class Checkpoint:
             **{f"s.{name}": values for name, values in part.statistics.items()},
         }
         first = int(part.groups[0])
-        write_arrays(self._folder / f"part-{first:06d}.npz", arrays)
+        write_arrays(self._folder / f"part-{first:06d}.npz", arrays, belongs=self._call)
         for path in self._folder.glob(f"chain-{first:06d}-*.npz"):
             path.unlink()
 
@@ -108,8 +107,8 @@ class Checkpoint:
         name = f"chain-{first:06d}-{chain:03d}"
         # the draws before the place: a place whose draws are missing cannot be resumed
         if draws:
-            write_arrays(self._folder / f"{name}-draw-{start:06d}.npz", draws)
-        write_arrays(self._folder / f"{name}.npz", place)
+            write_arrays(self._folder / f"{name}-draw-{start:06d}.npz", draws, belongs=self._call)
+        write_arrays(self._folder / f"{name}.npz", place, belongs=self._call)
 
     def load_draws(
         self, first: int, chain: int, tune: int, draws: int
@@ -132,7 +131,7 @@ class Checkpoint:
         name = f"chain-{first:06d}-{chain:03d}"
         if self._folder is None or not (self._folder / f"{name}.npz").exists():
             return None
-        place = read_arrays(self._folder / f"{name}.npz")
+        place = read_arrays(self._folder / f"{name}.npz", belongs=self._call)
         done = max(int(place["done"]) - tune, 0)
         values: dict[str, np.ndarray] = {}
         reached = 0
@@ -141,7 +140,7 @@ class Checkpoint:
             # draws beyond the place are those of a run that was killed between the two files
             if start >= done:
                 break
-            blocks = read_arrays(path)
+            blocks = read_arrays(path, belongs=self._call)
             if start == reached:
                 reached += len(next(iter(blocks.values())))
             for key, block in blocks.items():
@@ -156,27 +155,6 @@ class Checkpoint:
         return values, place
 
 
-def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """Read what :func:`write_arrays` wrote."""
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays}
-    except (OSError, ValueError, EOFError, BadZipFile) as error:
-        raise InputError(
-            f"{path}: is not what was saved ({error}); delete its folder to start afresh"
-        ) from None
-
-
-def write_arrays(path: Path, arrays: Arrays) -> None:
-    """Write arrays by name, whole or not at all, readable by their owner alone."""
-
-    def write(temporary: Path) -> None:
-        with temporary.open("wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-
-    write_atomically(path, write, private=True)
-
-
 def kept_call(folder: Path) -> dict[str, Any]:
     """Return the call whose draws a folder keeps."""
     stamp = folder / "call.json"
@@ -185,7 +163,7 @@ def kept_call(folder: Path) -> dict[str, Any]:
     try:
         call: dict[str, Any] = json.loads(stamp.read_text(encoding="utf-8"))
         int(call["seed"])
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         raise InputError(
             f"{stamp}: is not what was saved; delete its folder to start afresh"
         ) from None

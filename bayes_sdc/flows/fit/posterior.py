@@ -102,6 +102,8 @@ def assemble(cells: SmallCells, parts: list[Part], attributes: dict[str, Any]) -
 def write_posterior(posterior: xr.DataTree, path: Path) -> None:
     """Write a posterior as netCDF, its effects in pieces: consecutive groups can be read alone.
 
+    The file is made in memory: a disk that fills would end the process inside of HDF5.
+
     Parameters
     ----------
     posterior : DataTree
@@ -114,7 +116,8 @@ def write_posterior(posterior: xr.DataTree, path: Path) -> None:
         name: {"chunksizes": (*draws[name].shape[:2], min(EFFECTS_A_PIECE, draws[name].shape[2]))}
         for name in ("beta", "gamma")
     }
-    posterior.to_netcdf(path, engine="h5netcdf", encoding={"/posterior": pieces})
+    content = posterior.to_netcdf(None, engine="h5netcdf", encoding={"/posterior": pieces})
+    path.write_bytes(content)
 
 
 def _positions(cells: SmallCells, groups: np.ndarray) -> dict[str, np.ndarray]:

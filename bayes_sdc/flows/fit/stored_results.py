@@ -19,8 +19,7 @@ import pandas as pd
 import xarray as xr
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.fit.checkpoint import read_arrays, write_arrays
-from bayes_sdc.runs import write_atomically
+from bayes_sdc.flows.fit.sealed import read_arrays, read_frame, write_arrays, write_frame
 
 SOFTWARE = ("bayes-sdc", "numba", "numpy", "pandas", "scipy")  # the numbers depend on it
 
@@ -138,17 +137,12 @@ def kept_frame(
         return make()
     path = folder / f"{name}-{mark}.parquet"
     if path.exists():
-        try:
-            return pd.read_parquet(path)
-        except (OSError, ValueError) as error:
-            raise InputError(
-                f"{path}: is not what was saved ({error}); delete its folder to start afresh"
-            ) from None
+        return read_frame(path)
     frame = make()
     _make_folder(folder)
-    write_atomically(path, frame.to_parquet, private=True)
+    write_frame(path, frame)
     # as it will be read: a resumed run must not differ
-    return pd.read_parquet(path)
+    return read_frame(path)
 
 
 def _make_folder(folder: Path) -> None:

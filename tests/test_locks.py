@@ -1,0 +1,49 @@
+"""Two runs at once in one folder would write over each other's draws."""
+
+import subprocess
+import sys
+
+import pytest
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.locks import lock, unlock
+from bayes_sdc.runs import check_out, open_run
+
+HOLD = """
+import sys
+from pathlib import Path
+from bayes_sdc.locks import lock
+lock(Path(sys.argv[1]))
+print("held", flush=True)
+input()
+"""
+
+
+def test_a_folder_that_another_process_works_in_is_refused(tmp_path):
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert holder.stdout.readline() == "held\n"
+        for opening in (check_out, open_run):
+            for resume in (False, True):
+                with pytest.raises(InputError, match="another run is at work there"):
+                    opening(tmp_path, resume=resume)
+    finally:
+        holder.kill()
+        holder.communicate()
+    # the lock ends with the process, however that ends, and leaves nothing behind
+    assert list(tmp_path.iterdir()) == []
+    open_run(tmp_path)
+    unlock(tmp_path)
+
+
+def test_a_process_may_lock_twice_and_a_folder_that_is_not_there_not_at_all(tmp_path):
+    lock(tmp_path)
+    lock(tmp_path)
+    lock(tmp_path / "none")
+    unlock(tmp_path)
+    unlock(tmp_path / "none")
