@@ -19,6 +19,10 @@ import pyarrow as pa
 
 from bayes_sdc.errors import InputError
 
+MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
+# Windows has signs such as the euro where latin-1, which decodes every byte, has control codes
+GUESSED = ("utf-8", "cp1252", "latin-1")
+CONTROLS = re.compile(rb"[\x80-\x9f]")
 SEPARATORS = (",", ";", "\t", "|")
 MOST_UNPACKED = (
     2**30
@@ -63,25 +67,42 @@ def unpack(data: bytes, name: str) -> tuple[bytes, bool]:
 
 
 def decode(data: bytes, name: str) -> tuple[str, str]:
-    """Return the text of a CSV file and its encoding."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        first = "utf-16"
-    else:
-        first = "utf-8-sig" if data.startswith(b"\xef\xbb\xbf") else "utf-8"
-    # Windows has signs such as the euro where latin-1, which decodes every byte, has control codes
-    windows = ("cp1252",) if re.search(rb"[\x80-\x9f]", data) else ()
-    for encoding in (first, *windows, "latin-1"):
+    """Return the text of a CSV file and its encoding.
+
+    Raises
+    ------
+    InputError
+        If the file says by its first bytes what it is and is not, or if it is no text.
+    """
+    marked = next((encoding for mark, encoding in MARKS.items() if data.startswith(mark)), None)
+    if marked is not None:
         try:
-            text = data.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-        break
+            text, encoding = data.decode(marked), marked
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{name}: says by its byte-order mark that it is {marked}, but byte "
+                f"{error.start + 1:,} is not; it is damaged, or two files were joined"
+            ) from None
+    else:
+        encoding = next(each for each in GUESSED if _is_in(data, each))
+        text = data.decode(encoding)
     if "\0" in text:
         raise InputError(
             f"{name}: the bytes are no text, or text in UTF-16 without a byte-order mark or in "
             "UTF-32; save it as UTF-8"
         )
     return text, encoding
+
+
+def _is_in(data: bytes, encoding: str) -> bool:
+    """Whether bytes can be text in an encoding, latin-1 being the one that decodes all."""
+    if encoding == "cp1252" and not CONTROLS.search(data):
+        return False
+    try:
+        data.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def find_separator(text: str, wanted: Sequence[str]) -> str:
