@@ -30,7 +30,7 @@ def guarded_frame(frame: pd.DataFrame) -> pd.DataFrame:
     for place in range(frame.shape[1]):
         column = frame.iloc[:, place]
         if not pd.api.types.is_numeric_dtype(column) and _any(column.dropna().unique()):
-            made.isetitem(place, column.astype(object).map(guarded))
+            made.isetitem(place, [guarded(value) for value in column])
     if _any(frame.columns):
         made.columns = frame.columns.map(guarded)
     levels = [frame.index.get_level_values(k) for k in range(frame.index.nlevels)]
