@@ -71,6 +71,12 @@ TABLES = {
     "us-commuting": "us_county_commuting_acs2009_2013",
     "us-migration": "us_county_migration_within_state_acs2009_2013",
 }
+GROUPED: dict[str, Any] = {
+    "origin": "origin",
+    "destination": "destination",
+    "count": "count",
+    "groups": ["origin_state", "destination_state"],
+}
 CHAINS = 4
 SMALL_GROUP = 15
 # counties that were renamed or merged after the tables were made
@@ -78,21 +84,21 @@ FORMER = {"02270": "02158", "46113": "46102", "51515": "51019"}
 HERE = Path(__file__).parent
 
 
+def read_all(data: Path, name: str) -> pd.DataFrame:
+    """All rows of one of the files."""
+    path = data / "flows" / f"{TABLES[name]}.csv.gz"
+    frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+    return frame.astype({"count": np.int64})
+
+
 def read(data: Path, name: str) -> FlowTable:
-    frame = pd.read_csv(
-        data / "flows" / f"{TABLES[name]}.csv.gz", dtype=str, keep_default_na=False
-    ).astype({"count": np.int64})
+    """One of the tables, with pairs of states as groups."""
+    frame = read_all(data, name)
     if name.startswith("us-"):
         known = counties(data)["lon"].notna()
         kept = frame["origin"].map(known) & frame["destination"].map(known)
         frame = frame[kept.astype(bool)]
-    return read_flows(
-        frame,
-        origin="origin",
-        destination="destination",
-        count="count",
-        groups=["origin_state", "destination_state"],
-    )
+    return read_flows(frame, **GROUPED)
 
 
 def counties(data: Path) -> pd.DataFrame:
@@ -127,11 +133,13 @@ def held_out(cells: SmallCells) -> tuple[np.ndarray, np.ndarray]:
     return tenth & ~in_groups, in_groups
 
 
-def predict(cells: SmallCells, held: np.ndarray, family: str, prior: str, draws: int) -> np.ndarray:
+def predict(
+    cells: SmallCells, held: np.ndarray, family: str, prior: str, draws: int, seed: int = SEED
+) -> np.ndarray:
     """Predictive probabilities of the held-out cells, from a fit to the others."""
     data = engine.prepare(thin(cells, ~held))
-    sampling = Sampling(family, migration.PRIORS[prior], draws, draws, CHAINS, SEED, 2)
-    seeds = np.random.SeedSequence(SEED).spawn(CHAINS)
+    sampling = Sampling(family, migration.PRIORS[prior], draws, draws, CHAINS, seed, 2)
+    seeds = np.random.SeedSequence(seed).spawn(CHAINS)
     with ThreadPoolExecutor(2) as pool:
         chains = list(
             pool.map(

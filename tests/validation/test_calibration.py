@@ -64,6 +64,18 @@ def country(
     )
 
 
+def with_sizes(cells: SmallCells) -> SmallCells:
+    """Properties of the origins, of the destinations and of the groups, as the default has them."""
+    rng = np.random.default_rng(41)
+    x = [rng.standard_normal(index.max() + 1)[index] for index in (cells.origin, cells.destination)]
+    return cells._replace(
+        x=np.column_stack(x),
+        z=rng.standard_normal((len(cells.groups), 1)),
+        covariates=["size of origin", "size of destination"],
+        group_covariates=["odds"],
+    )
+
+
 def draw_theta(
     rng: np.random.Generator, n: int, family: str, prior: Mapping[str, float], covariates: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -204,14 +216,24 @@ def calibration(
 
 
 def calibration_pooled(
-    family: str, *, replicates: int = 200, covariates: int = 0
+    family: str,
+    *,
+    replicates: int = 200,
+    covariates: int = 0,
+    sizes: bool = False,
+    sign: float = 1.0,
 ) -> dict[str, float]:
     """P-values of the national distribution and of one group of each replicate."""
     rng = np.random.default_rng(30)
     prior, ranks = PRIORS["pooled"], {}
     for replicate in range(replicates):
         cells = country(8, origins=4, destinations=4, covariates=covariates)
-        theta, national = draw_theta(rng, 8, family, prior, covariates)
+        if sizes:
+            cells = with_sizes(cells)
+        theta, national = draw_theta(rng, 8, family, prior, len(cells.covariates))
+        if sizes:
+            slope = rng.normal(prior["coefficient_mean"], prior["coefficient_mean_sd"], 1)
+            theta[:, LEVEL] += sign * cells.z @ slope
         cells, b, g = draw_data(rng, cells, theta)
         states = sample(engine, cells, family, prior, thin=10, seed=replicate)
         found = ranks_of(cells, quantities(cells, theta, b, g), states)
@@ -223,6 +245,9 @@ def calibration_pooled(
         for place, k in enumerate(sampled):  # the draws have no column for what is not sampled
             below = (both[:, place] < national[k]).sum()
             one[f"national {k}"] = (below + spread[k]) / (KEPT + 1.0)
+        if sizes:
+            below = (states["national_slope"] < slope).sum()
+            one["national slope"] = (below + spread[0]) / (KEPT + 1.0)
         for name, value in one.items():
             ranks.setdefault(name, []).append(value)
     return {name: p_value(np.array(values)) for name, values in ranks.items()}
@@ -251,6 +276,19 @@ def test_engine_is_calibrated(family: str, prior: str, covariates: int) -> None:
 )
 def test_engine_is_calibrated_with_pooling(family: str, covariates: int) -> None:
     assert worst_corrected(calibration_pooled(family, covariates=covariates)) > 0.01
+
+
+@pytest.mark.slow
+def test_engine_is_calibrated_with_sizes_of_areas_and_groups() -> None:
+    """The default: covariates of both areas, and what moves the mean of a group's level."""
+    assert worst_corrected(calibration_pooled("negative-binomial", sizes=True)) > 0.01
+
+
+@pytest.mark.slow
+def test_slopes_of_the_wrong_sign_are_found() -> None:
+    """Levels that fall where the fit is told that they rise."""
+    found = calibration_pooled("negative-binomial", replicates=60, sizes=True, sign=-1.0)
+    assert found["national slope"] < 1e-4
 
 
 @pytest.mark.slow
@@ -306,9 +344,11 @@ def test_broken_national_distribution_is_found(monkeypatch: pytest.MonkeyPatch) 
     original = engine.draw_nation
 
     def counted_twice(
-        rng: np.random.Generator, theta: np.ndarray, now: Priors, hyper: np.ndarray
-    ) -> Priors:
-        return original(rng, np.concatenate([theta, theta]), now, hyper)
+        rng: np.random.Generator, columns: np.ndarray, theta: np.ndarray, z: np.ndarray,
+        now: Priors, hyper: np.ndarray, of_slope: np.ndarray,
+    ) -> Priors:  # fmt: skip
+        twice = np.concatenate([theta, theta]), np.concatenate([z, z])
+        return original(rng, columns, *twice, now, hyper, of_slope)
 
     monkeypatch.setattr(engine, "draw_nation", counted_twice)
     assert min(calibration_pooled("poisson", replicates=100).values()) < 1e-4
