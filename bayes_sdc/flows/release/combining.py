@@ -69,8 +69,8 @@ def combined_totals(table: FlowTable, release: pd.DataFrame) -> CombinedTotals:
     """Estimate totals of small cells from several data sets, by the rules for partial synthesis.
 
     For the total of an area, q is its mean over the m data sets, b its variance between them and u
-    the mean of their within variances. The variance of q is ``T = u + b / m``, and the 95 %
-    interval is that of Student's t with ``(m - 1) (1 + m u / b)^2`` degrees of freedom.
+    its within variance. The variance of q is ``T = u + b / m``, and the 95 % interval is that of
+    Student's t with ``(m - 1) (1 + m u / b)^2`` degrees of freedom.
 
     Parameters
     ----------
@@ -97,12 +97,19 @@ def combined_totals(table: FlowTable, release: pd.DataFrame) -> CombinedTotals:
 
     Notes
     -----
-    A complete table has no sampling variance. The within variance here is the *Poisson variance of
-    the total*: the total is one outcome of a rate, and its variance is estimated by itself. The
-    intervals hold the true totals in about 95 % of areas when the model fits and totals are not
-    tiny; in more where the model ties an area's rates to its own counts, in fewer for totals near
-    0 and few data sets. They end where a total of so many small counts must. Net migration is the
-    difference of two totals without a common cell, and its within variance is the sum of theirs.
+    A complete table has no sampling variance: the total is one outcome of its rates, and scatters
+    about what they expect with a variance V. A data set scatters about the same by V and by what
+    the posterior leaves open of the rates, S, so ``b = V + S``. What the data sets' mean misses the
+    truth by has the variance ``V - S = 2 V - b`` (for normal counts exactly, whatever the prior:
+    the better the rates follow the counts, the less is missed), and b / m besides. V is seen in the
+    cells: between data sets a cell scatters as others with its mean count do, and where an effect
+    is shared by many cells S is a small part of that. So u is the sum of this over the area's
+    cells, C, times ``2 - (sum of b) / (sum of C)`` over all areas of the side, from 0 to 1, with
+    the sum of b less its standard error, for few areas tell it badly.
+
+    In tables drawn from the model the intervals hold 93 to 98 % of the true totals. They end where
+    a total of so many small counts must. Net migration is the difference of two totals without a
+    common cell.
 
     Estimates and ends of the intervals follow from the release alone, and anyone can compute them
     from it. The rest compares with the truth.
@@ -121,13 +128,13 @@ def combined_totals(table: FlowTable, release: pd.DataFrame) -> CombinedTotals:
     >>> columns = ["side", "area", "true", "estimate", "between", "within", "variance"]
     >>> combined_totals(table, two).totals[columns]
                 side area  true  estimate  between  within  variance
-    0         origin    a     5       6.0      2.0     6.0       7.0
+    0         origin    a     5       6.0      2.0     4.0       5.0
     1    destination    x     1       2.0      2.0     2.0       3.0
-    2    destination    y     4       4.0      0.0     4.0       4.0
-    3          group  all     5       6.0      2.0     6.0       7.0
-    4  net migration    a    -5      -6.0      2.0     6.0       7.0
+    2    destination    y     4       4.0      0.0     2.0       2.0
+    3          group  all     5       6.0      2.0     4.0       5.0
+    4  net migration    a    -5      -6.0      2.0     4.0       5.0
     5  net migration    x     1       2.0      2.0     2.0       3.0
-    6  net migration    y     4       4.0      0.0     4.0       4.0
+    6  net migration    y     4       4.0      0.0     2.0       2.0
     """
     if table.n_small == 0:
         raise InputError(f"{table.source}: no small cells, so there are no totals to estimate")
@@ -139,7 +146,7 @@ def combined_totals(table: FlowTable, release: pd.DataFrame) -> CombinedTotals:
             "synthesize with datasets=2 or more"
         )
     true = (table.cells["y"] + table.low).to_numpy()
-    sides = []
+    scatter, sides = scatter_of_cells(counts), []
     for side in (*SIDES, "net migration"):
         if side == "net migration":
             ends = pd.concat([table.cells["destination"], table.cells["origin"]])
@@ -152,8 +159,9 @@ def combined_totals(table: FlowTable, release: pd.DataFrame) -> CombinedTotals:
             np.stack([np.bincount(area, one[: len(area)], len(names)) for one in (true, *counts)])
             for area in (into, out)
         )
-        difference, variance = inflow - outflow, inflow + outflow
-        combined = combine(difference[1:], variance[1:])
+        difference = inflow - outflow
+        of_area = sum(np.bincount(a, scatter[: len(a)], len(names)) for a in (into, out))
+        combined = combine(difference[1:], known_share(difference[1:], of_area) * of_area)
         into_cells, out_cells = (np.bincount(a, minlength=len(names)) for a in (into, out))
         # what so many small counts can add up to
         least = table.low * into_cells - table.high * out_cells
@@ -173,13 +181,60 @@ def combined_totals(table: FlowTable, release: pd.DataFrame) -> CombinedTotals:
     return CombinedTotals(totals=found, by_side=by_side, datasets=m)
 
 
-def combine(estimates: np.ndarray, variances: np.ndarray) -> dict[str, np.ndarray]:
+def scatter_of_cells(counts: np.ndarray) -> np.ndarray:
+    """Variance between data sets of a cell like each: the mean over those with its mean count.
+
+    Counts of few cells say little, so each mean counts as one cell more, whose variance is that of
+    a Poisson count.
+
+    Parameters
+    ----------
+    counts : array of int, shape (dataset, cell)
+        Of two data sets or more.
+
+    Examples
+    --------
+    >>> scatter_of_cells(np.array([[1, 4, 4], [3, 4, 4]])).round(3).tolist()
+    [2.0, 1.333, 1.333]
+    """
+    place = np.rint(counts.mean(axis=0)).astype(np.int64)
+    size = np.bincount(place)
+    total = np.bincount(place, counts.var(axis=0, ddof=1)) + np.arange(len(size))
+    return np.asarray((total / (size + 1))[place])
+
+
+def known_share(totals: np.ndarray, of_cells: np.ndarray) -> float:
+    """Share of the scatter of the cells by which the mean of the data sets misses the truth.
+
+    Parameters
+    ----------
+    totals : array of float, shape (dataset, area)
+        Of each data set.
+    of_cells : array of float, shape (area,)
+        Sum of the scatter of the area's cells.
+
+    Examples
+    --------
+    >>> known_share(np.array([[1.0], [3.0]]), np.array([1e-9])), known_share(
+    ...     np.array([[1.0], [3.0]]), np.array([4.0])
+    ... )
+    (1.0, 1.0)
+    """
+    m, areas = totals.shape
+    between = totals.var(axis=0, ddof=1).sum()
+    between *= max(1.0 - np.sqrt(2.0 / ((m - 1) * areas)), 0.0)
+    return float(np.clip(2.0 - between / max(of_cells.sum(), 1e-9), 0.0, 1.0))
+
+
+def combine(estimates: np.ndarray, within: np.ndarray) -> dict[str, np.ndarray]:
     """Apply the combining rules for partially synthetic data.
 
     Parameters
     ----------
-    estimates, variances : array of float, shape (dataset, quantity)
-        Estimate and its within variance from each of two data sets or more.
+    estimates : array of float, shape (dataset, quantity)
+        Estimate from each of two data sets or more.
+    within : array of float, shape (quantity,)
+        Within variance.
 
     Returns
     -------
@@ -188,12 +243,12 @@ def combine(estimates: np.ndarray, variances: np.ndarray) -> dict[str, np.ndarra
 
     Examples
     --------
-    >>> result = combine(np.array([[4.0], [8.0]]), np.array([[2.0], [4.0]]))
+    >>> result = combine(np.array([[4.0], [8.0]]), np.array([3.0]))
     >>> [round(float(result[name][0]), 4) for name in ("between", "within", "variance", "df")]
     [8.0, 3.0, 7.0, 3.0625]
     """
     m = len(estimates)
-    estimate, within = estimates.mean(axis=0), variances.mean(axis=0)
+    estimate = estimates.mean(axis=0)
     between = estimates.var(axis=0, ddof=1)
     variance = within + between / m
     # data sets that agree leave nothing to estimate between them
