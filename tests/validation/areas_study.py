@@ -1,7 +1,7 @@
 """Whether the model should know the published sizes of areas: the study behind ``covariates``.
 
-    python tests/validation/areas_study.py DATA [--tables norway gb ...] [--cells 1800]
-        [--draws 150] [--seeds 2]
+    python tests/validation/areas_study.py DATA [--tables norway gb ...] [--cells 1500]
+        [--draws 100] [--seeds 2]
 
 DATA is a folder with ``flows/`` (public files, not part of the repository). Of a table with more
 small cells than ``--cells`` only some states are kept, drawn anew with each seed; the flows to and
@@ -31,7 +31,7 @@ tiny groups
     posterior, which is what chance alone gives.
 gain
     What the release tells an intruder who knows all other counts, in bits a cell: mean log2 of the
-    posterior over the prior probability of the true count, under the model's own prior, over 2,000
+    posterior over the prior probability of the true count, under the model's own prior, over 500
     cells (estimator "paper").
 seconds
     Of the fit, one chain after the other, in processor time.
@@ -52,7 +52,7 @@ from bayes_sdc import FlowTable, fit_flows, intruder_risk, read_flows, synthesiz
 from bayes_sdc.flows.table.cells import SmallCells, small_cells
 from bayes_sdc.flows.table.simulate import example_flows_path
 
-SEED, CHAINS, RELEASES, INTRUDED = 20261129, 4, 10, 2000
+SEED, CHAINS, RELEASES, INTRUDED = 20261129, 4, 10, 500
 TABLES = ("demo", "norway", "gb", "us-migration", "us-commuting")
 CHOICES = ("none", "published")
 SIZES = (0, 10, 20, 50)
@@ -231,8 +231,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("--tables", nargs="+", default=TABLES, choices=TABLES)
-    parser.add_argument("--cells", type=int, default=1800)
-    parser.add_argument("--draws", type=int, default=150)
+    parser.add_argument("--cells", type=int, default=1500)
+    parser.add_argument("--draws", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=2)
     asked = parser.parse_args()
     kept = HERE / "areas_study.csv"

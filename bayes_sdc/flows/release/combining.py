@@ -107,9 +107,9 @@ def combined_totals(table: FlowTable, release: pd.DataFrame) -> CombinedTotals:
     cells, C, times ``2 - (sum of b) / (sum of C)`` over all areas of the side, from 0 to 1, with
     the sum of b less its standard error, for few areas tell it badly.
 
-    In tables drawn from the model the intervals hold 93 to 98 % of the true totals. They end where
-    a total of so many small counts must. Net migration is the difference of two totals without a
-    common cell.
+    In tables drawn from the model the intervals hold 94 to 99 % of the true totals by area. They
+    end where a total of so many small counts must. Net migration is the difference of two totals
+    without a common cell.
 
     Estimates and ends of the intervals follow from the release alone, and anyone can compute them
     from it. The rest compares with the truth.
