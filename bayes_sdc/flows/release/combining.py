@@ -160,7 +160,8 @@ def combined_totals(table: FlowTable, release: pd.DataFrame) -> CombinedTotals:
             for area in (into, out)
         )
         difference = inflow - outflow
-        of_area = sum(np.bincount(a, scatter[: len(a)], len(names)) for a in (into, out))
+        of_area = np.bincount(into, scatter[: len(into)], len(names))
+        of_area = of_area + np.bincount(out, scatter[: len(out)], len(names))
         combined = combine(difference[1:], known_share(difference[1:], of_area) * of_area)
         into_cells, out_cells = (np.bincount(a, minlength=len(names)) for a in (into, out))
         # what so many small counts can add up to
