@@ -1,8 +1,8 @@
-"""Compiling on a new machine: once, in a process of its own, while files are read and measured.
+"""Compiling on a new machine: once, in two processes, while files are read and measured.
 
-numba keeps what it compiled beside the package or in the user's cache. Where the sampler is not
-there, a small job is run in another process, which compiles all that a job on a table needs; this
-one reads and measures persons meanwhile, and loads what was compiled.
+numba keeps what it compiled beside the package or in the user's cache. What is not there is
+compiled by small jobs on an invented table: one process makes the sampler, the other what measures
+the intruder's risk. The run itself reads and measures persons meanwhile, and loads what is ready.
 """
 
 import atexit
@@ -10,76 +10,111 @@ import functools
 import subprocess
 import sys
 import time
+from typing import TYPE_CHECKING, Any
 
 from bayes_sdc.progress import Progress, say
 
-SECONDS = 120.0  # of one core, about
+if TYPE_CHECKING:
+    from bayes_sdc.flows.table.read import FlowTable
+
+SECONDS = 60.0  # on two cores, about; on one core twice that
 LOOK_EVERY = 0.5  # seconds
 
 
-def compiled_before() -> bool:
-    """Tell whether numba's cache has the sampler, the national move and the intruder's risk.
+def sampler_is_compiled() -> bool:
+    """Tell whether numba's cache has the sampler and the national move.
 
     Where numba does not tell, they count as compiled: then they are when they are first called.
     """
     from bayes_sdc.flows.gibbs.national import move_nation
     from bayes_sdc.flows.gibbs.newton import sweep
-    from bayes_sdc.flows.intruder.integrated import add_draws
 
+    return _in_cache(sweep, move_nation)
+
+
+def risk_is_compiled() -> bool:
+    """Tell whether numba's cache has what measures the intruder's risk."""
+    from bayes_sdc.flows.intruder.integrated import add_draws
+    from bayes_sdc.flows.intruder.pareto import khat_of_weights
+
+    return _in_cache(add_draws, khat_of_weights)
+
+
+def _in_cache(*functions: Any) -> bool:
     try:
         # an index is empty when its file, or numba, is another than it was made for
-        return all(
-            function._cache._cache_file._load_index()
-            for function in (sweep, move_nation, add_draws)
-        )
+        return all(function._cache._cache_file._load_index() for function in functions)
     except (AttributeError, OSError):
         return True
 
 
-def compile_for_flows() -> None:
-    """Run a small job on an invented table, for what it compiles."""
-    from bayes_sdc.flows.protect import protect_flows
+def invented_table() -> "FlowTable":
+    """Return a table on which a small job compiles what a large one needs."""
     from bayes_sdc.flows.table.read import read_flows
     from bayes_sdc.flows.table.simulate import simulate_flows
 
-    table = read_flows(
+    return read_flows(
         simulate_flows(areas=12, states=2, seed=3),
         origin="origin",
         destination="destination",
         count="count",
         groups=["origin_state", "destination_state"],
     )
-    protect_flows(table, draws=12, tune=6, chains=2, releases=1, seed=1, cores=1)
+
+
+def compile_sampler() -> None:
+    """Fit an invented table, for what it compiles."""
+    from bayes_sdc.flows.fit.fit import fit_flows
+
+    fit_flows(invented_table(), draws=4, tune=2, chains=2, seed=1, cores=1)
+
+
+def compile_risk() -> None:
+    """Measure the risk of an invented table, for what it compiles; the fit here is pure Python."""
+    from bayes_sdc.flows.fit.fit import fit_flows
+    from bayes_sdc.flows.intruder.measure import intruder_risk
+    from bayes_sdc.flows.release.synthesis import synthesize
+
+    table = invented_table()
+    posterior = fit_flows(table, sampler="reference", draws=12, tune=6, chains=2, seed=1, cores=1)
+    intruder_risk(table, posterior, synthesize(table, posterior, seed=1), cores=1)
 
 
 @functools.cache
-def start_compiling() -> "subprocess.Popen[bytes] | None":
-    """Start to compile in a process of its own, where that was not done on this machine."""
-    if compiled_before():
-        return None
-    process = subprocess.Popen(  # noqa: S603  # ourselves
-        [sys.executable, "-c", f"from {__name__} import compile_for_flows as run; run()"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+def start_compiling() -> "tuple[subprocess.Popen[bytes], ...]":
+    """Start to compile, in processes of their own, what was not compiled on this machine."""
+    wanted = []
+    if not sampler_is_compiled():
+        wanted.append(compile_sampler)
+    if not risk_is_compiled():
+        wanted.append(compile_risk)
+    processes = tuple(
+        subprocess.Popen(  # noqa: S603  # ourselves
+            [sys.executable, "-c", f"from {__name__} import {task.__name__} as run; run()"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for task in wanted
     )
-    atexit.register(process.kill)  # a run that was refused leaves nothing behind that works on
-    return process
+    for process in processes:
+        atexit.register(process.kill)  # a refused run leaves nothing behind that works on
+    return processes
 
 
 def finish_compiling() -> None:
     """Wait until all is compiled, with a progress of its own."""
-    process = start_compiling()
-    if process is None or process.poll() == 0:
+    processes = start_compiling()
+    if all(process.poll() == 0 for process in processes):
         return
-    label = f"compiling, about {SECONDS:.0f} s of a core, once on this machine"
+    label = f"compiling, about {SECONDS:.0f} s, once on this machine"
     waited = 0.0
     with Progress(SECONDS, label) as progress:
-        while process.poll() is None:
+        while any(process.poll() is None for process in processes):
             time.sleep(LOOK_EVERY)
             if waited < 0.95 * SECONDS:
                 progress.advance(LOOK_EVERY)
                 waited += LOOK_EVERY
         progress.advance(SECONDS - waited)
-    if process.returncode != 0:
+    if any(process.returncode != 0 for process in processes):
         say("compiling beforehand failed: it is done on the way, which only takes longer")

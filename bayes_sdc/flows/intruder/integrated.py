@@ -333,7 +333,8 @@ def densities(
         )  # fmt: skip
         if position + NODES > nodes.shape[1]:
             more = np.empty((2, 2 * nodes.shape[1]))
-            more[:, :position] = nodes[:, :position]
+            for a in range(position):
+                more[0, a], more[1, a] = nodes[0, a], nodes[1, a]
             nodes = more
         size = placed.after - placed.first
         for a in range(size):

@@ -289,7 +289,9 @@ def fill_density(
     # as far for the next one, and a little
     reach[0] = max(mode - (lowest + first - 1) * step, step) / wide
     reach[1] = max((lowest + after) * step - mode, step) / wide
-    highest = room.density[first:after].max()
+    highest = room.density[first]
+    for a in range(first + 1, after):
+        highest = max(highest, room.density[a])
     for a in range(first, after):
         room.density[a] = math.exp(room.density[a] - highest)
     return Placed(first, after, level, below == 0.0 and above == 0.0 and level == wanted)
@@ -337,7 +339,10 @@ def ends(
     s, from minus its count to K minus its count. What matters most below and above are the cells
     that are ``lowered`` and ``raised`` most: power and rate of each.
     """
-    nodes, peak = len(log_density), np.argmax(log_density)
+    nodes, peak = len(log_density), 0
+    for a in range(nodes):
+        if log_density[a] > log_density[peak]:
+            peak = a
     low_most, high_most = -np.inf, -np.inf
     for a in range(peak + 1):
         odds = kappa * min(node_rate[a] * lowered[1], LARGEST_RATE)
