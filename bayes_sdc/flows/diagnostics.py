@@ -14,8 +14,9 @@ from bayes_sdc.flows.intruder.bayes import LARGEST_ERROR
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.model import truncated as counts
 from bayes_sdc.flows.model.parameters import NATION, OF_COVARIATE, OF_GROUP, SIDES, deviations
+from bayes_sdc.flows.model.rates import rates_by_draw
 from bayes_sdc.flows.release.predictive import PREDICTIVE_DRAWS, compare_counts
-from bayes_sdc.flows.release.synthesis import rates_by_draw, spread_draws
+from bayes_sdc.flows.release.synthesis import spread_draws
 from bayes_sdc.flows.table.cells import fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import Progress

@@ -27,11 +27,10 @@ from bayes_sdc.flows.intruder.measure import unique_cells
 from bayes_sdc.flows.intruder.prior import prior_of_cells
 from bayes_sdc.flows.intruder.repeats import check_repeatable
 from bayes_sdc.flows.intruder.result import IntruderRisk
+from bayes_sdc.flows.model.rates import Rates, rates_by_draw
 from bayes_sdc.flows.release.own_areas import OwnArea
 from bayes_sdc.flows.release.synthesis import (
-    Rates,
     draw_datasets,
-    rates_by_draw,
     release_of,
 )
 from bayes_sdc.flows.table.cells import SmallCells, fitted_cells

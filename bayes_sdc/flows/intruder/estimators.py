@@ -18,7 +18,7 @@ from bayes_sdc.flows.intruder.bayes import (
 from bayes_sdc.flows.intruder.pareto import khat_threshold
 from bayes_sdc.flows.intruder.refit import STARTS, SWEEPS, refit
 from bayes_sdc.flows.intruder.settings import RiskSettings
-from bayes_sdc.flows.release.synthesis import rates_by_draw
+from bayes_sdc.flows.model.rates import rates_by_draw
 from bayes_sdc.flows.table.cells import SmallCells, thin
 from bayes_sdc.progress import Progress
 

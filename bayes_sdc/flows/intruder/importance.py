@@ -27,8 +27,8 @@ import numpy as np
 
 from bayes_sdc.flows.intruder.bayes import ReleaseProbabilities, likelihood_of_release
 from bayes_sdc.flows.intruder.pareto import TINY, khat_threshold, smooth
+from bayes_sdc.flows.model.rates import Rates
 from bayes_sdc.flows.model.truncated import Ladder, fill_probabilities, ladder
-from bayes_sdc.flows.release.synthesis import Rates
 from bayes_sdc.flows.table.cells import SmallCells
 
 CELLS_AT_A_TIME = 4096  # between two updates of the progress

@@ -17,10 +17,10 @@ from bayes_sdc.flows.intruder.bayes import (
 from bayes_sdc.flows.intruder.measure import unique_cells
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.intruder.settings import check_choice
+from bayes_sdc.flows.model.rates import rates_by_draw
 from bayes_sdc.flows.release.synthesis import (
     check_posterior,
     draw_counts,
-    rates_by_draw,
     spread_draws,
 )
 from bayes_sdc.flows.release.totals import mixing

@@ -20,6 +20,7 @@ from bayes_sdc.flows.intruder.prior import prior_of_cells
 from bayes_sdc.flows.intruder.repeats import WORST
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.intruder.settings import check_choice
+from bayes_sdc.flows.model.rates import rates_by_draw
 from bayes_sdc.flows.release.alternatives import (
     cell_key_noise,
     draw_release,
@@ -27,7 +28,7 @@ from bayes_sdc.flows.release.alternatives import (
     random_rounding,
     suppression_posterior,
 )
-from bayes_sdc.flows.release.synthesis import check_posterior, draw_datasets, rates_by_draw
+from bayes_sdc.flows.release.synthesis import check_posterior, draw_datasets
 from bayes_sdc.flows.release.totals import mixing
 from bayes_sdc.flows.release.utility import GroundTruth, ground_truth, measure
 from bayes_sdc.flows.table.cells import fitted_cells

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from bayes_sdc.flows.release.synthesis import draw_counts, rates_by_draw, spread_draws
+from bayes_sdc.flows.model.rates import rates_by_draw
+from bayes_sdc.flows.release.synthesis import draw_counts, spread_draws
 from bayes_sdc.flows.table.cells import fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.seeds import generator

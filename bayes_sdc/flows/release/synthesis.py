@@ -1,7 +1,6 @@
 """Releasable tables: each data set from one joint posterior draw of all rates."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -10,7 +9,7 @@ import xarray as xr
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.model import truncated as counts
-from bayes_sdc.flows.model.truncated import Ladder
+from bayes_sdc.flows.model.rates import Rates, rates_by_draw
 from bayes_sdc.flows.release.kept import KeptTotals, kept_of
 from bayes_sdc.flows.release.own_areas import OwnArea, without_own_areas
 from bayes_sdc.flows.release.totals import SWEEPS, Mixing, mixing, with_totals
@@ -156,45 +155,6 @@ def refuse_column_named_dataset(table: FlowTable) -> None:
             f"{table.source}: has a column 'dataset', in which several data sets are numbered; "
             "rename it"
         )
-
-
-class Rates(NamedTuple):
-    """What the counts depend on, with all chains laid end to end: (draw, effect or group)."""
-
-    beta: np.ndarray  # (draw, origin_effect)
-    gamma: np.ndarray  # (draw, destination_effect)
-    kappa: np.ndarray  # (draw, group) 1 / r; 0 for the Poisson family
-    coefficient: np.ndarray  # (draw, group, covariate)
-
-    @property
-    def n_draws(self) -> int:
-        """Number of draws of all chains together."""
-        return len(self.beta)
-
-    def at(self, cells: SmallCells, draw: int) -> tuple[np.ndarray, Ladder]:
-        """Log rate of each cell and the ladders of all groups in one draw."""
-        # effects may be kept in single precision; what is added up is not
-        log_rate = self.beta[draw].astype(np.float64)[cells.origin]
-        log_rate += self.gamma[draw][cells.destination]
-        log_rate += (cells.x * self.coefficient[draw][cells.group]).sum(axis=1)
-        return log_rate, counts.ladder(self.kappa[draw], cells.upper, cells.bound)
-
-
-def rates_by_draw(posterior: xr.DataTree) -> Rates:
-    """Take beta, gamma and 1 / r out of a posterior, without copying the effects."""
-    draws = posterior["posterior"].to_dataset()
-
-    def flat(name: str) -> np.ndarray:
-        values = draws[name].to_numpy()
-        return values.reshape(-1, *values.shape[2:])
-
-    alpha = flat("alpha")
-    return Rates(
-        beta=flat("beta"),
-        gamma=flat("gamma"),
-        kappa=1.0 / flat("r") if "r" in draws else np.zeros_like(alpha),
-        coefficient=flat("coefficient") if "coefficient" in draws else np.empty((*alpha.shape, 0)),
-    )
 
 
 def draw_counts(

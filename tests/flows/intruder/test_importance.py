@@ -13,7 +13,7 @@ from scipy.stats import nbinom
 
 from bayes_sdc.flows.intruder import bayes as target
 from bayes_sdc.flows.intruder import importance, pareto
-from bayes_sdc.flows.release.synthesis import Rates
+from bayes_sdc.flows.model.rates import Rates
 from bayes_sdc.flows.table.cells import SmallCells
 
 K = 8

@@ -12,8 +12,8 @@ from bayes_sdc import FlowTable, fit_flows, read_flows, synthesize
 from bayes_sdc.flows.intruder import importance, integrated
 from bayes_sdc.flows.intruder.bayes import unreliable_cells
 from bayes_sdc.flows.intruder.refit import refit
+from bayes_sdc.flows.model.rates import rates_by_draw
 from bayes_sdc.flows.release.released import released_counts
-from bayes_sdc.flows.release.synthesis import rates_by_draw
 from bayes_sdc.flows.table.cells import small_cells
 
 NAMES = {"origin": "o", "destination": "d", "count": "n"}

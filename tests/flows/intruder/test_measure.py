@@ -23,8 +23,9 @@ from bayes_sdc import (
 from bayes_sdc.flows.intruder.bayes import stationary
 from bayes_sdc.flows.intruder.knowledge import backgrounds
 from bayes_sdc.flows.intruder.settings import RiskSettings
+from bayes_sdc.flows.model.rates import rates_by_draw
 from bayes_sdc.flows.release.released import released_counts
-from bayes_sdc.flows.release.synthesis import draw_counts, rates_by_draw, spread_draws
+from bayes_sdc.flows.release.synthesis import draw_counts, spread_draws
 from bayes_sdc.flows.table.cells import small_cells
 from bayes_sdc.seeds import generator
 

@@ -16,7 +16,8 @@ from bayes_sdc import (
     synthesize,
     with_covariates,
 )
-from bayes_sdc.flows.release.synthesis import Rates, draw_counts, rates_by_draw, spread_draws
+from bayes_sdc.flows.model.rates import Rates, rates_by_draw
+from bayes_sdc.flows.release.synthesis import draw_counts, spread_draws
 from bayes_sdc.flows.table.cells import small_cells
 from bayes_sdc.models.migration import TruncatedNegativeBinomial
 
