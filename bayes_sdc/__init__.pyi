@@ -8,7 +8,10 @@ from .flows.audit.result import Audit as Audit
 from .flows.audit.settle import settle_totals as settle_totals
 from .flows.diagnostics import Dispersion as Dispersion
 from .flows.fit.fit import fit_flows as fit_flows
+from .flows.fit.inference_groups import extend_posterior as extend_posterior
 from .flows.fit.interrupted import posterior_so_far as posterior_so_far
+from .flows.fit.pymc_model import as_posterior as as_posterior
+from .flows.fit.pymc_model import migration_model as migration_model
 from .flows.guarantee import Guarantee as Guarantee
 from .flows.guarantee import guarantee as guarantee
 from .flows.intruder.choosing import Choice as Choice
@@ -197,6 +200,7 @@ __all__ = [
     "Utility",
     "WithTotals",
     "allowed_cells",
+    "as_posterior",
     "audit_totals",
     "choose_release",
     "combined_totals",
@@ -212,6 +216,7 @@ __all__ = [
     "example_irs_path",
     "example_persons_path",
     "expected_uniques",
+    "extend_posterior",
     "fit_flows",
     "flow_uses",
     "given_totals",
@@ -231,6 +236,7 @@ __all__ = [
     "learn_uniques",
     "log_ratios",
     "measure_microdata",
+    "migration_model",
     "mixture_of_priors",
     "pitman",
     "plot_chains",

@@ -1,10 +1,10 @@
 """Posterior of the small counts, for one group or for all groups of a table."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import xarray as xr
 
@@ -34,6 +34,7 @@ SAMPLERS = tuple(WARM_UP)
 Family = Literal["default", "negative-binomial", "poisson"]
 PriorName = Literal["default", "pooled", "weak", "paper"]
 Sampler = Literal["gibbs", "nuts", "reference"]
+InferenceGroup = Literal["prior", "prior_predictive", "posterior_predictive", "log_likelihood"]
 
 VERSIONED = ("bayes-sdc", "pymc", "nutpie", "numba", "numpy", "xarray")
 
@@ -55,6 +56,7 @@ def fit_flows(
     cores: int | None = None,
     resume: PathLike | None = None,
     scheduler: str | None = None,
+    extend: Sequence[InferenceGroup] = (),
 ) -> xr.DataTree:
     """Draw from the posterior of the truncated count model.
 
@@ -108,6 +110,8 @@ def fit_flows(
         Address of a dask.distributed scheduler (``tcp://host:8786``; extra ``cluster``), on whose
         workers the chains are run; not with NUTS. The draws are those of one machine. The counts
         and the draws travel to the workers and back.
+    extend : sequence of {"prior", "prior_predictive", "posterior_predictive", "log_likelihood"}
+        Groups that :func:`bayes_sdc.extend_posterior` adds with its defaults.
 
     Returns
     -------
@@ -150,7 +154,12 @@ def fit_flows(
         seed=seed_of_fit(seed, resume), cores=cores, scheduler=scheduler, covariates=covariates,
     )  # fmt: skip
     sampling = with_bound(sampling, table, epsilon, centres)
-    return fit(table, sampling, resume=None if resume is None else Path(resume))
+    posterior = fit(table, sampling, resume=None if resume is None else Path(resume))
+    if not extend:
+        return posterior
+    from bayes_sdc.flows.fit.inference_groups import extend_posterior  # imports PyMC
+
+    return extend_posterior(table, posterior, extend, seed=sampling.seed)
 
 
 def seed_of_fit(seed: int | None, resume: PathLike | None) -> int:
@@ -162,34 +171,12 @@ def seed_of_fit(seed: int | None, resume: PathLike | None) -> int:
 
 def fit(table: FlowTable, sampling: Sampling, *, resume: Path | None = None) -> xr.DataTree:
     """Draw from the posterior with resolved settings; see :func:`fit_flows`."""
-    # PyMC takes seconds to import; a plain import of the package does not pay for it
-    import bayes_sdc.models.migration as migration
-
     covariates = sampling.covariates
     cells = small_cells(table, covariates=covariates, bound=sampling.bound)
     if not cells.cells:
         raise InputError(f"{table.source}: no small cells between {table.low} and {table.high}")
     dropped = published_covariates(table).dropped if covariates == "published" else {}
-    attributes = {
-        "model": migration.NAME,
-        "model_version": migration.VERSION,
-        "family": sampling.family,
-        "prior": sampling.prior_name,
-        "prior_settings": json.dumps(sampling.prior, sort_keys=True),
-        "covariates": covariates,
-        "covariates_dropped": json.dumps(dropped, sort_keys=True),
-        **attributes_of(sampling.bound),
-        **({} if sampling.bound is None else {"centres_from": sampling.centres_from}),
-        "sampler": sampling.sampler,
-        # netCDF has no whole numbers of more than 64 bits
-        "seed": sampling.seed if sampling.seed < 2**63 else str(sampling.seed),
-        "draws": sampling.draws,
-        "tune": sampling.tune,
-        "chains": sampling.chains,
-        "input": table.source,
-        **identity(table, cells),
-        "versions": json.dumps({p: version(p) for p in VERSIONED}, sort_keys=True),
-    }
+    attributes = attributes_of_fit(table, cells, sampling, dropped)
     title = f"fitting {len(cells.groups)} groups ({sampling.sampler})"
     with Progress(len(cells.groups), title) as progress:
         progress.note(str(forecast(cells, sampling)))
@@ -208,6 +195,35 @@ def fit(table: FlowTable, sampling: Sampling, *, resume: Path | None = None) -> 
             store.save(part)
             parts.append(part)
     return assemble(cells, parts, attributes)
+
+
+def attributes_of_fit(
+    table: FlowTable, cells: SmallCells, sampling: Sampling, dropped: Mapping[str, str]
+) -> dict[str, Any]:
+    """Say what a fit was: what later steps need of it, and what a reader would ask."""
+    # PyMC takes seconds to import; a plain import of the package does not pay for it
+    import bayes_sdc.models.migration as migration
+
+    return {
+        "model": migration.NAME,
+        "model_version": migration.VERSION,
+        "family": sampling.family,
+        "prior": sampling.prior_name,
+        "prior_settings": json.dumps(sampling.prior, sort_keys=True),
+        "covariates": sampling.covariates,
+        "covariates_dropped": json.dumps(dropped, sort_keys=True),
+        **attributes_of(sampling.bound),
+        **({} if sampling.bound is None else {"centres_from": sampling.centres_from}),
+        "sampler": sampling.sampler,
+        # netCDF has no whole numbers of more than 64 bits
+        "seed": sampling.seed if sampling.seed < 2**63 else str(sampling.seed),
+        "draws": sampling.draws,
+        "tune": sampling.tune,
+        "chains": sampling.chains,
+        "input": table.source,
+        **identity(table, cells),
+        "versions": json.dumps({p: version(p) for p in VERSIONED}, sort_keys=True),
+    }
 
 
 def sampling_of(

@@ -186,7 +186,20 @@ def sample_together(
     import nutpie
 
     announce(f"compiling one model of {len(cells.groups)} groups and {len(cells.y)} cells")
-    model = migration.build(
+    model = model_of(cells, sampling)
+    compiled = nutpie.compile_pymc_model(model, var_names=_variables(model))
+    posterior, statistics = _sample(compiled, sampling, label="all groups", cells=len(cells.y))
+    return Part(np.arange(len(cells.groups)), posterior, statistics)
+
+
+def _of_bound(bound: Bound | None) -> dict[str, Any]:
+    """Arguments of the model's builder."""
+    return {} if bound is None else bound._asdict()
+
+
+def model_of(cells: SmallCells, sampling: Sampling) -> Any:
+    """Build the PyMC model of all groups together."""
+    return migration.build(
         cells.y,
         cells.origin,
         cells.destination,
@@ -204,14 +217,6 @@ def sample_together(
         group_covariate_names=cells.group_covariates,
         **_of_bound(sampling.bound),
     )
-    compiled = nutpie.compile_pymc_model(model, var_names=_variables(model))
-    posterior, statistics = _sample(compiled, sampling, label="all groups", cells=len(cells.y))
-    return Part(np.arange(len(cells.groups)), posterior, statistics)
-
-
-def _of_bound(bound: Bound | None) -> dict[str, Any]:
-    """Arguments of the model's builder."""
-    return {} if bound is None else bound._asdict()
 
 
 def _variables(model: Any) -> list[str]:

@@ -39,11 +39,11 @@ from bayes_sdc.flows.intruder.knowledge import backgrounds, share_known
 from bayes_sdc.flows.intruder.pareto import khat_threshold
 from bayes_sdc.flows.intruder.prior import prior_of_cells, shares_of_counts
 from bayes_sdc.flows.intruder.settings import RiskSettings
+from bayes_sdc.flows.model.rates import Rates, rates_by_draw
 from bayes_sdc.flows.model.truncated import log_probabilities, log_table
 from bayes_sdc.flows.release.chances import chances
 from bayes_sdc.flows.release.kept import KeptTotals
 from bayes_sdc.flows.release.margins import Margins
-from bayes_sdc.flows.release.synthesis import Rates, rates_by_draw
 from bayes_sdc.flows.release.totals import mixing
 from bayes_sdc.flows.table.cells import SmallCells, fitted_cells, thin
 from bayes_sdc.flows.table.read import FlowTable

@@ -11,8 +11,8 @@ import numpy as np
 
 from bayes_sdc.cores import threads
 from bayes_sdc.flows.model import truncated as counts
+from bayes_sdc.flows.model.rates import Rates
 from bayes_sdc.flows.release.alternating_cycles import mix
-from bayes_sdc.flows.release.synthesis import Rates
 from bayes_sdc.flows.release.totals import Mixing, with_totals
 from bayes_sdc.flows.table.cells import SmallCells
 from bayes_sdc.seeds import seed_sequence

@@ -21,10 +21,11 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from bayes_sdc.flows.model.rates import rates_by_draw
 from bayes_sdc.flows.release.kept import KeptTotals
 from bayes_sdc.flows.release.propensity import Propensity, propensity_of
 from bayes_sdc.flows.release.released import released_counts
-from bayes_sdc.flows.release.synthesis import draw_datasets, rates_by_draw
+from bayes_sdc.flows.release.synthesis import draw_datasets
 from bayes_sdc.flows.release.totals import mixing
 from bayes_sdc.flows.release.utility import ground_truth
 from bayes_sdc.flows.table.cells import fitted_cells

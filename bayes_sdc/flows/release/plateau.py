@@ -10,7 +10,8 @@ import math
 import numpy as np
 
 from bayes_sdc.checks import Check, Verdict
-from bayes_sdc.flows.release.synthesis import Rates, draw_datasets_given_totals
+from bayes_sdc.flows.model.rates import Rates
+from bayes_sdc.flows.release.synthesis import draw_datasets_given_totals
 from bayes_sdc.flows.release.totals import SWEEPS, Mixing
 from bayes_sdc.flows.table.cells import SmallCells
 

@@ -16,13 +16,13 @@ from bayes_sdc.flows.intruder.cycles import (
 from bayes_sdc.flows.intruder.kept import tied
 from bayes_sdc.flows.intruder.knowledge import backgrounds
 from bayes_sdc.flows.intruder.settings import RiskSettings
+from bayes_sdc.flows.model.rates import rates_by_draw
 from bayes_sdc.flows.model.truncated import log_table
 from bayes_sdc.flows.release.alternating_cycles import graph_of
 from bayes_sdc.flows.release.chances import chances
 from bayes_sdc.flows.release.kept import kept_by_name
 from bayes_sdc.flows.release.margins import Margins
 from bayes_sdc.flows.release.released import released_counts
-from bayes_sdc.flows.release.synthesis import rates_by_draw
 from bayes_sdc.flows.release.totals import mixing
 from bayes_sdc.flows.table.cells import fitted_cells
 
