@@ -18,16 +18,9 @@ from bayes_sdc.flows.audit.audit import audit_families, published_families
 from bayes_sdc.flows.audit.families import Published
 from bayes_sdc.flows.audit.result import Audit
 from bayes_sdc.flows.audit.settle import settle_totals
-from bayes_sdc.flows.fit.fit import (
-    Family,
-    PriorName,
-    Sampler,
-    fit,
-    sampling_of,
-    seed_of_fit,
-    with_bound,
-)
+from bayes_sdc.flows.fit.fit import fit, seed_of_fit
 from bayes_sdc.flows.fit.forecast import duration
+from bayes_sdc.flows.fit.settings import Family, PriorName, Sampler, sampling_of, with_bound
 from bayes_sdc.flows.fit.stored_results import fingerprint, fingerprint_of_draws, kept_frame
 from bayes_sdc.flows.forecast import forecast_job, job_in_words
 from bayes_sdc.flows.gibbs.sampling import Sampling

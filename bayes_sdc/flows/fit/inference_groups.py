@@ -9,9 +9,9 @@ import xarray as xr
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.fit.fit import InferenceGroup, sampling_again
 from bayes_sdc.flows.fit.nuts import RECORDED, model_of
 from bayes_sdc.flows.fit.pymc_model import EFFECTS
+from bayes_sdc.flows.fit.settings import InferenceGroup, sampling_again
 from bayes_sdc.flows.model import truncated as counts
 from bayes_sdc.flows.model.rates import rates_by_draw
 from bayes_sdc.flows.table.cells import SmallCells, fitted_cells

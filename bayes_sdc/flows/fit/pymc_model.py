@@ -13,9 +13,9 @@ import xarray as xr
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.fit.checkpoint import Part
-from bayes_sdc.flows.fit.fit import Family, PriorName, attributes_of_fit, sampling_of
 from bayes_sdc.flows.fit.nuts import RECORDED, STATISTICS, model_of
 from bayes_sdc.flows.fit.posterior import assemble
+from bayes_sdc.flows.fit.settings import Family, PriorName, attributes_of_fit, sampling_of
 from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.table.cells import SmallCells, small_cells
 from bayes_sdc.flows.table.read import FlowTable

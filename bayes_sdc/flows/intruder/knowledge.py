@@ -7,7 +7,8 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from bayes_sdc.flows.fit.fit import fit, sampling_again
+from bayes_sdc.flows.fit.fit import fit
+from bayes_sdc.flows.fit.settings import sampling_again
 from bayes_sdc.flows.fit.stored_results import fingerprint
 from bayes_sdc.flows.intruder.settings import RiskSettings
 from bayes_sdc.flows.table.cells import small_cells

@@ -16,7 +16,8 @@ from scipy.special import gammaln
 from scipy.stats import halfnorm, norm
 
 from bayes_sdc import FlowTable, read_flows
-from bayes_sdc.flows.fit.fit import fit, sampling_of
+from bayes_sdc.flows.fit.fit import fit
+from bayes_sdc.flows.fit.settings import sampling_of
 from bayes_sdc.flows.intruder import integrated
 from bayes_sdc.flows.intruder.refit import refit
 from bayes_sdc.flows.table.cells import small_cells
