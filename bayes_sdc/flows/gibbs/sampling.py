@@ -10,7 +10,7 @@ from bayes_sdc.flows.table.bound import Bound
 
 
 class Sampling(NamedTuple):
-    """Settings of a fit, with names and defaults resolved; made by `flows.fit.settings.sampling_of`."""
+    """Settings of a fit, names and defaults resolved; `flows.fit.settings` makes them."""
 
     family: str
     prior: Mapping[str, float]  # the numbers
