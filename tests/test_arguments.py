@@ -9,6 +9,7 @@ import matplotlib.pyplot
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 
 import bayes_sdc
 from bayes_sdc import InputError
@@ -75,6 +76,8 @@ IMPOSSIBLE: dict[str, dict[str, list[Any]]] = {
     "zayatz": {"N": [0], "n": [0]},
     "terms_for_error": {"f": [0], "p": [0.0, 2.0], "error": [0.0]},
     "expected_uniques": {"s": [-1], "n": [0]},
+    "extend_posterior": {"groups": [["posterior"], "prior"], "draws": [0, 10**6], "seed": [-1]},
+    "migration_model": {"family": ["normal"], "prior": ["best"], "covariates": ["all"]},
     "uniques_deviation": {"s": [-1], "n": [0]},
     "treat": {
         "method": ["best"], "target_risk": [-0.1, 1.0], "share": [0.0, 1.5], "datasets": [0, 1000],
@@ -98,6 +101,21 @@ IMPOSSIBLE: dict[str, dict[str, list[Any]]] = {
 
 class StartedError(Exception):
     """The work has begun."""
+
+
+def as_trace(posterior: xr.DataTree) -> xr.DataTree:
+    """Rename a posterior as PyMC names the draws of its model."""
+    data = posterior["constant_data"].to_dataset()
+    names = {"origin_effect": "origin", "destination_effect": "destination"}
+    shared = {
+        name: data[name] for name in ("origin_index", "destination_index", "x") if name in data
+    }
+    return xr.DataTree.from_dict(
+        {
+            "/posterior": posterior["posterior"].to_dataset().rename(names),
+            "/constant_data": xr.Dataset({"y_data": posterior["observed_data"]["y"], **shared}),
+        }
+    )
 
 
 @pytest.fixture(scope="session")
@@ -125,11 +143,13 @@ def usable(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
     cells = {"n": 60, "N": 600, "K": 64}
     return {
         "allowed_cells": {"microdata": microdata},
+        "as_posterior": {"table": table, "trace": as_trace(measured.posterior)},
         "audit_totals": {"table": table},
         "choose_release": {**seen, "candidates": 2, "repetitions": 1},
         "combined_totals": {"table": table, "release": bayes_sdc.synthesize(
             table, measured.posterior, datasets=2, seed=1)},
         "compare_key_sets": {"microdata": microdata, "key_sets": {"two": ["x", "y"]}},
+        "compare_protections": {**fitted, "seed": 1},
         "compare_risks": {"microdata": microdata, "population_size": 600},
         "dis": {"microdata": microdata, "sampling_fraction": 0.1},
         "dis_special": {"original": plain, "sampling_fraction": 0.1, "seed": 1, "error": 0.1},
@@ -139,15 +159,19 @@ def usable(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
         "example_irs_path": {"direction": "inflow"},
         "example_persons_path": {},
         "expected_uniques": {"s": 3, **cells},
+        "extend_posterior": {**fitted, "groups": ["log_likelihood"], "seed": 1},
         "fit_flows": {"table": table, "draws": 20, "tune": 20, "chains": 2, "seed": 1},
+        "flow_uses": {"table": table, "release": result.release},
         "given_totals": {"probability": measured.risk.rho, "table": table, "draws": 8, "seed": 1},
         "gravity_covariates": {"table": table},
+        "guarantee": fitted,
         "hidden_flows": {"inflow": inflow},
         "hidden_margins": {"flows": inflow},
         "household_risk": {"risk": [0.1, 0.2], "household": ["a", "a"]},
         "individual_risk": {"f": [1, 2], "p": [0.1, 0.2]},
         "intruder_gain": {"risk": measured.risk},
         "intruder_risk": {**fitted, "release": result.release, "seed": 1},
+        "keep_totals": {**fitted, "seed": 1},
         "lancaster": {"microdata": microdata, "population_size": 600},
         "lancaster_forecast": {"microdata": microdata},
         "largest_sample": {"N": 600, "K": 64, "q": 0.1},
@@ -156,6 +180,7 @@ def usable(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
         "log_ratios": {"risk": measured.risk},
         "measure_microdata": {"microdata": plain, "sampling_fraction": 0.1, "draws": 200,
                               "seed": 1},
+        "migration_model": {"table": table},
         "mixture_of_priors": {"size_indices": sizes, "N": 600, "K": 64,
                               "concentrations": [0.5, 1.0]},
         "pitman": {"size_indices": sizes, "n": 35, "N": 600},
