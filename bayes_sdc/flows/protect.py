@@ -313,6 +313,11 @@ class Job:
         check_own_area(self.own_area)
         if not 0.0 < self.kept_limit <= 1.0:
             raise InputError(f"kept_limit must be above 0 and at most 1; it is {self.kept_limit}")
+        if self.sampling.bound is not None and self.totals_kept not in ((), [], "", "none"):
+            raise InputError(
+                "totals_kept: totals contain small counts, and with epsilon the guarantee would "
+                "end; leave one of them out"
+            )
         if self.totals_kept != "auto" and table.n_small:
             kept_by_name(table, self.totals_kept)
         if self.candidates > 1 and self.totals_kept not in ((), [], "", "none"):

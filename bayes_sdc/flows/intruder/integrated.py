@@ -11,7 +11,8 @@ The weights :math:`Z_s(y) / Z_s(y_t)` hold only what the target says about the o
 which is little, so they are nearly equal; the weights of :mod:`bayes_sdc.flows.intruder.importance`
 hold all it says about its own two effects.
 
-With :math:`P(y) = c_y s^y / N` (:mod:`bayes_sdc.flows.intruder.leave_one_out`) a draw needs the
+With bounded steps (:mod:`bayes_sdc.flows.model.bounded`) the A are summed as they stand. Without,
+with :math:`P(y) = c_y s^y / N` (:mod:`bayes_sdc.flows.intruder.leave_one_out`) a draw needs the
 moments :math:`E s^r / N^2` for r = 0..2K only, since :math:`Z_s(y) = \sum_k A_s(y, k)`.
 
 References
@@ -28,7 +29,6 @@ import numpy as np
 import xarray as xr
 
 from bayes_sdc.cores import threads
-from bayes_sdc.errors import InputError
 from bayes_sdc.flows.intruder.bayes import (
     ReleaseProbabilities,
     error_of_batches,
@@ -36,6 +36,7 @@ from bayes_sdc.flows.intruder.bayes import (
     unreliable_cells,
 )
 from bayes_sdc.flows.intruder.leave_one_out import (
+    CENTRES,
     LANES,
     LARGEST_LOG,
     NODES,
@@ -43,7 +44,9 @@ from bayes_sdc.flows.intruder.leave_one_out import (
     Room,
     family,
     fill_density,
+    fill_factor,
     fill_factors,
+    fill_odds,
     fill_steps,
     fill_sums,
     make_room,
@@ -148,10 +151,6 @@ def release_probabilities(
         By target, with the weights' k-hat and effective size for each candidate. Where a density
         is too wide to be integrated k-hat is infinite, and where no draw can be, M is uniform.
     """
-    if cells.bound is not None:
-        raise InputError(
-            'estimator "integrated" cannot yet take a posterior with epsilon; choose "paper"'
-        )
     targets = np.arange(len(cells.y)) if targets is None else targets
     chains, length = posterior["posterior"].sizes["chain"], posterior["posterior"].sizes["draw"]
     each = max(draws_used(len(cells.y), chains * length) // chains, 1)
@@ -243,27 +242,31 @@ def add_draws(
     n_draws, groups = draws.log_cv.shape
     batches, width = sums.shape[0], sums.shape[2]
     kappa, unit, terms = np.empty(groups), np.empty(groups), np.empty((groups, 2, width))
+    bound = np.zeros((groups, 3, width))
+    for g in range(groups):
+        for k in range(width):
+            bound[g, CENTRES, k] = draws.bound[k]
     from_origin, from_destination = make_densities(origins), make_densities(destinations)
-    room, two = make_room(), np.empty(2 * width - 1)
+    room, two, both = make_room(), np.empty(2 * width - 1), np.empty((width, width))
     length = NODES**2 + LANES
     total = Sum(np.empty(length), np.empty(length), np.empty(length))
     for s in range(n_draws):
         for g in range(groups):
-            now = family(draws.log_cv[s, g], terms[g])
+            now = family(draws.log_cv[s, g], terms[g], bound[g])
             kappa[g], unit[g] = now.kappa, now.unit
         rate_beta, rate_gamma = rates(draws.beta[s]), rates(draws.gamma[s])
         coefficient, of_batch = draws.coefficient[s], sums[s * batches // n_draws]
         from_origin = densities(
             origins, draws.beta[s], draws.mean_beta[s], draws.sd_beta[s], rate_gamma,
-            coefficient, kappa, unit, terms, room, from_origin,
+            coefficient, kappa, unit, terms, bound, room, from_origin,
         )  # fmt: skip
         from_destination = densities(
             destinations, draws.gamma[s], draws.mean_gamma[s], draws.sd_gamma[s], rate_beta,
-            coefficient, kappa, unit, terms, room, from_destination,
+            coefficient, kappa, unit, terms, bound, room, from_destination,
         )  # fmt: skip
         for t in range(len(targets.y)):
             i, j, g = targets.origin[t], targets.destination[t], targets.group[t]
-            now, y = Family(kappa[g], unit[g], terms[g]), targets.y[t]
+            now, y = Family(kappa[g], unit[g], terms[g], bound[g]), targets.y[t]
             scale = offset(targets.x, t, coefficient, g)
             of_origin = without(
                 y, from_origin, i, rate_gamma[destinations.effect[j]] * scale, now, room,
@@ -278,8 +281,13 @@ def add_draws(
                 nodes = add_effects(of_origin, of_destination, finer, scale, total)
             else:
                 nodes = add_effects(of_destination, of_origin, -finer, scale, total)
-            moments(nodes, now, total, two)
-            if add_draw(y, now.terms, two, of_batch[t], weights[t, :, s]):
+            if now.bound[CENTRES, width - 1] > 0.0:
+                products(nodes, now, total, both)
+                added = add_products(y, both, of_batch[t], weights[t, :, s])
+            else:
+                moments(nodes, now, total, two)
+                added = add_draw(y, now.terms, two, of_batch[t], weights[t, :, s])
+            if added:
                 resolved[t] += from_origin.good[i] & from_destination.good[j]
 
 
@@ -317,8 +325,8 @@ def offset(x: np.ndarray, cell: int, coefficient: np.ndarray, group: int) -> flo
 @compiled
 def densities(
     side: Side, start: np.ndarray, mean: np.ndarray, sd: np.ndarray, other: np.ndarray,
-    coefficient: np.ndarray, kappa: np.ndarray, unit: np.ndarray, terms: np.ndarray, room: Room,
-    found: Densities,
+    coefficient: np.ndarray, kappa: np.ndarray, unit: np.ndarray, terms: np.ndarray,
+    bound: np.ndarray, room: Room, found: Densities,
 ) -> Densities:  # fmt: skip
     """Write the densities of the effects of one side given all their cells."""
     nodes = found.nodes
@@ -329,7 +337,7 @@ def densities(
             rate[k] = other[side.other[k]] * offset(side.x, k, coefficient, g)
         placed = fill_density(
             side.y[first:after], rate[first:after], start[side.effect[e]], mean[g], sd[g],
-            Family(kappa[g], unit[g], terms[g]), found.reach[e], room,
+            Family(kappa[g], unit[g], terms[g], bound[g]), found.reach[e], room,
         )  # fmt: skip
         if position + NODES > nodes.shape[1]:
             more = np.empty((2, 2 * nodes.shape[1]))
@@ -424,6 +432,55 @@ def add_moments(
             total += q[a]
             q[a] *= s[a]
         two[first + step * r] += total
+
+
+@compiled
+def products(nodes: int, now: Family, total: Sum, both: np.ndarray) -> None:
+    """Write E P(y) P(k) for bounded steps, whose probabilities are no powers of anything."""
+    width = len(both)
+    q, rate, odds = total.q[:nodes], total.s[:nodes], total.n[:nodes]
+    fill_odds(rate, 1.0, now, odds)
+    p, sums = np.ones((width, nodes)), np.ones(nodes)
+    for k in range(width - 1):
+        for a in range(nodes):
+            p[k + 1, a] = p[k, a]
+        fill_factor(k, now, odds, p[k + 1])
+        for a in range(nodes):
+            sums[a] += p[k + 1, a]
+    for a in range(nodes):
+        q[a] /= sums[a] * sums[a]
+    for y in range(width):
+        for k in range(y + 1):
+            both[y, k] = weighted(q, p[y], p[k])
+            both[k, y] = both[y, k]
+
+
+@vectorized
+def weighted(q: np.ndarray, one: np.ndarray, other: np.ndarray) -> float:
+    """Sum of q times two columns."""
+    total = 0.0
+    for a in range(len(q)):
+        total += q[a] * one[a] * other[a]
+    return total
+
+
+@vectorized
+def add_products(y: int, both: np.ndarray, sums: np.ndarray, weights: np.ndarray) -> bool:
+    """As :func:`add_draw`, from the products of probabilities themselves."""
+    width, z = len(weights), 0.0
+    for k in range(width):
+        z += both[y, k]
+    inverse = 1.0 / z
+    if not inverse < 1e150:
+        return False
+    for candidate in range(width):
+        weight = 0.0
+        for k in range(width):
+            a = both[candidate, k] * inverse
+            sums[candidate, k] += a
+            weight += a
+        weights[candidate] = weight
+    return True
 
 
 @vectorized

@@ -39,6 +39,9 @@ SMALLEST = 1e-280  # a probability whose logarithm is a number
 LARGEST_RATE = 1e12  # of a log rate's exp: far beyond it every count is at the bound
 FEW_COUNTS = 12  # up to so many, no power of the largest rate overflows
 LARGEST_LOG = 300.0  # of an effect whose exp is taken
+CENTRES, ODDS, RATIOS = 0, 1, 2  # rows of the bound of the steps
+FARTHEST_ODDS = 150.0  # of the log of a B_k
+FARTHEST = 60.0  # of the log of what one cell says
 
 # sums may be added in another order, which lets the processor take four at a time
 vectorized = numba.njit(
@@ -52,6 +55,7 @@ class Family(NamedTuple):
     kappa: float
     unit: float  # v
     terms: np.ndarray  # (2, K + 1) c_0 ... c_K, and the same from the end
+    bound: np.ndarray  # (3, K + 1) from `fill_bound`; 0 without a bound
 
 
 class Room(NamedTuple):
@@ -84,16 +88,18 @@ def make_room() -> Room:
 
 
 @compiled
-def family(log_cv: float, terms: np.ndarray) -> Family:
-    """Prepare the distribution of a group; ``terms`` is written.
+def family(log_cv: float, terms: np.ndarray, bound: np.ndarray) -> Family:
+    """Prepare the distribution of a group; ``terms`` and ``bound`` are written.
 
     Examples
     --------
-    >>> poisson = family(-np.inf, np.empty((2, 3)))
+    >>> poisson = family(-np.inf, np.empty((2, 3)), np.zeros((3, 3)))
     >>> poisson.terms[0].round(3).tolist(), round(poisson.unit**2, 3)
     ([1.0, 1.414, 1.0], 0.5)
     """
     kappa, upper = math.exp(2.0 * log_cv), terms.shape[1] - 1
+    if bound[CENTRES, upper] > 0.0:
+        fill_bound(kappa, bound)
     terms[0, 0] = 0.0
     for y in range(upper):
         terms[0, y + 1] = terms[0, y] + math.log((1.0 + kappa * y) / (y + 1.0))
@@ -101,7 +107,97 @@ def family(log_cv: float, terms: np.ndarray) -> Family:
     for y in range(upper + 1):
         terms[0, y] = math.exp(terms[0, y] - y * log_unit)
         terms[1, upper - y] = terms[0, y]
-    return Family(kappa, math.exp(log_unit), terms)
+    return Family(kappa, math.exp(log_unit), terms, bound)
+
+
+@compiled
+def fill_bound(kappa: float, bound: np.ndarray) -> None:
+    """Write what the bounded steps of a group need beside their centres.
+
+    Step k has tanh x_k = 1 - 2 / (1 + E B_k), with E from the rate alone: the second row becomes
+    B_k, and the log step at which E is 1 in its last column; the third the exponentials of the
+    centres.
+    """
+    upper = bound.shape[1] - 1
+    lowest, highest = np.inf, -np.inf
+    for k in range(upper):
+        turn = bound[CENTRES, k] - math.log((1.0 + kappa * k) / (k + 1.0))
+        bound[ODDS, k], bound[RATIOS, k] = turn, math.exp(bound[CENTRES, k])
+        lowest, highest = min(lowest, turn), max(highest, turn)
+    middle = 0.5 * (lowest + highest)
+    bound[ODDS, upper] = middle
+    for k in range(upper):
+        away = 2.0 * (middle - bound[ODDS, k]) / bound[CENTRES, upper]
+        bound[ODDS, k] = math.exp(min(max(away, -FARTHEST_ODDS), FARTHEST_ODDS))
+
+
+@compiled
+def fill_odds(rate: np.ndarray, scale: float, now: Family, odds: np.ndarray) -> None:
+    """Write E at each node."""
+    upper = now.terms.shape[1] - 1
+    sharpness, middle = 2.0 / now.bound[CENTRES, upper], now.bound[ODDS, upper]
+    for a in range(len(rate)):
+        r = min(max(rate[a] * scale, SMALLEST), LARGEST_RATE)
+        away = sharpness * (math.log(r / (1.0 + now.kappa * r)) - middle)
+        odds[a] = math.exp(min(max(away, -500.0), 500.0))
+
+
+@vectorized
+def fill_factor(k: int, now: Family, odds: np.ndarray, product: np.ndarray) -> None:
+    """Multiply by the exponential of the bounded step k at each node."""
+    half, turn = now.bound[CENTRES, now.bound.shape[1] - 1], now.bound[ODDS, k]
+    ratio = now.bound[RATIOS, k]
+    for a in range(len(odds)):
+        tangent = 1.0 - 2.0 / (1.0 + odds[a] * turn)
+        product[a] *= ratio * math.exp(half * tangent)
+
+
+@vectorized
+def add_and_keep(keep: bool, product: np.ndarray, sums: np.ndarray, powers: np.ndarray) -> None:
+    """Add the terms of one more count, and keep them if they are those of the count wanted."""
+    for a in range(len(product)):
+        sums[a] += product[a]
+    if keep:
+        for a in range(len(product)):
+            powers[a] = max(product[a], SMALLEST)
+
+
+@compiled
+def fill_bounded(
+    y: int, now: Family, odds: np.ndarray, powers: np.ndarray, sums: np.ndarray
+) -> None:
+    """Write numerator and denominator of P(y) with bounded steps at nodes with these E."""
+    nodes = len(odds)
+    product = np.ones(nodes)
+    for a in range(nodes):
+        powers[a], sums[a] = 1.0, 1.0
+    for k in range(now.terms.shape[1] - 1):
+        fill_factor(k, now, odds, product)
+        add_and_keep(y == k + 1, product, sums[:nodes], powers[:nodes])
+
+
+@compiled
+def bounded_score(y: int, rate: float, now: Family) -> tuple[float, float]:
+    """Derivative of log P(y) by the log rate with bounded steps, and its expected square."""
+    upper = now.terms.shape[1] - 1
+    half = now.bound[CENTRES, upper]
+    rate = max(rate, SMALLEST)
+    shrink = 1.0 / (1.0 + now.kappa * rate)
+    step = math.log(rate * shrink)
+    term, slope, at_y = 1.0, 0.0, 0.0
+    n, first, second = 1.0, 0.0, 0.0
+    for k in range(upper):
+        own = step + math.log((1.0 + now.kappa * k) / (k + 1.0)) - now.bound[CENTRES, k]
+        tangent = math.tanh(own / half)
+        slope += 1.0 - tangent * tangent
+        term *= now.bound[RATIOS, k] * math.exp(half * tangent)
+        n += term
+        first += term * slope
+        second += term * slope * slope
+        if k + 1 == y:
+            at_y = slope
+    mean = first / n
+    return (at_y - mean) * shrink, max(second / n - mean * mean, 0.0) * shrink * shrink
 
 
 @compiled
@@ -169,13 +265,17 @@ def fill_factors(
 
     Examples
     --------
-    >>> poisson = family(-np.inf, np.empty((2, 3)))
+    >>> poisson = family(-np.inf, np.empty((2, 3)), np.zeros((3, 3)))
     >>> s, powers, sums = np.empty(1), np.empty(1), np.empty(1)
     >>> fill_factors(1, np.ones(1), 1.0, poisson, s, powers, sums)
     >>> powers / sums
     array([0.4])
     """
     nodes, upper = len(rate), now.terms.shape[1] - 1
+    if now.bound[CENTRES, upper] > 0.0:
+        fill_odds(rate, scale, now, s)
+        fill_bounded(y, now, s[:nodes], powers, sums)
+        return
     below = fill_steps(rate, scale, now, s)
     fill_sums(now.terms[0], s[:below], sums)
     fill_powers(y, now.terms[0, y], s[:below], powers)
@@ -190,12 +290,14 @@ def score(y: int, rate: float, now: Family) -> tuple[float, float]:
 
     Examples
     --------
-    >>> poisson = family(-np.inf, np.empty((2, 3)))
+    >>> poisson = family(-np.inf, np.empty((2, 3)), np.zeros((3, 3)))
     >>> [round(value, 3) for value in score(1, 1.0, poisson)]
     [0.2, 0.56]
     """
     upper = now.terms.shape[1] - 1
     rate = min(rate, LARGEST_RATE)
+    if now.bound[CENTRES, upper] > 0.0:
+        return bounded_score(y, rate, now)
     shrink = 1.0 / (1.0 + now.kappa * rate)
     s = now.unit * rate * shrink
     terms, step = now.terms[0], s
@@ -266,7 +368,11 @@ def fill_density(
         room.rate[0], room.density[0] = start_rate, 1.0
         reach[:] = 0.0
         return Placed(0, 1, 0, False)
-    longest = longest_step(upper)
+    half = now.bound[CENTRES, upper]
+    longest, spread = longest_step(upper), 0.0
+    if half > 0.0:  # the poles of a bounded step are nearer; what a cell says has a limit
+        longest, spread = min(longest, 0.6 * half), min(2.0 * half * upper, FARTHEST)
+        lowered, raised = -1, -1
     wanted = math.ceil(math.log2(longest * math.sqrt(information) / STEP))
     wanted = min(max(wanted, 0), FINEST)
     level, step, lowest, nodes = wanted, longest, 0, 0
@@ -279,9 +385,11 @@ def fill_density(
         lowest = math.floor(low / step)
         nodes = padded(int(math.ceil(high / step) - lowest) + 1)
         fill_nodes(y, rate, lowest, nodes, step, mean, sd, now, room)
+        power_down, rate_down = (0, 1.0) if lowered < 0 else (y[lowered], rate[lowered])
+        power_up, rate_up = (0, 1.0) if raised < 0 else (upper - y[raised], rate[raised])
         first, after, below, above = ends(
-            room.density[:nodes], room.rate, step, now.kappa, (y[lowered], rate[lowered]),
-            (upper - y[raised], rate[raised]), room.s,
+            room.density[:nodes], room.rate, step, now.kappa, (power_down, rate_down),
+            (power_up, rate_up), spread, room.s,
         )  # fmt: skip
         if below == 0.0 and above == 0.0:
             break
@@ -331,13 +439,14 @@ def multiply(powers: np.ndarray, sums: np.ndarray, product: np.ndarray) -> None:
 @compiled
 def ends(
     log_density: np.ndarray, node_rate: np.ndarray, step: float, kappa: float,
-    lowered: tuple[int, float], raised: tuple[int, float], tilted: np.ndarray,
+    lowered: tuple[int, float], raised: tuple[int, float], spread: float, tilted: np.ndarray,
 ) -> tuple[int, int, float, float]:  # fmt: skip
     """Nodes that matter to some candidate of some cell, and how many steps more do at each end.
 
     Without its own factor and with that of a candidate, the density of a cell changes by a power of
     s, from minus its count to K minus its count. What matters most below and above are the cells
-    that are ``lowered`` and ``raised`` most: power and rate of each.
+    that are ``lowered`` and ``raised`` most: power and rate of each. With bounded steps it changes
+    by no more than a factor whose logarithm is ``spread``.
     """
     nodes, peak = len(log_density), 0
     for a in range(nodes):
@@ -348,7 +457,7 @@ def ends(
         odds = kappa * min(node_rate[a] * lowered[1], LARGEST_RATE)
         tilted[a] = log_density[a] - lowered[0] * (a * step - math.log(1.0 + odds))
         low_most = max(low_most, tilted[a])
-    first, low_most = 0, low_most + LOG_VANISHED
+    first, low_most = 0, low_most + LOG_VANISHED - spread
     while tilted[first] < low_most:
         first += 1
     below = missing(tilted[0], tilted[1], low_most)
@@ -356,7 +465,7 @@ def ends(
         odds = kappa * min(node_rate[a] * raised[1], LARGEST_RATE)
         tilted[a] = log_density[a] + raised[0] * (a * step - math.log(1.0 + odds))
         high_most = max(high_most, tilted[a])
-    after, high_most = nodes, high_most + LOG_VANISHED
+    after, high_most = nodes, high_most + LOG_VANISHED - spread
     while tilted[after - 1] < high_most:
         after -= 1
     return first, after, below, missing(tilted[nodes - 1], tilted[nodes - 2], high_most)

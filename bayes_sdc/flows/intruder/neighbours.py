@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from bayes_sdc.flows.intruder.refit import SMALLEST_PRECISION
+from bayes_sdc.flows.model.bounded import row_of
 from bayes_sdc.flows.table.cells import SmallCells
 
 
@@ -25,6 +26,7 @@ class Draws(NamedTuple):
     sd_gamma: np.ndarray  # (draw, group)
     log_cv: np.ndarray  # (draw, group) minus infinity for the Poisson family
     coefficient: np.ndarray  # (draw, group, covariate)
+    bound: np.ndarray  # (K + 1,) centres of the steps, then half their width; 0 without a bound
 
 
 class Side(NamedTuple):
@@ -158,7 +160,7 @@ def block_of(
         cells.origin, origins, near.by_destination, near.of_destination,
     )  # fmt: skip
     return (
-        _draws(posterior, kept, groups, origins, destinations),
+        _draws(posterior, kept, groups, origins, destinations, row_of(cells.bound, cells.upper)),
         from_origins,
         from_destinations,
         Targets(
@@ -177,6 +179,7 @@ def _draws(
     groups: np.ndarray,
     origins: np.ndarray,
     destinations: np.ndarray,
+    bound: np.ndarray,
 ) -> Draws:
     draws = posterior["posterior"]
 
@@ -200,4 +203,5 @@ def _draws(
         sd_gamma=sd("phi_gamma"),
         log_cv=-0.5 * np.log(of("r", groups)) if "r" in draws else poisson,
         coefficient=of("coefficient", groups) if "coefficient" in draws else none,
+        bound=bound,
     )

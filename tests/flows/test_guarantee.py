@@ -1,0 +1,166 @@
+"""What a release promises: it adds up, and anything else that looks at the counts ends it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayes_sdc import (
+    InputError,
+    fit_flows,
+    guarantee,
+    protect_flows,
+    read_flows,
+    synthesize,
+    with_covariates,
+)
+from bayes_sdc.flows.guarantee import Guarantee, tainted_covariates
+from bayes_sdc.flows.protect import with_checks
+from bayes_sdc.flows.table.read import FlowTable
+
+AREAS = [f"{number:02d}" for number in range(8)]
+SHORT = {"draws": 20, "tune": 20, "chains": 2, "seed": 1}
+
+
+def table_of(seed: int = 1, own: bool = False) -> FlowTable:
+    """Small and safe counts between eight areas."""
+    rng = np.random.default_rng(seed)
+    pairs = [(a, b) for a in AREAS for b in AREAS if own or a != b]
+    frame = pd.DataFrame(pairs, columns=["o", "d"])
+    frame["n"] = rng.integers(1, 30, len(frame))
+    return read_flows(frame, origin="o", destination="d", count="n")
+
+
+@pytest.fixture(scope="module")
+def table() -> FlowTable:
+    return table_of()
+
+
+@pytest.fixture(scope="module")
+def posterior(table: FlowTable) -> xr.DataTree:
+    return fit_flows(table, epsilon=0.5, **SHORT)
+
+
+def test_what_a_data_set_costs_adds_up(table: FlowTable, posterior: xr.DataTree) -> None:
+    """Every data set has a draw of its own, and every draw costs."""
+    found = guarantee(table, posterior, datasets=4, earlier=[0.25, 1.0])
+    assert found.holds
+    assert found.total == 4 * 0.5 + 1.25
+    assert found.for_person(3) == 3 * found.total
+    assert found.for_move == 2 * found.total
+    assert "4 data sets and the 2 earlier releases together" in " ".join(found.promise())
+
+
+@given(
+    epsilon=st.floats(0.01, 5.0),
+    datasets=st.integers(1, 50),
+    earlier=st.lists(st.floats(0.01, 5.0), max_size=4),
+    times=st.integers(1, 9),
+)
+def test_nothing_makes_it_cheaper(
+    epsilon: float, datasets: int, earlier: list[float], times: int
+) -> None:
+    """More data sets, more releases or more records of a person never cost less."""
+    one = Guarantee(epsilon, datasets, tuple(earlier), (), ())
+    assert one.total >= datasets * epsilon
+    assert replace(one, datasets=datasets + 1).total > one.total
+    assert replace(one, earlier=(*one.earlier, 0.1)).total > one.total
+    assert one.for_person(times) >= one.total
+    assert one.for_move >= one.total
+    assert one.ending("x").total == np.inf
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ({"candidates": 5}, "chosen among 5"),
+        ({"totals": True}, "totals that contain small counts"),
+        ({"chosen_by_evidence": True}, "how well it fits"),
+        ({"earlier": [1.0, None]}, "is not known"),
+    ],
+)
+def test_what_else_looks_at_the_counts_ends_it(
+    table: FlowTable, posterior: xr.DataTree, ends: dict[str, object], said: str
+) -> None:
+    """It fails closed, and says why."""
+    found = guarantee(table, posterior, **ends)
+    assert not found.holds
+    assert found.total == np.inf
+    assert found.for_person() == np.inf
+    assert said in found.ended[0]
+    assert found.check().verdict == "fail"
+    assert said in found.check().reason
+    assert "No guarantee" in found.promise()[0]
+
+
+def test_own_areas_have_no_bound() -> None:
+    """Their model is another one, so their small counts must not go out."""
+    table = table_of(own=True)
+    posterior = fit_flows(table, epsilon=0.5, **SHORT)
+    assert not guarantee(table, posterior).holds
+    assert not guarantee(table, posterior, own_area="publish").holds
+    assert guarantee(table, posterior, own_area="withhold").holds
+
+
+@pytest.mark.parametrize("form", [lambda x: x, np.log, np.sqrt, lambda x: -(x**2)])
+def test_totals_with_small_counts_are_found_among_covariates(table: FlowTable, form) -> None:
+    """In any form that keeps their order."""
+    totals = table.frame.groupby("o")["n"].sum()
+    at_cell = totals.loc[table.cells["origin"]].to_numpy(float)
+    leaky = pd.DataFrame({"size": form(at_cell)}, index=table.cells.index)
+    assert tainted_covariates(with_covariates(table, leaky)) == ["size"]
+
+
+def test_covariates_from_what_is_public_are_not(table: FlowTable) -> None:
+    """Else every covariate would end it, and nobody would read the reasons."""
+    safe = table.frame[table.frame["n"] > table.high].groupby("o")["n"].sum()
+    at_cell = safe.reindex(table.cells["origin"]).fillna(0.0).to_numpy(float)
+    noise = np.random.default_rng(1).normal(size=len(at_cell))
+    fine = pd.DataFrame({"safe": np.log1p(at_cell), "distance": noise}, index=table.cells.index)
+    assert tainted_covariates(with_covariates(table, fine)) == []
+
+
+def test_without_epsilon_there_is_nothing_to_promise(table: FlowTable) -> None:
+    """A posterior without a bound must not be given one afterwards."""
+    with pytest.raises(InputError, match="without epsilon"):
+        guarantee(table, fit_flows(table, **SHORT))
+
+
+def test_posterior_of_another_table_is_refused(posterior: xr.DataTree) -> None:
+    with pytest.raises(InputError, match="another table"):
+        guarantee(table_of(seed=2), posterior)
+
+
+def test_totals_cannot_be_kept_with_a_bound(table: FlowTable, posterior: xr.DataTree) -> None:
+    with pytest.raises(InputError, match="guarantee would end"):
+        synthesize(table, posterior, totals="origin")
+
+
+def test_a_run_says_what_it_promises(table: FlowTable) -> None:
+    """Check, console and result agree; an earlier release of unknown epsilon ends it."""
+    few = SHORT | {"draws": 300, "tune": 200, "chains": 4, "releases": 1}
+    result = protect_flows(table, epsilon=1.0, datasets=2, **few)
+    assert result.guarantee is not None
+    verdict = {check.key: check.verdict for check in result.checks}["guarantee"]
+    assert verdict == ("pass" if result.guarantee.holds else "fail")
+    if result.guarantee.holds:
+        assert "guarantee: epsilon 2" in result.summary()
+    again = protect_flows(table, epsilon=1.0, already_released=[result.release], **few)
+    assert any("not known" in reason for reason in again.guarantee.ended)
+    counted = protect_flows(
+        table, epsilon=1.0, already_released=[result.release], released_epsilon=[2.0], **few
+    )
+    assert counted.guarantee.earlier == (2.0,)
+    assert not any("not known" in reason for reason in counted.guarantee.ended)
+    held = with_checks(result, [])
+    assert [check.key for check in held.checks].count("guarantee") == 1
+
+
+def test_without_epsilon_the_word_does_not_occur(table: FlowTable) -> None:
+    result = protect_flows(table, **SHORT, releases=1)
+    assert result.guarantee is None
+    assert "guarantee" not in result.summary().lower()
