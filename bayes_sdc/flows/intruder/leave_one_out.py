@@ -297,7 +297,8 @@ def score(y: int, rate: float, now: Family) -> tuple[float, float]:
     upper = now.terms.shape[1] - 1
     rate = min(rate, LARGEST_RATE)
     if now.bound[CENTRES, upper] > 0.0:
-        return bounded_score(y, rate, now)
+        found: tuple[float, float] = bounded_score(y, rate, now)
+        return found
     shrink = 1.0 / (1.0 + now.kappa * rate)
     s = now.unit * rate * shrink
     terms, step = now.terms[0], s
