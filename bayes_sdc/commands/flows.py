@@ -146,6 +146,9 @@ def flows(
             RELEASE,
         ),
     ] = None,
+    totals_base: Annotated[
+        int, option("Kept totals need only round to the same multiple of this.", RELEASE)
+    ] = 1,
     kept_limit: Annotated[
         float,
         option("With totals kept: largest probability of a true count given them.", RELEASE),
@@ -283,6 +286,7 @@ def flows(
             "keep": columns(keep or ""),
             "own_area": own_area,
             "totals_kept": _totals_kept(totals_kept),
+            "totals_base": totals_base,
             "kept_limit": kept_limit,
             "pinned_allowed": pinned_allowed,
             "published": tuple(published or ()),

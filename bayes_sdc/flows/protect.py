@@ -84,6 +84,7 @@ def protect_flows(
     keep: Collection[str] = (),
     own_area: OwnArea = "protect",
     totals_kept: str | Sequence[str] = (),
+    totals_base: int = 1,
     kept_limit: float = LIMIT,
     pinned_allowed: bool = False,
     published: Published = (),
@@ -130,6 +131,8 @@ def protect_flows(
         Totals that the release has exactly as the table, as for :func:`bayes_sdc.synthesize`, or
         ``"auto"`` for as many as pin no small count (:func:`bayes_sdc.keep_totals`). A check fails
         where they pin one: then it is released as it is.
+    totals_base : int
+        With more than 1 the kept totals need only round to the same multiple of it.
     kept_limit : float
         A cell whose true count is more probable than this given the totals, before any release, is
         as good as told: ``"auto"`` merges totals until there is none.
@@ -195,7 +198,8 @@ def protect_flows(
         ),
         datasets=datasets, releases=releases, candidates=candidates, policy=policy,
         columns=select_columns(table, keep), own_area=own_area,
-        totals_kept=totals_kept, kept_limit=kept_limit, pinned_allowed=pinned_allowed,
+        totals_kept=totals_kept, totals_base=totals_base, kept_limit=kept_limit,
+        pinned_allowed=pinned_allowed,
     )  # fmt: skip
     job.check(table)
     if len(released_epsilon) > len(already_released):
@@ -279,6 +283,7 @@ class Job:
     columns: Selection
     own_area: OwnArea
     totals_kept: str | Sequence[str] = ()
+    totals_base: int = 1
     kept_limit: float = LIMIT
     pinned_allowed: bool = False
 
@@ -319,7 +324,7 @@ class Job:
                 "end; leave one of them out"
             )
         if self.totals_kept != "auto" and table.n_small:
-            kept_by_name(table, self.totals_kept)
+            kept_by_name(table, self.totals_kept, base=self.totals_base)
         if self.candidates > 1 and self.totals_kept not in ((), [], "", "none"):
             raise InputError(
                 "candidates are compared by the error of their totals, and where totals are kept "
@@ -421,8 +426,8 @@ def _released(
     """Choose the totals to keep, and draw the release."""
     seed = job.sampling.seed
     kept = keep_totals(
-        table, posterior, totals=job.totals_kept, limit=job.kept_limit, seed=seed,
-        cores=job.sampling.cores,
+        table, posterior, totals=job.totals_kept, base=job.totals_base, limit=job.kept_limit,
+        seed=seed, cores=job.sampling.cores,
     )  # fmt: skip
     release = synthesize(
         table, posterior, datasets=job.datasets, totals=kept, own_area=job.own_area, seed=seed,

@@ -297,6 +297,7 @@ def plot_ru_map(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     words = {
         "margins": "sums known",
         "all-others": "other cells known",
+        "all-others, and totals to a base": "rounded totals and other cells known",
         "all-but-cycle": "totals and most cells known",
     }
     several = frame.groupby("method")["knowledge"].nunique() > 1

@@ -19,6 +19,7 @@ PUBLIC_AREAS = 100  # totals of fewer areas may be those of one that can be reco
 KNOWN = {
     "margins": "sums by origin",
     "all-others": "all other cells",
+    "all-others, and totals to a base": "all other cells, and rounded totals",
     "all-but-cycle": "totals, and all other cells but one cycle",
 }
 

@@ -20,7 +20,7 @@ from bayes_sdc.flows.table.read import FlowTable
 
 SEED = 20261129
 TABLES = {"gb": "gb_lad_migration_2011", "us": "us_county_commuting_acs2009_2013"}
-CHAINS = {"draws": 300, "tune": 300, "chains": 4}
+CHAINS = {"draws": 200, "tune": 300, "chains": 4}
 HEAD = """\
 # Risk and utility of protections, with and without totals
 

@@ -9,11 +9,14 @@ area's other ones, then one of an area with those of other areas.
 import numpy as np
 
 from bayes_sdc.flows.audit.network import Network, unpinned
+from bayes_sdc.flows.release.bands import Band
 from bayes_sdc.flows.release.kept import BY_ITSELF, WITH_ALL, WITH_AREA, KeptTotals, Side
 from bayes_sdc.flows.release.margins import Margins
 
 
-def pinned_cells(margins: Margins, y: np.ndarray, upper: int) -> np.ndarray:
+def pinned_cells(
+    margins: Margins, y: np.ndarray, upper: int, band: Band | None = None
+) -> np.ndarray:
     """Find the cells that have one count in all tables with these totals.
 
     Parameters
@@ -24,6 +27,8 @@ def pinned_cells(margins: Margins, y: np.ndarray, upper: int) -> np.ndarray:
         Counts from 0 with these totals; any such table gives the same answer.
     upper : int
         Largest count.
+    band : Band, optional
+        Bounds of the totals, where they are not exact.
 
     Returns
     -------
@@ -42,17 +47,26 @@ def pinned_cells(margins: Margins, y: np.ndarray, upper: int) -> np.ndarray:
     [False, False, False, False, True]
     """
     n_left, n_right = len(margins.left_sums), len(margins.right_sums)
-    cells = len(y)
+    cells, outside = len(y), n_left + n_right
+    tail, head = [margins.left], [margins.right + n_left]
+    bounds = [np.tile([0, upper], (cells, 1))]
+    flow = [y]
+    if band is not None:  # what a total lacks or has too much comes from outside and goes there
+        tail += [np.full(n_left, outside), n_left + np.arange(n_right)]
+        head += [np.arange(n_left), np.full(n_right, outside)]
+        bounds += [band.left, band.right]
+        flow += [margins.left_sums, margins.right_sums]
+    both = np.concatenate(bounds).astype(np.int64)
     network = Network(
-        tail=margins.left.astype(np.int64),
-        head=margins.right.astype(np.int64) + n_left,
-        lower=np.zeros(cells, np.int64),
-        upper=np.full(cells, upper, np.int64),
-        nodes=n_left + n_right,
-        total_of_arc=np.full(cells, -1),
-        total_of_node=np.full(n_left + n_right, -1),
+        tail=np.concatenate(tail).astype(np.int64),
+        head=np.concatenate(head).astype(np.int64),
+        lower=both[:, 0],
+        upper=both[:, 1],
+        nodes=outside + 1,
+        total_of_arc=np.full(len(both), -1),
+        total_of_node=np.full(outside + 1, -1),
     )
-    return np.asarray(~unpinned(network, y.astype(np.int64)))
+    return np.asarray(~unpinned(network, np.concatenate(flow).astype(np.int64)))[:cells]
 
 
 def without_pinned(kept: KeptTotals, y: np.ndarray, upper: int) -> KeptTotals:
@@ -73,7 +87,7 @@ def without_pinned(kept: KeptTotals, y: np.ndarray, upper: int) -> KeptTotals:
     for the sake of what is.
     """
     while kept.sides:
-        pinned = pinned_cells(kept.margins(y), y, upper)
+        pinned = pinned_cells(kept.margins(y), y, upper, kept.band(y))
         if not pinned.any():
             break
         kept = merge_around(kept, pinned)
@@ -107,7 +121,7 @@ def merge_around(kept: KeptTotals, cells: np.ndarray) -> KeptTotals:
         sides = [_merged(side, np.unique(side.cells[cells])) for side in kept.sides]
         if all(np.array_equal(a.level, b.level) for a, b in zip(sides, kept.sides, strict=True)):
             return KeptTotals((), ())
-    return KeptTotals(kept.names, tuple(sides))
+    return KeptTotals(kept.names, tuple(sides), kept.base)
 
 
 def _merged(side: Side, marked: np.ndarray) -> Side:

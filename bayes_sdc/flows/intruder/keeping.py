@@ -16,7 +16,6 @@ from bayes_sdc.flows.release.kept import KeptTotals, kept_by_name
 from bayes_sdc.flows.release.plateau import share_at_plateau
 from bayes_sdc.flows.release.released import released_counts
 from bayes_sdc.flows.release.synthesis import check_posterior, spread_draws
-from bayes_sdc.flows.release.totals import mixing
 from bayes_sdc.flows.table.cells import fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import say
@@ -32,6 +31,7 @@ def keep_totals(
     posterior: xr.DataTree,
     *,
     totals: str | Sequence[str] = "auto",
+    base: int = 1,
     limit: float = LIMIT,
     seed: int | None = None,
     cores: int | None = None,
@@ -47,6 +47,9 @@ def keep_totals(
     totals : str or sequence of str
         ``"auto"``: those by area and partner group, or by area in a table without groups, merged
         as far as needed; or margins as for :func:`bayes_sdc.synthesize`, all kept as they are.
+    base : int
+        Each data set's totals, safe counts included, round to the same multiple of it as the true
+        ones; with 1 they are exact.
     limit : float
         With ``"auto"``: no cell's true count may be more probable than this, given all totals that
         are kept and the posterior, before any release. Between 0 and 1.
@@ -100,13 +103,13 @@ def keep_totals(
     if table.n_small == 0:
         return KeptTotals((), ())
     if totals != "auto":
-        return kept_by_name(table, totals)
+        return kept_by_name(table, totals, base=base)
     check_posterior(table, posterior)
     names = ("origin", "destination")
     if table.groups:
         names = ("origin-by-group", "destination-by-group")
     y = table.cells["y"].to_numpy(np.int64)
-    kept = kept_by_name(table, names)
+    kept = kept_by_name(table, names, base=base)
     seed = seed_or_fresh(seed)
     while True:
         kept = without_pinned(kept, y, table.k)
@@ -137,7 +140,7 @@ def chance_of_truth_given(
         raise InputError("no totals are kept")
     rng = generator(seed, "draws for the probabilities given totals")
     draws = spread_draws(rng, rates.n_draws, min(DRAWS, rates.n_draws))
-    found = chances(cells, rates, mixing(kept.margins(cells.y)), draws, seed=seed, cores=cores)
+    found = chances(cells, rates, kept.mixing(cells.y), draws, seed=seed, cores=cores)
     return np.asarray(found.mean(axis=0)[np.arange(len(cells.y)), cells.y])
 
 
@@ -165,7 +168,7 @@ def check_kept(
         Whether somebody has decided that pinned cells may be released.
     """
     y = table.cells["y"].to_numpy(np.int64)
-    pinned = pinned_cells(kept.margins(y), y, table.k)
+    pinned = pinned_cells(kept.margins(y), y, table.k, kept.band(y))
     near = (chance > limit) & ~pinned
     number, n = int(pinned.sum()), len(y)
     verdict: Verdict = "look" if number or near.any() or len(kept.merged) else "pass"
@@ -190,12 +193,14 @@ def check_kept(
 def check_totals(table: FlowTable, release: pd.DataFrame, kept: KeptTotals) -> Check:
     """Check on the released table that every kept total is the true one, in every data set."""
     y = table.cells["y"].to_numpy(np.int64)
-    wanted = kept.margins(y)
+    wanted, band = kept.margins(y), kept.band(y)
+    bounds = [np.stack([sums, sums], axis=1) for sums in wanted[2:]]
+    if band is not None:
+        bounds = [band.left, band.right]
     wrong = 0
     for data in released_counts(table, release):
-        found = kept.margins(data)
-        wrong += int((found.left_sums != wanted.left_sums).sum())
-        wrong += int((found.right_sums != wanted.right_sums).sum())
+        for sums, within in zip(kept.margins(data)[2:], bounds, strict=True):
+            wrong += int(((sums < within[:, 0]) | (sums > within[:, 1])).sum())
     number = sum(int(side.block.max()) + 1 for side in kept.sides)
     return Check(
         "error of kept totals",
@@ -235,7 +240,7 @@ def kept_checks(
         return []
     chance = chance_of_truth_given(table, posterior, kept, seed=seed, cores=cores)
     cells, rates = fitted_cells(table, posterior), rates_by_draw(posterior)
-    prepared, released = mixing(kept.margins(cells.y)), released_counts(table, release)
+    prepared, released = kept.mixing(cells.y), released_counts(table, release)
     return [
         check_kept(table, kept, chance, limit=limit, pinned_allowed=pinned_allowed),
         check_totals(table, release, kept),

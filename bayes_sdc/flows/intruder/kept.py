@@ -41,6 +41,7 @@ from bayes_sdc.flows.intruder.prior import prior_of_cells, shares_of_counts
 from bayes_sdc.flows.intruder.settings import RiskSettings
 from bayes_sdc.flows.model.rates import Rates, rates_by_draw
 from bayes_sdc.flows.model.truncated import log_probabilities, log_table
+from bayes_sdc.flows.release.bands import Band, band_of
 from bayes_sdc.flows.release.chances import chances
 from bayes_sdc.flows.release.kept import KeptTotals
 from bayes_sdc.flows.release.margins import Margins
@@ -50,7 +51,7 @@ from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import generator
 
-ALL_BUT_CYCLE = "all-but-cycle"
+ALL_BUT_CYCLE, WITHIN = "all-but-cycle", "all-others, and totals to a base"
 MOST_DRAWS, FEWEST_DRAWS, NUMBERS = 200, 20, 3e7  # of the posterior; numbers that are kept of them
 ROUNDS = 20  # known shares that are tried so that each cell is unknown in one of them
 TIED = {5_000: 400, 1_000_000_000: 100}  # tables drawn of a block, by the number of cells
@@ -88,9 +89,12 @@ def along_cycles(
         Cells of R_unq.
     """
     cells, rates = fitted_cells(table, posterior), rates_by_draw(posterior)
-    prepared = mixing(kept.margins(cells.y))
+    prepared = kept.mixing(cells.y)
     rng = generator(settings.seed, "cycles of the intruder")
-    cycles = widest_cycles(rng, prepared.graph, cells.y, cells.upper)
+    if prepared.band is None:
+        cycles = widest_cycles(rng, prepared.graph, cells.y, cells.upper)
+    else:
+        cycles = cells_alone(prepared.band, cells.y, cells.upper)
     chains = posterior["posterior"].sizes["chain"]
     draws = draws_by_chain(rates.n_draws, chains, len(cells.y) * (cells.upper + 1), rng)
     with Progress(len(draws), f"tables with these totals for {len(draws)} draws") as progress:
@@ -120,7 +124,7 @@ def along_cycles(
         cells.y, unique=unique, labels=cells.cells,
         unreliable=unreliable_cells(release.khat, release.threshold, release.error),
     )  # fmt: skip
-    return OfTotals([fit], gains, ALL_BUT_CYCLE)
+    return OfTotals([fit], gains, ALL_BUT_CYCLE if prepared.band is None else WITHIN)
 
 
 def draws_by_chain(
@@ -133,6 +137,26 @@ def draws_by_chain(
     start = int(rng.integers(length))
     within = (start + np.arange(each) * length // each) % length
     return np.asarray((np.arange(chains)[:, None] * length + np.sort(within)).ravel())
+
+
+def cells_alone(band: Band, y: np.ndarray, upper: int) -> Cycles:
+    """Each cell by itself, and how far it can change within the bounds of its totals."""
+    room = []
+    for of, bounds in ((band.graph.left, band.left), (band.graph.right, band.right)):
+        sums = np.bincount(of, y, len(bounds)).astype(np.int64)
+        room.append((bounds - sums[:, np.newaxis])[of])
+    low = np.maximum.reduce([-y, *(one[:, 0] for one in room)])
+    high = np.minimum.reduce([upper - y, *(one[:, 1] for one in room)])
+    path = np.arange(len(y), dtype=np.int32)[:, np.newaxis]
+    return Cycles(path, np.ones(len(y), np.int64), low.astype(np.int64), high.astype(np.int64))
+
+
+def _bounds(kept: KeptTotals, y: np.ndarray) -> list[np.ndarray]:
+    """Least and largest sum of each block, on both sides."""
+    band = kept.band(y)
+    if band is not None:
+        return [band.left, band.right]
+    return [np.stack([sums, sums], axis=1) for sums in kept.margins(y)[2:]]
 
 
 def _log_weights(cells: SmallCells, rates: Rates, draw: int, cycles: Cycles) -> np.ndarray:
@@ -275,12 +299,22 @@ def _unknown_chances(
     margins = kept.margins(cells.y)
     for number, known in enumerate(known_in_turn(len(cells.y), settings)):
         hidden = np.flatnonzero(~known)
-        ends = [np.unique(of[hidden], return_inverse=True)[1] for of in margins[:2]]
-        sums = [np.bincount(of, cells.y[hidden]).astype(np.int64) for of in ends]
         if len(hidden) == 0:
             continue
+        ends = [np.unique(of[hidden], return_inverse=True) for of in margins[:2]]
+        inside = [of for _, of in ends]
+        sums = [np.bincount(of, cells.y[hidden]).astype(np.int64) for of in inside]
+        band = None
+        if kept.base > 1:  # less what is known
+            left = [
+                (of - whole[:, np.newaxis])[blocks] + part[:, np.newaxis]
+                for of, whole, (blocks, _), part in zip(
+                    _bounds(kept, cells.y), margins[2:], ends, sums, strict=True
+                )
+            ]
+            band = band_of(*inside, *left)
         found = chances(
-            thin(cells, ~known), rates, mixing(Margins(*ends, *sums)), draws,
+            thin(cells, ~known), rates, mixing(Margins(*inside, *sums), band), draws,
             seed=_seed(settings, "chances", number), cores=settings.cores,
         )  # fmt: skip
         new = ~asked[hidden]
@@ -340,13 +374,11 @@ def _tied(
 ) -> np.ndarray:
     """Tie the cells that are not known."""
     margins = kept.margins(y)
+    bounds = _bounds(kept, y)
     families = [
-        Family(side.name, [""] * len(sums), of.astype(np.int64), sums, sums)
-        for side, of, sums in zip(
-            kept.sides, (margins.left, margins.right), (margins.left_sums, margins.right_sums),
-            strict=False,
-        )
-    ]  # fmt: skip
+        Family(side.name, [""] * len(within), of.astype(np.int64), within[:, 0], within[:, 1])
+        for side, of, within in zip(kept.sides, margins[:2], bounds, strict=False)
+    ]
     hidden = ~known
     n, upper = int(hidden.sum()), weight.shape[1] - 1
     if n == 0:

@@ -30,7 +30,6 @@ from bayes_sdc.flows.release.released import released_counts
 from bayes_sdc.flows.release.suppression import proportional_fit
 from bayes_sdc.flows.release.swapping import swapped, swapping_matrix
 from bayes_sdc.flows.release.synthesis import synthesize
-from bayes_sdc.flows.release.totals import mixing
 from bayes_sdc.flows.release.utility import ground_truth, measure
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.seeds import generator, seed_or_fresh
@@ -119,10 +118,12 @@ def compare_protections(
     """
     seed = seed_or_fresh(seed)
     kept = kept_of(table, totals)
-    if not kept.sides:
-        raise InputError("totals: name at least one margin, such as origin,destination")
+    if not kept.sides or kept.base > 1:
+        raise InputError(
+            "totals: name at least one margin to keep exactly, such as origin,destination"
+        )
     y = table.cells["y"].to_numpy(np.int64)
-    prepared = mixing(kept.margins(y))
+    prepared = kept.mixing(y)
     cycles = widest_cycles(generator(seed, "cycles of the intruder"), prepared.graph, y, table.k)
     truth, known = ground_truth(table), known_of_cells(table)
     unique = unique_cells(table, "single-mover")

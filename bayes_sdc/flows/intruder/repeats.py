@@ -23,7 +23,6 @@ from bayes_sdc.flows.release.synthesis import (
     draw_counts,
     spread_draws,
 )
-from bayes_sdc.flows.release.totals import mixing
 from bayes_sdc.flows.release.utility import ground_truth
 from bayes_sdc.flows.table.cells import fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
@@ -31,7 +30,11 @@ from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import generator, seed_or_fresh
 
 Classes = Literal["true-count", "group", "area-size", "area"]
-WORST = ("all-others", "all-but-cycle")  # whose M does not depend on one release
+WORST = (
+    "all-others",
+    "all-but-cycle",
+    "all-others, and totals to a base",
+)  # whose M does not depend on one release
 CLASSES: tuple[Classes, ...] = get_args(Classes)
 
 
@@ -182,7 +185,7 @@ def _measure(
         for name, share in (("no_release", risk.r_all), ("no_release_unq", risk.r_unq))
     }
     earlier = risk.earlier_likelihood
-    kept = None if risk.kept is None else mixing(risk.kept.margins(cells.y))
+    kept = None if risk.kept is None else risk.kept.mixing(cells.y)
     rng = generator(seed, "repeated releases")
     rows = []
     label = f"risk of {releases} releases, of up to {most} data sets"

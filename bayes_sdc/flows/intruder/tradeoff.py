@@ -29,7 +29,6 @@ from bayes_sdc.flows.release.alternatives import (
     suppression_posterior,
 )
 from bayes_sdc.flows.release.synthesis import check_posterior, draw_datasets
-from bayes_sdc.flows.release.totals import mixing
 from bayes_sdc.flows.release.utility import GroundTruth, ground_truth, measure
 from bayes_sdc.flows.table.cells import fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
@@ -163,7 +162,7 @@ def _releases(
     seed: int,
 ) -> Iterator[_Method]:
     cells, rates = fitted_cells(table, posterior), rates_by_draw(posterior)
-    kept = None if risk.kept is None else mixing(risk.kept.margins(cells.y))
+    kept = None if risk.kept is None else risk.kept.mixing(cells.y)
     ours = []
     for number in numbers:
         rng = generator(seed, "alternatives", OURS, str(number))

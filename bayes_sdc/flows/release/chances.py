@@ -12,7 +12,6 @@ import numpy as np
 from bayes_sdc.cores import threads
 from bayes_sdc.flows.model import truncated as counts
 from bayes_sdc.flows.model.rates import Rates
-from bayes_sdc.flows.release.alternating_cycles import mix
 from bayes_sdc.flows.release.totals import Mixing, with_totals
 from bayes_sdc.flows.table.cells import SmallCells
 from bayes_sdc.seeds import seed_sequence
@@ -68,8 +67,7 @@ def chances(
         share = np.zeros(log_weight.shape, np.float32)
         every = np.arange(len(y))
         for _ in range(tables):
-            if len(kept.graph.edges):
-                mix(rng, kept.graph, kept.graph.edges, log_weight, y, len(kept.graph.edges))
+            kept.sweep(rng, log_weight, y)
             share[every, y] += np.float32(1.0 / tables)
         advance(1)
         return share

@@ -26,7 +26,6 @@ from bayes_sdc.flows.release.kept import KeptTotals
 from bayes_sdc.flows.release.propensity import Propensity, propensity_of
 from bayes_sdc.flows.release.released import released_counts
 from bayes_sdc.flows.release.synthesis import draw_datasets
-from bayes_sdc.flows.release.totals import mixing
 from bayes_sdc.flows.release.utility import ground_truth
 from bayes_sdc.flows.table.cells import fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
@@ -153,7 +152,7 @@ def told_apart(
     known, cells = known_of_cells(table), fitted_cells(table, posterior)
     rates, rng = rates_by_draw(posterior), generator(seed, "null of the propensity score")
     number = min(NULL_TABLES, rates.n_draws) // 2 * 2
-    prepared = mixing(kept.margins(cells.y)) if kept.sides else None
+    prepared = kept.mixing(cells.y) if kept.sides else None
     tables = draw_datasets(cells, rates, number, rng, prepared) + float(table.low)
     ends: dict[str, int] = {"low": table.low, "high": table.high}
     released = released_counts(table, release) + float(table.low)

@@ -13,8 +13,11 @@ import numpy as np
 import pandas as pd
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.flows.release.bands import Band, band_of, rounding_bounds
 from bayes_sdc.flows.release.margins import COLUMNS, Margins, check_margins, finest_of
-from bayes_sdc.flows.table.read import FlowTable
+from bayes_sdc.flows.release.totals import Mixing, mixing
+from bayes_sdc.flows.table.read import FlowTable, group_places
+from bayes_sdc.io.columns import own_area, read_codes
 from bayes_sdc.results import Fact, Result
 
 BY_ITSELF, WITH_AREA, WITH_ALL = 0, 1, 2  # how far a total is merged
@@ -28,6 +31,7 @@ class Side(NamedTuple):
     of: np.ndarray  # (cell,) total of each cell
     labels: pd.DataFrame  # (total,) area and group, those that the margin has
     level: np.ndarray  # (total,) BY_ITSELF, WITH_AREA or WITH_ALL
+    rest: np.ndarray  # (total,) what is in the total besides the small counts from 0
 
     @property
     def area(self) -> str | None:
@@ -63,10 +67,31 @@ class KeptTotals(Result):
         Kinds of totals.
     sides : tuple of Side
         One or two kinds that all others follow from; none if no total is kept.
+    base : int
+        Each data set's totals round to the same multiple of it as the true ones; 1 where they are
+        exact.
     """
 
     names: tuple[str, ...]
     sides: tuple[Side, ...]
+    base: int = 1
+
+    def mixing(self, y: np.ndarray) -> Mixing:
+        """What draws tables with these totals; ``y`` are counts from 0 that have them."""
+        return mixing(self.margins(y), self.band(y))
+
+    def band(self, y: np.ndarray) -> Band | None:
+        """Bounds of the totals that are kept to a base; None where they are exact."""
+        if self.base == 1 or not self.sides:
+            return None
+        margins = self.margins(y)
+        both = [*self.sides, self.sides[0]][:2]
+        bounds = [
+            rounding_bounds(np.bincount(side.block, side.rest).astype(np.int64) + sums, sums,
+                            self.base)
+            for side, sums in zip(both, margins[2:], strict=True)
+        ]  # fmt: skip
+        return band_of(margins.left, margins.right, *bounds)
 
     def margins(self, y: np.ndarray) -> Margins:
         """The graph of the totals, with the sums of these counts, from 0."""
@@ -107,7 +132,8 @@ class KeptTotals(Result):
         """Return the totals in words."""
         if not self.sides:
             return "no totals are kept"
-        text = f"{self.number:,} totals by {' and '.join(self.names)} are kept"
+        to = "" if self.base == 1 else f" to multiples of {self.base}"
+        text = f"{self.number:,} totals by {' and '.join(self.names)} are kept{to}"
         merged = len(self.merged)
         return text + (f"; {merged:,} are kept in sum only" if merged else "")
 
@@ -122,7 +148,7 @@ class KeptTotals(Result):
         ]
 
 
-def kept_by_name(table: FlowTable, totals: str | Sequence[str]) -> KeptTotals:
+def kept_by_name(table: FlowTable, totals: str | Sequence[str], *, base: int = 1) -> KeptTotals:
     """All totals of some margins of a table, none of them merged.
 
     Parameters
@@ -131,20 +157,45 @@ def kept_by_name(table: FlowTable, totals: str | Sequence[str]) -> KeptTotals:
         With at least one small cell.
     totals : str or sequence of str
         As for :func:`bayes_sdc.synthesize`.
+    base : int
+        What the totals are kept to a multiple of.
 
     Raises
     ------
     InputError
-        If a margin is unknown, or they are more than a two-way table.
+        If the base is below 1, a margin is unknown, or they are more than a two-way table.
     """
     names = check_margins(totals)
+    if base < 1:
+        raise InputError(f"the base of totals must be 1 or more; it is {base}")
     sides = []
     for name, blocks in (finest_of(table, names) if names else {}).items():
         columns = table.cells[COLUMNS[name]]
         first = np.unique(blocks, return_index=True)[1]
         labels = columns.iloc[first].reset_index(drop=True)
-        sides.append(Side(name, blocks, labels, np.zeros(len(labels), np.int64)))
-    return KeptTotals(names, tuple(sides))
+        rest = _rest(table, name, labels, np.bincount(blocks))
+        sides.append(Side(name, blocks, labels, np.zeros(len(labels), np.int64), rest))
+    return KeptTotals(names, tuple(sides), base)
+
+
+def _rest(table: FlowTable, name: str, labels: pd.DataFrame, cells: np.ndarray) -> np.ndarray:
+    """What each total holds besides its small counts from 0: counts above, and low for each."""
+    frame = table.frame
+    ends = [read_codes(frame[column], column) for column in (table.origin, table.destination)]
+    flow = ~own_area(*ends)
+    flow[list(table.totals)] = False
+    flow[table.cells["row"].to_numpy()] = False
+    texts = dict(zip(("origin", "destination"), (end.texts() for end in ends), strict=True))
+    groups = [read_codes(frame[column], column) for column in table.groups]
+    places, names = group_places(groups, len(frame))
+    texts["group"] = np.array(names, dtype=object)[places]
+    count = frame[table.count].to_numpy(np.int64)
+    safe = pd.DataFrame({column: texts[column] for column in COLUMNS[name]}).assign(count=count)
+    sums = safe[flow].groupby(COLUMNS[name])["count"].sum()
+    wanted = labels[COLUMNS[name]]
+    index = pd.MultiIndex.from_frame(wanted) if wanted.shape[1] > 1 else wanted.iloc[:, 0]
+    above = sums.reindex(index).fillna(0).to_numpy(np.int64)
+    return np.asarray(above + table.low * cells)
 
 
 def kept_of(table: FlowTable, totals: str | Sequence[str] | KeptTotals) -> KeptTotals:

@@ -12,7 +12,7 @@ from bayes_sdc.flows.model import truncated as counts
 from bayes_sdc.flows.model.rates import Rates, rates_by_draw
 from bayes_sdc.flows.release.kept import KeptTotals, kept_of
 from bayes_sdc.flows.release.own_areas import OwnArea, without_own_areas
-from bayes_sdc.flows.release.totals import SWEEPS, Mixing, mixing, with_totals
+from bayes_sdc.flows.release.totals import SWEEPS, Mixing, with_totals
 from bayes_sdc.flows.table.cells import SmallCells, fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.seeds import generator, seed_or_fresh
@@ -118,7 +118,7 @@ def synthesize(
                 "totals: those that are kept contain small counts, and the posterior was fitted "
                 "with epsilon, whose guarantee would end; leave totals out, or fit without epsilon"
             )
-        kept = mixing(plan.margins(cells.y))
+        kept = plan.mixing(cells.y)
         drawn = draw_datasets_given_totals(cells, kept, rates, datasets, seed=seed, cores=cores)
     else:
         drawn = draw_datasets(cells, rates, datasets, generator(seed, "synthesis"))

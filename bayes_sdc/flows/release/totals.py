@@ -16,6 +16,7 @@ from scipy.sparse.csgraph import connected_components
 
 from bayes_sdc.cores import threads
 from bayes_sdc.flows.release.alternating_cycles import Graph, graph_of, mix
+from bayes_sdc.flows.release.bands import Band, mix_within
 from bayes_sdc.flows.release.margins import Margins, repaired
 from bayes_sdc.seeds import seed_sequence
 
@@ -30,12 +31,20 @@ class Mixing(NamedTuple):
     margins: Margins
     graph: Graph
     batches: list[list[np.ndarray]]  # connected parts of the graph, those of a batch on one thread
+    band: Band | None = None  # where totals are kept within bounds only
+
+    def sweep(self, rng: np.random.Generator, log_weight: np.ndarray, y: np.ndarray) -> None:
+        """Take a step for each cell, in place: cycles, and open paths where totals may move."""
+        if self.band is not None:
+            mix_within(rng, *self.band, log_weight, y, len(y))
+        if len(self.graph.edges):
+            mix(rng, self.graph, self.graph.edges, log_weight, y, len(self.graph.edges))
 
 
-def mixing(margins: Margins) -> Mixing:
+def mixing(margins: Margins, band: Band | None = None) -> Mixing:
     """Prepare the graph of the totals."""
     graph = graph_of(margins.left, margins.right)
-    return Mixing(margins, graph, _batches(connected_parts(graph)))
+    return Mixing(margins, graph, _batches(connected_parts(graph)), band)
 
 
 def with_totals(
@@ -76,6 +85,11 @@ def with_totals(
         If no table of such counts has these totals.
     """
     y = repaired(prepared.margins, free, log_weight.shape[1] - 1)
+    if prepared.band is not None:
+        rng = np.random.default_rng(seed_sequence(seed, "synthesis within bands", f"{dataset}"))
+        for _ in range(sweeps):
+            prepared.sweep(rng, log_weight, y)
+        return y
 
     def mixed(batch: int) -> None:
         stream = seed_sequence(seed, "synthesis given totals", f"{dataset}", f"{batch}")
