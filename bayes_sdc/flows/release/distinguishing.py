@@ -91,8 +91,11 @@ def distinguished(
     0.0
     """
 
+    # a log needs a positive count, and noise and rounding can leave none
+    one = float(low == 0 or released.min() <= 0.0)
+
     def functions(counts: np.ndarray, own: bool) -> np.ndarray:
-        columns = [np.log(counts + (low == 0)), counts == low, counts == high]
+        columns = [np.log(counts + one), counts == low, counts == high]
         return np.column_stack([counts, *columns] if own else columns).astype(np.float64)
 
     every, others = (

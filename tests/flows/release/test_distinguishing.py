@@ -50,3 +50,12 @@ def test_one_function_is_the_measure_of_the_count_alone() -> None:
     before = propensity(known(true), true, released[None])
     assert before.parameters == 3
     assert before.expected == 3 * 0.25 * 0.5 / 3200
+
+
+def test_a_released_zero_has_a_logarithm_too() -> None:
+    """Rounding releases zeros where no true count is one."""
+    rng = np.random.default_rng(4)
+    true = rng.integers(1, 10, 1600).astype(float)
+    rounded = 5.0 * np.rint(true / 5.0)
+    found = distinguished(known(true), true, rounded[None], low=1, high=9)
+    assert found.every.ratio > 5
