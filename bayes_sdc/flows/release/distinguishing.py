@@ -90,7 +90,6 @@ def distinguished(
     >>> round(distinguished(known, true, true[None], low=1, high=9).every.pmse, 12)
     0.0
     """
-
     # a log needs a positive count, and noise and rounding can leave none
     one = float(low == 0 or released.min() <= 0.0)
 
