@@ -325,7 +325,13 @@ class Job:
             )
         if self.totals_kept != "auto" and table.n_small:
             kept_by_name(table, self.totals_kept, base=self.totals_base)
-        if self.candidates > 1 and self.totals_kept not in ((), [], "", "none"):
+        keeps = self.totals_kept not in ((), [], "", "none")
+        if keeps and self.sampling.bound is not None:
+            raise InputError(
+                "totals_kept: totals contain small counts, which ends the guarantee of epsilon; "
+                "leave one of the two out"
+            )
+        if keeps and self.candidates > 1:
             raise InputError(
                 "candidates are compared by the error of their totals, and where totals are kept "
                 "it is 0; draw one release"
