@@ -24,6 +24,7 @@ from bayes_sdc.report.gain import internal_gain
 from bayes_sdc.report.guarantee import guarantee_section
 from bayes_sdc.report.intruder import BELIEVED, external_intruder, internal_intruder
 from bayes_sdc.report.page import render_page
+from bayes_sdc.report.page_one import external_page_one, internal_page_one
 from bayes_sdc.report.policy_limits import PUBLIC_REASON, WITHHELD, Told, limit_section, tell_limit
 from bayes_sdc.report.posterior import internal_posterior
 from bayes_sdc.report.public_shares import PUBLIC_CELLS, PublicShares
@@ -237,6 +238,7 @@ def _internal(result: Protection, call: Mapping[str, Any], shapes: Shapes | None
         "dispersion": measured.dispersion,
         **internal_posterior(measured.posterior, measured.groups, measured.predictive_by_size),
         **_margins(measured.margins),
+        **internal_page_one(result),
         **internal_release(result, measured, shapes),
         **internal_gain(table, measured.worst),
         "intruder_section": list(SECTIONS).index("intruder"),
@@ -275,9 +277,11 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     if measured is None:
         return context
     worst = float(measured.groups["rhat"].max())
+    intruder = external_intruder(table, measured, shares)
     return context | {
+        **external_page_one(result, intruder["adds"], _rounded(table.n_small)),
         "worst_rhat": f"{worst:.2f}" if math.isfinite(worst) else "",
-        **external_intruder(table, measured, shares),
+        **intruder,
         **external_utility(table, measured, shares),
         "public_cells": PUBLIC_CELLS,
         "public_areas": PUBLIC_AREAS,

@@ -1,0 +1,251 @@
+"""The first page of a flow report: what was found, in words made from the results, and few figures.
+
+A board reads it alone. The sections after it hold the reasons.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from bayes_sdc.checks import Check
+from bayes_sdc.flows.intruder.gain import LIMITS, Gain, headline
+from bayes_sdc.flows.protection import Measured, Protection
+from bayes_sdc.policy import LimitCheck
+from bayes_sdc.report.contents import NOT_JUDGED
+from bayes_sdc.results import or_undefined
+
+ONE_SIDED = 0.9  # share of the largest errors with one sign, from which it is said
+LARGEST = 20  # errors of totals looked at
+NAMED = 3  # uses, checks and the like named in a sentence
+GOOD, CARE = 0.02, 0.10  # error of totals: a pass up to the first, a look up to the second
+ALIKE, TOLD_APART = 3.0, 10.0  # pMSE ratio: the same; nobody can tell at 1 to 2
+
+
+class Figure(NamedTuple):
+    """One figure of page one."""
+
+    number: str
+    words: str
+    verdict: str  # pass, look, fail or not judged
+    why: str  # what decides the verdict
+
+
+def internal_page_one(result: Protection) -> dict[str, Any]:
+    """Paragraphs and figures for those who may see everything.
+
+    Parameters
+    ----------
+    result : Protection
+        With small cells.
+
+    Returns
+    -------
+    dict
+        ``page_one``: pairs of a question and its answer; ``figures``: :class:`Figure`.
+    """
+    measured = result.measured
+    if measured is None:
+        return {"page_one": [], "figures": []}
+    gain = measured.worst.strongest
+    return {
+        "page_one": [
+            ("What was changed", _changed(result, measured)),
+            ("What the release tells an intruder", _told_by(gain)),
+            ("What users of the table lose", _lost(measured)),
+            ("What is to be decided", _to_decide(result.checks)),
+            ("What was not judged", _not_judged(result)),
+        ],
+        "figures": _figures(result, measured, gain),
+    }
+
+
+def external_page_one(result: Protection, adds: str, rows: str) -> dict[str, Any]:
+    """What the public is told first: what was released, and how much it tells.
+
+    Parameters
+    ----------
+    result : Protection
+        With small cells.
+    adds : str
+        The public's sentence on what the release adds; empty where it is withheld.
+    rows : str
+        Number of small cells as the public reads it.
+    """
+    table, measured = result.table, result.measured
+    if measured is None:
+        return {"page_one": [], "figures": []}
+    answers = [
+        (
+            "What was released",
+            f"A table of flows with {rows} small counts ({table.low} to {table.high}). They were "
+            "replaced by draws from a statistical model, so that a single one says little of "
+            "the persons behind it. Every other released count is as it was counted.",
+        ),
+        (
+            "How much it tells of single counts",
+            adds or "For a table with so few small counts that is not told: it could tell of them.",
+        ),
+        (
+            "What it is for",
+            "Sums and patterns over many areas. A single small count must not be read as one.",
+        ),
+    ]
+    return {"page_one": answers, "figures": []}
+
+
+def _changed(result: Protection, measured: Measured) -> str:
+    table, risk = result.table, measured.risk
+    kept = f"; {risk.believes_release:.0%} of them equal the true ones by chance"
+    sets = "" if risk.datasets == 1 else f", in {risk.datasets} data sets"
+    return (
+        f"{table.n_small:,} of {table.n_read:,} rows hold a small count ({table.low} to "
+        f"{table.high}). They were replaced by draws from a model of the whole table{sets}{kept}. "
+        "Every other released count is as it was counted."
+    )
+
+
+def _told_by(gain: Gain) -> str:
+    pushed, certain = gain.pushed[LIMITS[1]], int((gain.by_cell["before"] > LIMITS[1]).sum())
+    text = (
+        f"{headline(gain)}. It pushes {pushed:,} of {gain.cells:,} cells past a probability of "
+        f"80 % of their true count; {certain:,} had one before any release."
+    )
+    if not gain.trusted:
+        text += (
+            f" Do not rely on these numbers: {gain.unreliable:,} cells rest on unreliable weights "
+            "or too few draws."
+        )
+    return text
+
+
+def _lost(measured: Measured) -> str:
+    sentences = []
+    if measured.uses is not None:
+        by_verdict = measured.uses.table.groupby("verdict", sort=False)["use"].agg(list)
+        for verdict in ("good for", "with care for", "not good for"):
+            if verdict in by_verdict:
+                uses = by_verdict[verdict]
+                sentences.append(f"{verdict.capitalize()} {_listed([_lower(u) for u in uses])}.")
+    sentences.append(
+        f"Totals of the small cells by area are off by {measured.utility.totals_error:.1%} in all."
+    )
+    if one_sided := _one_sided(measured.margins):
+        sentences.append(one_sided)
+    return " ".join(sentences)
+
+
+def _one_sided(margins: pd.DataFrame) -> str:
+    """Say when the worst totals err to one side."""
+    relative = (margins["synthetic"] - margins["true"]) / margins["true"].where(margins["true"] > 0)
+    worst = relative.dropna().sort_values(key=abs, ascending=False, kind="stable")[:LARGEST]
+    worst = worst[worst != 0.0]
+    if len(worst) < LARGEST // 2:
+        return ""
+    above = float((worst > 0.0).mean())
+    if above >= ONE_SIDED:
+        return (
+            f"Of the {len(worst)} totals with the largest relative errors {above:.0%} are too "
+            "large: small areas are drawn towards the mean."
+        )
+    if above <= 1.0 - ONE_SIDED:
+        return (
+            f"Of the {len(worst)} totals with the largest relative errors {1.0 - above:.0%} are "
+            "too small."
+        )
+    return ""
+
+
+def _to_decide(checks: list[Check]) -> str:
+    failed = [check.name for check in checks if check.verdict == "fail"]
+    look = [check.name for check in checks if check.verdict == "look"]
+    sentences = []
+    if failed:
+        sentences.append(
+            f"Failed: {_listed(failed)}. The release is held until somebody answers for it."
+        )
+    if look:
+        sentences.append(f"Read before a release: {_listed(look, len(look))}.")
+    if not any(isinstance(check, LimitCheck) for check in checks):
+        sentences.append(
+            "How much risk is too much: no policy with limits was given, so no risk was judged."
+        )
+    return " ".join(sentences) or "Nothing stands out: every limit of the policy is kept."
+
+
+def _not_judged(result: Protection) -> str:
+    sentences = []
+    if result.audit is None:
+        sentences.append(
+            "Totals that are published elsewhere: none were named, and small counts may follow "
+            "from them."
+        )
+    sentences.append(
+        f"Empty pairs{'' if result.table.low <= 1 else ' and smaller counts'} are released as they "
+        "are. Another intruder, with other knowledge, finds other numbers."
+    )
+    return " ".join(sentences)
+
+
+def _figures(result: Protection, measured: Measured, gain: Gain) -> list[Figure]:
+    limits = {check.key: check for check in result.checks if isinstance(check, LimitCheck)}
+
+    def judged(key: str) -> tuple[str, str]:
+        check = limits.get(f"limit_{key}")
+        return (NOT_JUDGED, "no limit") if check is None else (check.verdict, check.reason)
+
+    found, bits, use = gain.guessed, gain.bits, measured.utility
+    interval = "" if bits.interval is None else " (95 %: {:+.3f} to {:+.3f})".format(*bits.interval)
+    rhat = float(measured.groups["rhat"].max())
+    convergence = next((c for c in result.checks if c.key == "convergence"), None)
+    return [
+        Figure(
+            f"{or_undefined(found.before, '.1%')} → {or_undefined(found.after, '.1%')}",
+            "of the small counts found, before any release and after it",
+            *judged("r_all"),
+        ),
+        Figure(
+            f"{or_undefined(bits.gain, '+.3f')} bits",
+            f"more known of a true count on average{interval}",
+            *judged("gain_bits"),
+        ),
+        Figure(
+            f"{gain.pushed[LIMITS[1]]:,}",
+            f"of {gain.cells:,} cells pushed past 80 %",
+            *judged("pushed_over_80"),
+        ),
+        Figure(
+            f"{use.totals_error:.1%}",
+            "error of the totals of small cells by area",
+            _graded(use.totals_error, GOOD, CARE),
+            f"pass up to {GOOD:.0%}, look up to {CARE:.0%}",
+        ),
+        Figure(
+            or_undefined(use.pmse_ratio, ".2f"),
+            "pMSE ratio: how well released rows are told from true ones, 1 if not at all",
+            _graded(use.pmse_ratio, ALIKE, TOLD_APART),
+            f"pass up to {ALIKE:g}, look up to {TOLD_APART:g}",
+        ),
+        Figure(
+            f"{rhat:.3f}" if np.isfinite(rhat) else "none",
+            "largest R-hat of the chains",
+            NOT_JUDGED if convergence is None else convergence.verdict,
+            "" if convergence is None else convergence.reason,
+        ),
+    ]
+
+
+def _graded(value: float | None, good: float, care: float) -> str:
+    if value is None or not np.isfinite(value):
+        return NOT_JUDGED
+    return "pass" if value <= good else "look" if value <= care else "fail"
+
+
+def _listed(items: list[str], most: int = NAMED) -> str:
+    """Join a few items, and say how many more there are."""
+    rest = len(items) - most
+    return ", ".join(items[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text

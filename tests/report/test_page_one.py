@@ -1,0 +1,88 @@
+"""Page one says what the results say, and what the public reads of it is true of every release."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayes_sdc import Protection
+from bayes_sdc.checks import Check
+from bayes_sdc.report.page_one import external_page_one, internal_page_one
+
+
+def answers(page: dict) -> dict[str, str]:
+    return dict(page["page_one"])
+
+
+def with_margins(result: Protection, error: float) -> Protection:
+    """Totals that err by so much, half of them less so."""
+    areas = [f"a{i}" for i in range(40)]
+    true = np.full(40, 100.0)
+    synthetic = true * (1.0 + error * np.linspace(0.5, 1.0, 40))
+    margins = pd.DataFrame(
+        {"side": "origin", "area": areas, "cells": 9, "true": true, "synthetic": synthetic}
+    )
+    assert result.measured is not None
+    return dataclasses.replace(
+        result, measured=dataclasses.replace(result.measured, margins=margins)
+    )
+
+
+def test_what_the_release_tells_is_the_pair_and_the_cells_pushed(nasty: Protection) -> None:
+    gain = nasty.measured.worst.strongest
+    said = answers(internal_page_one(nasty))["What the release tells an intruder"]
+    assert f"pushes {gain.pushed[0.8]:,} of {gain.cells:,} cells" in said
+    assert f"finds {round(1000 * gain.guessed.before)} before any release" in said
+    assert ("Do not rely on these numbers" in said) is not gain.trusted
+
+
+@pytest.mark.parametrize(("error", "words"), [(0.3, "too large"), (-0.3, "too small")])
+def test_errors_to_one_side_are_said(nasty: Protection, error: float, words: str) -> None:
+    said = answers(internal_page_one(with_margins(nasty, error)))["What users of the table lose"]
+    assert words in said
+
+
+def test_errors_to_both_sides_are_not_called_one_sided(nasty: Protection) -> None:
+    result = with_margins(nasty, 0.3)
+    margins = result.measured.margins.copy()
+    margins.loc[::2, "synthetic"] = 200.0 - margins.loc[::2, "synthetic"]
+    result = dataclasses.replace(
+        result, measured=dataclasses.replace(result.measured, margins=margins)
+    )
+    said = answers(internal_page_one(result))["What users of the table lose"]
+    assert "too large" not in said
+    assert "too small" not in said
+
+
+def test_a_failed_check_is_the_first_thing_to_decide(nasty: Protection) -> None:
+    failed = dataclasses.replace(nasty, checks=[Check("row order", "fail", "it tells", key="row")])
+    said = answers(internal_page_one(failed))["What is to be decided"]
+    assert said.startswith("Failed: row order. The release is held")
+    assert "no policy" in said
+
+
+def test_figures_without_a_policy_are_not_judged(nasty: Protection) -> None:
+    """A green mark on a question that nobody asked would be read as an answer."""
+    figures = internal_page_one(nasty)["figures"]
+    assert [one.verdict for one in figures[:3]] == ["not judged"] * 3
+    assert 4 <= len(figures) <= 6
+
+
+def test_with_limits_the_verdicts_are_those_of_the_checks(chosen: Protection) -> None:
+    first = internal_page_one(chosen)["figures"][0]
+    (check,) = [check for check in chosen.checks if check.key == "limit_r_all"]
+    assert first.verdict == check.verdict
+
+
+def test_the_public_reads_no_number_of_the_table(nasty: Protection) -> None:
+    said = " ".join(answers(external_page_one(nasty, "", "about 40")).values())
+    assert f"{nasty.table.n_small}" not in said.replace("about 40", "")
+    assert "it could tell of them" in said
+    assert "pass" not in said
+
+
+def test_nothing_is_said_of_a_table_without_small_cells(nasty: Protection) -> None:
+    nothing = dataclasses.replace(nasty, measured=None)
+    assert internal_page_one(nothing) == {"page_one": [], "figures": []}
+    assert external_page_one(nothing, "", "none") == {"page_one": [], "figures": []}
