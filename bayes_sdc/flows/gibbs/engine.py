@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from bayes_sdc.flows.gibbs.batch_terms import TERMS
+from bayes_sdc.flows.gibbs.mean_coefficients import move_mean_coefficients
 from bayes_sdc.flows.gibbs.national import draw_nation, move_nation
 from bayes_sdc.flows.gibbs.newton import sweep
 from bayes_sdc.flows.gibbs.newton_step import adapted
@@ -143,6 +144,8 @@ class MarkovChain:
             # coefficients move jointly with the rest, which costs most, once a draw
             whole = number % SWEEPS_PER_DRAW == SWEEPS_PER_DRAW - 1
             columns = self._columns if whole else self._columns[self._columns <= CV]
+            if whole and self._hyper is not None:
+                move_mean_coefficients(self._rng, self._data, self._state, self._now, self._hyper)
             sweep(self._rng, columns, self._data, self._state, self._now, adapt, accepted)
             if self._hyper is not None:
                 self._pool(columns, adapt)
