@@ -1,6 +1,7 @@
 """Chains of the Gibbs engine: from a table's small cells to posterior draws.
 
-One sweep serves all groups; see :mod:`bayes_sdc.flows.gibbs.newton` for what a sweep does.
+One sweep serves all groups; see :mod:`bayes_sdc.flows.gibbs.newton` for what a sweep does. With the
+pooled prior :mod:`bayes_sdc.flows.gibbs.mean_coefficients` comes before each sweep.
 """
 
 from collections.abc import Mapping
@@ -144,7 +145,7 @@ class MarkovChain:
             # coefficients move jointly with the rest, which costs most, once a draw
             whole = number % SWEEPS_PER_DRAW == SWEEPS_PER_DRAW - 1
             columns = self._columns if whole else self._columns[self._columns <= CV]
-            if whole and self._hyper is not None:
+            if self._hyper is not None:
                 move_mean_coefficients(self._rng, self._data, self._state, self._now, self._hyper)
             sweep(self._rng, columns, self._data, self._state, self._now, adapt, accepted)
             if self._hyper is not None:
