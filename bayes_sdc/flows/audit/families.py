@@ -270,7 +270,7 @@ def _own_area_inside(
         wrong[choice] &= sums_of(of, (hidden.mask & inside).astype(np.int64), len(shown)) == 0
         if not wrong[choice].any():
             return np.asarray(inside)
-    choice = min(wrong, key=lambda c: int(wrong[c].sum()))
+    choice = min(wrong, key=lambda c: (int(wrong[c].sum()), int(abs(least[c] - shown).sum())))
     at = int(np.argmax(wrong[choice]))
     common = math.gcd(*map(int, shown)) if len(shown) > 1 else 1
     hint = f"; if they are rounded to multiples of {common}, say so by base" if common > 1 else ""

@@ -22,6 +22,9 @@ Numbers = npt.NDArray[np.float64]
 FEW_VALUES = 64  # up to which numbers are looked at one by one
 BINS = (4, 16, 64)  # into which numbers of more values are cut
 MODULI = (2, 3, 4, 5, 6, 7, 8, 9, 10, 100)
+PLACES = 12  # of a text that are looked at from either end
+COMMON_SIGNS, SAMPLED = 40, 5_000  # whose number in a text is looked at; texts that show which
+SEVERAL = 6  # columns up to which three of them are mixed
 WIDEST = 12  # numeric columns up to which all four operations are tried on each pair
 
 
@@ -71,8 +74,8 @@ def single_features(column: Column, ends: Sequence[Codes]) -> Iterator[Feature]:
     yield feature("how often its value occurs", np.bincount(codes)[codes])
     if codes.max(initial=0) > FEW_VALUES or np.isnan(numbers).all():
         yield feature("the length of its text", np.asarray(text.str.len(), np.float64))
-        for where, part in (("first", text.str[:1]), ("last", text.str[-1:])):
-            yield feature(f"the {where} sign of its text", numbered(part))
+        for where, part in _signs(text):
+            yield feature(where, part)
     if np.isnan(numbers).all():
         for place, runs in _digits(text):
             yield feature(f"the {place} number in its text", runs)
@@ -120,6 +123,22 @@ def _steps(make: Make, numbers: Numbers, ends: Sequence[Codes]) -> Iterator[Feat
             yield make(f"its difference to the row {which} {words}", values)
 
 
+def _signs(text: pd.Series) -> Iterator[tuple[str, Codes | Numbers]]:
+    """The sign at each place of a text, from both ends, and how often the common ones occur."""
+    longest = int(text.str.len().max())
+    for place in range(min(longest, PLACES)):
+        yield f"sign {place + 1} of its text", numbered(text.str[place : place + 1])
+        end = None if place == 0 else -place
+        last = "last sign" if place == 0 else f"sign {place + 1} from the end"
+        yield f"the {last} of its text", numbered(text.str[-place - 1 : end])
+    signs = pd.Series(list("".join(text.head(SAMPLED)))).value_counts().index[:COMMON_SIGNS]
+    for sign in signs:
+        yield (
+            f"how often {sign!r} stands in its text",
+            text.str.count(re.escape(str(sign))).to_numpy(np.float64),
+        )
+
+
 def _digits(text: pd.Series) -> Iterator[tuple[str, Numbers]]:
     """First and last run of digits in a text."""
     for place, pattern in (("first", r"(\d+)"), ("last", r"(\d+)(?!.*\d)")):
@@ -156,6 +175,29 @@ def pair_features(columns: Sequence[Column], kept: Sequence[str]) -> Iterator[Fe
             for how, values in (("their sum", a + b), ("their product", a * b),
                                 ("their ratio", a / b)):  # fmt: skip
                 yield Feature(pair, how, np.where(np.isfinite(values), values, np.nan))
+    yield from _mixed([column for column in wanted if np.isfinite(column.numbers).any()])
+
+
+def _mixed(columns: Sequence[Column]) -> Iterator[Feature]:
+    """Whole numbers two, three or all at a time, bit by bit: as a key hides a number in another."""
+    whole = [
+        column
+        for column in columns
+        if np.isfinite(column.numbers).all()
+        and (column.numbers % 1 == 0).all()
+        and (np.abs(column.numbers) < 2**53).all()
+    ]
+    if len(whole) > WIDEST:
+        return
+    sizes = (2, 3) if len(whole) <= SEVERAL else (2,)
+    sets = [each for size in sizes for each in combinations(whole, size)]
+    if len(whole) > max(sizes):
+        sets.append(tuple(whole))
+    for some in sets:
+        mixed = np.bitwise_xor.reduce([column.numbers.astype(np.int64) for column in some])
+        yield Feature(
+            tuple(column.name for column in some), "their bits, added", mixed.astype(np.float64)
+        )
 
 
 def categories(values: Codes | Numbers) -> Iterator[Codes]:

@@ -55,6 +55,17 @@ def test_a_sum_without_one_of_its_columns_still_tells():
     assert kept(**columns).verdict == "fail"
 
 
+RNG = np.random.default_rng(7)
+
+
+def letters(k: int) -> str:
+    return "".join(RNG.choice(list("bcdefgh"), k))
+
+
+def shuffled(text: str) -> str:
+    return "".join(RNG.permutation(list(text)))
+
+
 MADE: dict[str, Callable[[], dict[str, object]]] = {
     "flag": lambda: {"x": np.where(COUNT < 4, "S", "")},
     "unique": lambda: {"x": np.where(COUNT == 1, "unique", "")},
@@ -74,6 +85,22 @@ MADE: dict[str, Callable[[], dict[str, object]]] = {
     },
     "number as text": lambda: {"x": [f"{n},0 %" for n in COUNT]},
     "length of a text": lambda: {"x": [f"{i:05}" + "x" * min(n, 30) for i, n in enumerate(COUNT)]},
+    "number of a letter": lambda: {
+        "x": [shuffled("a" * min(n, 30) + letters(int(RNG.integers(3, 40)))) for n in COUNT]
+    },
+    "share of a letter": lambda: {
+        "x": [shuffled("a" * min(n, 30) + letters(40 - min(n, 30))) for n in COUNT]
+    },
+    "number of words": lambda: {"x": [" ".join([letters(3)] * min(n, 20)) for n in COUNT]},
+    "a digit in the middle": lambda: {
+        "x": RNG.integers(1, 10**4, len(COUNT)) * 10**5
+        + COUNT % 10 * 1000
+        + RNG.integers(0, 1000, len(COUNT))
+    },
+    "rounded share": lambda: {
+        "x": (100 * COUNT / FLOWS.groupby("origin")["count"].transform("sum")).round(1)
+    },
+    "rank": lambda: {"x": pd.Series(-COUNT).rank(method="first").to_numpy()},
     "missing where small": lambda: {"x": np.where(COUNT < 3, None, "a")},
     "noise of one": lambda: {"x": COUNT + np.random.default_rng(1).integers(-1, 2, len(COUNT))},
     "normal noise": lambda: {"x": COUNT + np.random.default_rng(1).normal(0, 1, len(COUNT))},
@@ -117,6 +144,26 @@ def test_two_columns_may_tell_together_what_neither_tells_alone(name):
     found = kept(**columns)
     assert found.verdict == "fail"
     assert named(found) == {"a", "b"}
+
+
+def three() -> dict[str, dict[str, object]]:
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(0, 10, (2, len(COUNT)))
+    wide = rng.integers(0, 2**20, (2, len(COUNT)))
+    return {
+        "remainder": {"a": a, "b": b, "c": (a + b + COUNT) % 10},
+        "sum": {"a": wide[0], "b": wide[1], "c": wide[0] + wide[1] + COUNT},
+        "bits": {"a": wide[0], "b": wide[1], "c": wide[0] ^ wide[1] ^ COUNT},
+    }
+
+
+@pytest.mark.parametrize("name", ["remainder", "sum", "bits"])
+def test_three_columns_may_tell_what_no_two_of_them_tell(name):
+    columns = three()[name]
+    assert kept(a=columns["a"], c=columns["c"]).verdict != "fail"
+    found = kept(**columns)
+    assert found.verdict == "fail", found.reason
+    assert named(found) == {"a", "b", "c"}
 
 
 def test_share_times_the_total_of_the_origin():
@@ -184,4 +231,5 @@ def test_a_random_column_passes(seed, kind):
         "id": lambda: rng.permutation(n),
         "text": lambda: rng.choice([f"k{i}" for i in range(20)], n),
     }[kind]()
-    assert kept(x=column).verdict != "fail"
+    other = rng.integers(0, 10, n)
+    assert kept(x=column, y=other).verdict != "fail"
