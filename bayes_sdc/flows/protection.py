@@ -15,6 +15,7 @@ from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.intruder.with_totals import WithTotals
 from bayes_sdc.flows.kept_columns.selection import Selection
 from bayes_sdc.flows.release.combining import CombinedTotals
+from bayes_sdc.flows.release.own_areas import own_area_rows
 from bayes_sdc.flows.release.distinguishing import Distinguished
 from bayes_sdc.flows.release.kept import KeptTotals
 from bayes_sdc.flows.release.uses import FlowUses
@@ -175,6 +176,18 @@ class Protection(Result):
     with_totals: WithTotals | None = None
     guarantee: Guarantee | None = None
 
+    @property
+    def besides(self) -> int:
+        """Rows that are no small cells and are not released as they are.
+
+        Small counts of people who stayed, unless they are published, and those of too few people.
+        """
+        table = self.table
+        own, few = own_area_rows(table), len(table.withheld)
+        released = self.release[table.count].iloc[: len(table.frame)].astype(str).to_numpy()[own]
+        same = (released == table.frame[table.count].astype(str).to_numpy()[own]).all()
+        return few if same else few + len(own)
+
     def _title(self) -> str:
         return f"Protection of {self.table.source}: confidential, but for the release"
 
@@ -203,12 +216,16 @@ class Protection(Result):
             Text for the console; confidential.
         """
         table, measured = self.table, self.measured
+        besides = self.besides
+        others = f"{besides:,} others, of people who stayed or too few, are synthetic or left blank"
         if measured is None:
-            headline = f"{table.source}: no small cells, the table is released unchanged"
+            what = others if besides else "the table is released unchanged"
+            headline = f"{table.source}: no small cells; {what}"
             return "\n".join(summary_lines(headline, self.checks, [], self.seconds))
         headline = (
             f"{table.n_small:,} small cells in {table.cells['group'].nunique():,} groups are "
-            f"synthetic; {table.n_read - table.n_small:,} rows are as they were"
+            f"synthetic; {table.n_read - table.n_small - besides:,} rows are as they were"
+            + (f"; {others}" if besides else "")
         )
         lines = measured.lines()
         if self.guarantee is not None and self.guarantee.holds:  # else the check says it

@@ -58,11 +58,11 @@ def contents_of(
         if section in without or (section in (OTHER, "policy") and not checks):
             continue
         verdict = max((check.verdict for check in checks), key=VERDICTS.index, default="")
-        reasons = [
-            f"{check.name}: {check.reason.rstrip('.')}"
-            for check in checks
-            if check.verdict == verdict
-        ]
+        names: dict[str, list[str]] = {}  # what several checks say alike is said once
+        for check in checks:
+            if check.verdict == verdict:
+                names.setdefault(check.reason.rstrip("."), []).append(check.name)
+        reasons = [f"{', '.join(named)}: {reason}" for reason, named in names.items()]
         entries.append(Entry(section, title, verdict, "; ".join(reasons)))
     return entries
 

@@ -130,7 +130,7 @@ def external_intruder(table: FlowTable, measured: Measured, public: PublicShares
     growth = _public_growth(measured, public)
     return {
         "scenarios": [one.knowledge for one in risks],
-        "trusted": all_trusted(risks),
+        "trusted": all_trusted(risks) or table.n_small < PUBLIC_CELLS,  # of few cells no numbers
         "assumed": {
             "estimator": estimator_in_words(risk),
             "prior of the intruder": prior_in_words(risk),

@@ -466,6 +466,19 @@ def test_table_without_small_cells(audience: Any) -> None:
     assert "Intruder risk" not in page.text
 
 
+@pytest.mark.parametrize("audience", ["internal", "external"])
+@pytest.mark.parametrize("own_area", ["protect", "withhold", "publish"])
+def test_a_table_of_people_who_stayed_is_not_called_unchanged(audience: Any, own_area: Any) -> None:
+    frame = pd.DataFrame({"o": list("abcdef"), "d": list("abcdef"), "n": [3, 4, 20, 5, 9, 1]})
+    table = read_flows(frame, origin="o", destination="d", count="n")
+    done = protect_flows(table, own_area=own_area, seed=1)
+    text = Page(render_flows(done, audience=audience, call=CALL)).text
+    unchanged = own_area == "publish"
+    assert ("Nothing needed protection" in text) == unchanged
+    assert ("released unchanged" in done.summary()) == unchanged
+    assert ("5 others, of people who stayed or too few" in done.summary()) != unchanged
+
+
 def test_long_tables_are_cut_and_say_so(result: Protection) -> None:
     many = pd.concat([result.measured.margins] * 30, ignore_index=True)
     groups = pd.concat([result.measured.groups] * 1100)

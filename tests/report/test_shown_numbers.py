@@ -128,7 +128,7 @@ def row_classes(result: Protection) -> list[tuple[str, int]]:
         ("rows read", table.n_read),
         (f"small ({low} <= count <= {high}): protected", table.n_small),
         (f"safe (count above {high}): unchanged", table.n_safe),
-        ("own area (origin is destination): set aside, unchanged", table.n_set_aside),
+        ("own area (origin is destination), or total: set aside", table.n_set_aside),
         (f"below {low}: unchanged", table.n_below),
         ("groups with small cells", table.cells["group"].nunique()),
     ]

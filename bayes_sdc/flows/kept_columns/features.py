@@ -133,10 +133,8 @@ def _signs(text: pd.Series) -> Iterator[tuple[str, Codes | Numbers]]:
         yield f"the {last} of its text", numbered(text.str[-place - 1 : end])
     signs = pd.Series(list("".join(text.head(SAMPLED)))).value_counts().index[:COMMON_SIGNS]
     for sign in signs:
-        yield (
-            f"how often {sign!r} stands in its text",
-            text.str.count(re.escape(str(sign))).to_numpy(np.float64),
-        )
+        number = text.str.count(re.escape(str(sign)))
+        yield f"how often {sign!r} stands in its text", np.asarray(number, np.float64)
 
 
 def _digits(text: pd.Series) -> Iterator[tuple[str, Numbers]]:
