@@ -15,9 +15,9 @@ from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.intruder.with_totals import WithTotals
 from bayes_sdc.flows.kept_columns.selection import Selection
 from bayes_sdc.flows.release.combining import CombinedTotals
-from bayes_sdc.flows.release.own_areas import own_area_rows
 from bayes_sdc.flows.release.distinguishing import Distinguished
 from bayes_sdc.flows.release.kept import KeptTotals
+from bayes_sdc.flows.release.own_areas import own_area_rows
 from bayes_sdc.flows.release.uses import FlowUses
 from bayes_sdc.flows.release.utility import Utility
 from bayes_sdc.flows.table.read import FlowTable

@@ -98,46 +98,22 @@ def _persons(table: FlowTable) -> float:
 
 
 def _moved(compared: pd.DataFrame, units: dict[str, float], public: PublicShares) -> pd.DataFrame:
-    """Move the measures of each method by noise, one for all its numbers of data sets."""
+    """Move the measures of each method by noise, one for all its numbers of data sets.
+
+    What the intruder knows changes the risk, and not the use, which has one noise for both.
+    """
     parts = []
     for (method, knowledge), part in compared.groupby(["method", "knowledge"], sort=False):
-        moved = {
-            name: public.moved_all(part[name], of, f"{name}, {method}, {knowledge}")
-            for name, of in units.items()
+        moved = {}
+        for name, of in units.items():
+            use = name in ("totals_error", "right_band")
             # who knows all others learns every suppressed count: that follows from the rules
-            if (method, knowledge) != ("suppression", "all-others") or name == "totals_error"
-        }
-        shares = {name: one.clip(upper=1.0) for name, one in moved.items() if name in SHARES}
-        parts.append(part.assign(**moved | shares))
+            if use or (method, knowledge) != ("suppression", "all-others"):
+                called = f"{name}, {method}" if use else f"{name}, {method}, {knowledge}"
+                values = public.moved_all(part[name], of, called)
+                moved[name] = values.clip(upper=1.0) if name in SHARES else values
+        parts.append(part.assign(**moved))
     return pd.concat(parts)
-
-
-def internal_uses(measured: Measured) -> dict[str, Any]:
-    """What a demographer can do with the release, and how well its rows can be told from true ones.
-
-    Rows of the first hold the verdict in words, the use, what was measured and its value, and the
-    share of intervals that hold the true value.
-    """
-    rows = [] if measured.uses is None else [
-        [
-            str(row["verdict"]), str(row["use"]), str(row["measure"]), f"{row['value']:.3g}",
-            _percent(row["covered"], "{:.1%}", "one data set"),
-        ]
-        for _, row in measured.uses.table.iterrows()
-    ]  # fmt: skip
-    told = measured.distinguished
-    if told is None:
-        return {"uses": rows, "told": []}
-    null = "unknown" if told.null is None else "{:.2f} to {:.2f}".format(*told.null)
-    return {
-        "uses": rows,
-        "told": [
-            ["count, log count, smallest, largest", or_undefined(told.every.ratio, ".2f")],
-            ["the same without the count", or_undefined(told.others.ratio, ".2f")],
-            ["right model, by simulation (5 and 95 %)", null],
-            ["excess over 1, per 10,000 cells", or_undefined(told.excess, ".2f")],
-        ],
-    }
 
 
 def _measures(measured: Utility) -> list[list[str]]:

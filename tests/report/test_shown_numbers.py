@@ -534,14 +534,15 @@ def test_external_report_of_a_table_shows_the_rounded_result(large: Protection) 
         frame = frame.assign(r_unq=np.nan)
         for place, row in frame.iterrows():
             ours = f"{row['method']}, {row['knowledge']}"
-            for name in ("r_all", "true_count_probability", "right_band", "totals_error"):
-                if ours == "suppression, all-others" and name != "totals_error":
-                    continue
-                units = persons if name == "totals_error" else cells
-                frame.loc[place, name] = public.moved(row[name], units, f"{name}, {ours}")
-            if ours != "suppression, all-others":
-                noise = public._noise(cells, f"mean_distance, {ours}")
-                frame.loc[place, "mean_distance"] = max(row["mean_distance"] + noise, 0)
+            use = {"right_band": cells, "totals_error": persons}
+            for name, units in use.items():
+                frame.loc[place, name] = public.moved(row[name], units, f"{name}, {row['method']}")
+            if ours == "suppression, all-others":
+                continue
+            for name in ("r_all", "true_count_probability"):
+                frame.loc[place, name] = public.moved(row[name], cells, f"{name}, {ours}")
+            noise = public._noise(cells, f"mean_distance, {ours}")
+            frame.loc[place, "mean_distance"] = max(row["mean_distance"] + noise, 0)
         return [row[:-1] for row in compared(frame)]
 
     risks = (large.measured.risk, large.measured.worst)
