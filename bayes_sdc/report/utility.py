@@ -116,6 +116,34 @@ def _moved(compared: pd.DataFrame, units: dict[str, float], public: PublicShares
     return pd.concat(parts)
 
 
+def internal_uses(measured: Measured) -> dict[str, Any]:
+    """What a demographer can do with the release, and how well its rows can be told from true ones.
+
+    Rows of the first hold the verdict in words, the use, what was measured and its value, and the
+    share of intervals that hold the true value.
+    """
+    rows = [] if measured.uses is None else [
+        [
+            str(row["verdict"]), str(row["use"]), str(row["measure"]), f"{row['value']:.3g}",
+            _percent(row["covered"], "{:.1%}", "one data set"),
+        ]
+        for _, row in measured.uses.table.iterrows()
+    ]  # fmt: skip
+    told = measured.distinguished
+    if told is None:
+        return {"uses": rows, "told": []}
+    null = "unknown" if told.null is None else "{:.2f} to {:.2f}".format(*told.null)
+    return {
+        "uses": rows,
+        "told": [
+            ["count, log count, smallest, largest", or_undefined(told.every.ratio, ".2f")],
+            ["the same without the count", or_undefined(told.others.ratio, ".2f")],
+            ["right model, by simulation (5 and 95 %)", null],
+            ["excess over 1, per 10,000 cells", or_undefined(told.excess, ".2f")],
+        ],
+    }
+
+
 def _measures(measured: Utility) -> list[list[str]]:
     bands = ", ".join(f"{a} to {b}" if a < b else f"{a}" for a, b in measured.bands)
     low, high = measured.log_ratio_interval
