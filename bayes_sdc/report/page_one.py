@@ -80,11 +80,13 @@ def external_page_one(result: Protection, adds: str, rows: str) -> dict[str, Any
             "What was released",
             f"A table of flows with {rows} small counts ({table.low} to {table.high}). They were "
             "replaced by draws from a statistical model, so that a single one says little of "
-            "the persons behind it. Every other released count is as it was counted.",
+            f"the persons behind it. {_others(result)}",
         ),
         (
             "How much it tells of single counts",
-            adds or "For a table with so few small counts that is not told: it could tell of them.",
+            adds
+            or "That is not told: of few small counts it could tell of them, and what rests on "
+            "unreliable weights says nothing.",
         ),
         (
             "What it is for",
@@ -101,8 +103,14 @@ def _changed(result: Protection, measured: Measured) -> str:
     return (
         f"{table.n_small:,} of {table.n_read:,} rows hold a small count ({table.low} to "
         f"{table.high}). They were replaced by draws from a model of the whole table{sets}{kept}. "
-        "Every other released count is as it was counted."
+        f"{_others(result)}"
     )
+
+
+def _others(result: Protection) -> str:
+    """What became of the other counts."""
+    stayed = "Small counts of people who stayed in their area are synthetic or left blank. "
+    return (stayed if result.besides else "") + "Every other released count is as it was counted."
 
 
 def _told_by(gain: Gain) -> str:

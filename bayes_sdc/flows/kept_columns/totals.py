@@ -99,11 +99,26 @@ def _equal(values: npt.NDArray[np.float64], sums: npt.NDArray[np.float64]) -> fl
     if base and base < np.median(sums) / 4 and (np.abs(values - sums) <= base).mean() > NEARLY_ALL:
         return base if (values != sums).any() else 0.0
     factor = float(np.median(values / sums))
-    if factor == 0.0:
+    if factor <= 0.0:
         return None
+    # half of the last digit that is written, if that is little beside the sums
+    half = 0.5 * _last_digit(values) / factor
+    half = half if half < np.median(sums) / 20 else 0.0
+    about = np.abs(values / factor - sums) <= np.maximum(0.01 * sums, 2.0 * half)
+    if about.any():
+        factor = float(values[about].sum() / sums[about].sum())  # rounding averages out
     error = np.abs(values / factor - sums)
-    near = error <= np.maximum(DIGITS * sums, 1e-9)
+    near = error <= np.maximum(DIGITS * sums, max(1.05 * half, 1e-9))
     return float(error[near].max()) if near.mean() > NEARLY_ALL else None
+
+
+def _last_digit(values: npt.NDArray[np.float64]) -> float:
+    """Return what the values are rounded to: 1, 0.1 and so on, or 0 where that is not seen."""
+    for places in range(7):
+        scaled = values * 10.0**places
+        if (np.abs(scaled - np.rint(scaled)) <= 1e-6 * np.maximum(1.0, np.abs(scaled))).all():
+            return float(10.0**-places)
+    return 0.0
 
 
 def family_of(table: FlowTable, name: str, total: Total, ends: Ends) -> Family:

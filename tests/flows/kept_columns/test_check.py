@@ -178,6 +178,34 @@ def test_a_total_of_areas_is_named_as_published():
     assert found.verdict in ("look", "fail")
 
 
+@pytest.mark.parametrize(
+    ("factor", "places"), [(1 / 7, 2), (1 / 1000, 3), (1e-4, 5)], ids=["mean", "thousands", "share"]
+)
+def test_totals_without_own_areas_are_seen_through_rounding(factor, places):
+    """Small totals lose most by rounding: 1 / 7 is 0.14, and 0.14 times 7 is 0.98."""
+    away = FLOWS["count"].where(FLOWS["origin"] != FLOWS["destination"], 0)
+    totals = away.groupby(FLOWS["origin"]).transform("sum")
+    found = kept(x=(totals * factor).round(places))
+    assert found.verdict == "fail"
+    assert "sums of the counts without own areas of each origin" in found.reason
+
+
+def test_what_only_goes_with_totals_is_no_total():
+    areas = pd.factorize(FLOWS["origin"])[0]
+    totals = FLOWS.groupby("origin")["count"].transform("sum")
+    rng = np.random.default_rng(5)
+    near = (totals * rng.uniform(0.9, 1.1, areas.max() + 1)[areas]).round(2)
+    population = rng.lognormal(8, 1, areas.max() + 1).round()[areas]
+    assert {"near", "population"} <= set(
+        select_columns(
+            read_flows(
+                FLOWS.assign(near=near, population=population),
+                origin="origin", destination="destination", count="count",
+            )
+        ).areas
+    )  # fmt: skip
+
+
 @settings(max_examples=12)
 @given(st.lists(st.integers(0, 4), min_size=9, max_size=9), st.integers(0, 4))
 def test_every_function_of_the_count_is_caught(values, of_safe):
