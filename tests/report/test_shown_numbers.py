@@ -608,6 +608,7 @@ def test_external_report_of_a_table_shows_the_rounded_result(large: Protection) 
                     public.moved(use.right_band, cells, "size band"),
                 ],
             ],
+            "Good for, not good for": [[..., ...]] * len(measured.uses.table),
             "Risk and utility by method, rounded": compared_with_noise(ends),
             "Arguments": [
                 ["draws", "30"],
