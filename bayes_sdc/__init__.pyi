@@ -110,6 +110,8 @@ from .microdata.treatment.intruder import MatchRisk as MatchRisk
 from .microdata.treatment.result import Treatment as Treatment
 from .microdata.treatment.setting import Intruder as Intruder
 from .microdata.treatment.treat import treat as treat
+from .microdata.treatment.utility import TreatedUtility as TreatedUtility
+from .microdata.treatment.utility import treated_utility as treated_utility
 from .microdata.uniques.learned import LearnedUniques as LearnedUniques
 from .microdata.uniques.learned import learn_uniques as learn_uniques
 from .microdata.uniques.unstructured import Mixture as Mixture
@@ -194,6 +196,7 @@ __all__ = [
     "SuperpopulationRisk",
     "Tally",
     "Threshold",
+    "TreatedUtility",
     "Treatment",
     "Truth",
     "Unstructured",
@@ -280,6 +283,7 @@ __all__ = [
     "synthesize",
     "terms_for_error",
     "treat",
+    "treated_utility",
     "unique_probability",
     "unique_test",
     "uniques_deviation",

@@ -31,6 +31,7 @@ MADE_BY = {  # what gives an object of a type, for the message
     "RiskComparison": "compare_risks",
     "Policy": "read_policy",
     "Shapes": "read_shapes",
+    "Treatment": "treat",
 }
 
 ROWS = (Sequence, Iterable, Collection)  # whose values are checked one by one

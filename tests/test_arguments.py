@@ -225,6 +225,7 @@ def usable(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
         "synthesize": {**fitted, "seed": 1},
         "terms_for_error": {"f": 2, "p": 0.1, "error": 0.01},
         "treat": {"microdata": microdata, "seed": 1},
+        "treated_utility": {"treatment": bayes_sdc.treat(microdata, seed=1)},
         "unique_probability": cells,
         "unique_test": {"q": 0.1, "loss_accept": 1.0, "loss_reject": 1.0},
         "uniques_deviation": {"s": 3, **cells},

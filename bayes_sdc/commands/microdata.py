@@ -86,6 +86,20 @@ def microdata(
         str | None,
         option("Keys to treat, comma between; by default as few as do.", RELEASE),
     ] = None,
+    suppress_to_k: Annotated[
+        int | None, option("Suppression: every record is to count so many.", RELEASE)
+    ] = None,
+    suppress_special: Annotated[
+        int | None,
+        option("Suppression: no record is to be unique on so many keys or fewer.", RELEASE),
+    ] = None,
+    suppress_cost: Annotated[
+        list[str] | None,
+        option("KEY=COST of a suppressed value, 1 by default; repeatable.", RELEASE),
+    ] = None,
+    pram_change: Annotated[
+        float | None, option("PRAM: share of values that is to change.", RELEASE)
+    ] = None,
     given: Annotated[
         str | None,
         option("Categorical columns that inform about treated values; released too.", RELEASE),
@@ -132,10 +146,15 @@ def microdata(
 ) -> None:
     """Measure the re-identification risk of the records of a file of persons, and treat it."""
     treating = None
-    if treat is None and any((target_risk, treat_share, treat_keys, given, keep, keep_order)):
+    of_treatment = (
+        target_risk, treat_share, treat_keys, given, keep, keep_order, suppress_to_k,
+        suppress_special, suppress_cost, pram_change,
+    )  # fmt: skip
+    if treat is None and any(of_treatment):
         raise InputError(
-            "--target-risk, --treat-share, --treat-keys, --given, --keep and --keep-order belong "
-            f"to --treat; add --treat with one of {', '.join(TREATMENTS)}"
+            "--target-risk, --treat-share, --treat-keys, --given, --keep, --keep-order, "
+            "--suppress-... and --pram-change belong to --treat; add --treat with one of "
+            + ", ".join(TREATMENTS)
         )
     if treat is not None:
         treating = {
@@ -143,6 +162,10 @@ def microdata(
             "target_risk": target_risk,
             "share": treat_share,
             "keys": columns(treat_keys or ""),
+            "k": suppress_to_k,
+            "special": suppress_special,
+            "costs": _costs(suppress_cost),
+            "change": pram_change,
             "given": columns(given or ""),
             "structural_zeros": structural_zeros,
             "datasets": datasets,
@@ -181,6 +204,18 @@ def microdata(
         out=out,
         treating=treating,
     )
+
+
+def _costs(listed: list[str] | None) -> dict[str, float] | None:
+    costs = {}
+    for key, text in pairs(listed, "--suppress-cost"):
+        try:
+            costs[key] = float(text)
+        except ValueError:
+            raise InputError(
+                f"--suppress-cost of {key!r} must be a number; it is {text!r}"
+            ) from None
+    return costs or None
 
 
 def _seed(seed: int | None, treated: bool) -> int:

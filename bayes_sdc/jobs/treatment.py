@@ -18,10 +18,11 @@ from bayes_sdc.microdata.file.keys import Microdata
 from bayes_sdc.microdata.file.stored import Stored, load_stored
 from bayes_sdc.microdata.measure import Measurement
 from bayes_sdc.microdata.treatment.limits import check_treated
+from bayes_sdc.microdata.treatment.methods import Asked
 from bayes_sdc.microdata.treatment.release import ReleasedFile, check_kept, released_file
 from bayes_sdc.microdata.treatment.result import Method, Treatment
 from bayes_sdc.microdata.treatment.setting import Intruder
-from bayes_sdc.microdata.treatment.treat import Asked, treat
+from bayes_sdc.microdata.treatment.treat import treat
 from bayes_sdc.policy import LimitCheck, Policy
 from bayes_sdc.results import summary_lines, with_interval
 
@@ -142,7 +143,10 @@ def load_to_treat(
 
 def _asked(asked: Mapping[str, Any]) -> Asked:
     keys = tuple(asked["keys"]) or None
-    return Asked(asked["target_risk"], asked["share"], keys, asked["datasets"])
+    names = ("k", "special", "costs", "change")
+    return Asked(
+        asked["target_risk"], asked["share"], keys, asked["datasets"], *map(asked.get, names)
+    )
 
 
 def treat_file(
@@ -189,6 +193,10 @@ def treat_file(
         target_risk=asked["target_risk"],
         share=asked["share"],
         keys=asked["keys"] or None,
+        k=asked.get("k"),
+        special=asked.get("special"),
+        costs=asked.get("costs"),
+        change=asked.get("change"),
         datasets=asked["datasets"],
         intruder=Intruder(**asked["intruder"]),
         population_size=population_size,

@@ -1,0 +1,141 @@
+r"""Regressions on the true and on the released file, side by side.
+
+Several data sets are combined by Reiter's rules for partially synthetic data: with the estimates
+:math:`q_d` and variances :math:`u_d` of m data sets,
+
+.. math:: \bar q, \quad T = \bar u + b / m, \quad \nu = (m - 1) (1 + m \bar u / b)^2 ,
+
+b being the variance of the estimates. With one data set T is its own variance, which leaves out
+what was drawn.
+
+References
+----------
+J. P. Reiter, "Inference for partially synthetic, public use microdata sets", Survey Methodology
+2003. A. F. Karr et al., "A framework for evaluating the utility of data altered to protect
+confidentiality", The American Statistician 2006, doi:10.1198/000313006X124640.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.stats import norm, t
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.treatment.result import Treatment
+
+Codes = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float64]
+
+LEVEL = 0.95  # of the intervals
+
+
+def compare_regression(
+    treatment: Treatment, columns: pd.DataFrame | None, formula: str
+) -> pd.DataFrame:
+    """Fit one regression to the true and to every released file."""
+    outcome, _, right = formula.partition("~")
+    terms = [term.strip() for term in right.split("+")]
+    if not outcome.strip() or not all(terms):
+        raise InputError(f"a regression looks like 'income ~ age + sex'; it is {formula!r}")
+    fit = [
+        least_squares(*_model(treatment.data, columns, codes, outcome.strip(), terms))
+        for codes in (treatment.data.codes, *treatment.codes)
+    ]
+    names = [n for n in fit[0] if all(n in one for one in fit)]
+    z = float(norm.ppf(0.5 + LEVEL / 2.0))
+    rows = {}
+    for name in names:
+        q0, u0 = fit[0][name]
+        q, total, df = combine(
+            np.array([one[name][0] for one in fit[1:]]), np.array([one[name][1] for one in fit[1:]])
+        )
+        half = z * np.sqrt(total) if np.isinf(df) else t.ppf(0.5 + LEVEL / 2.0, df) * np.sqrt(total)
+        true = (q0 - z * np.sqrt(u0), q0 + z * np.sqrt(u0))
+        after = (q - half, q + half)
+        rows[f"{outcome.strip()} ~ {name}"] = {
+            "true": q0, "true_low": true[0], "true_high": true[1],
+            "released": q, "released_low": after[0], "released_high": after[1],
+            "overlap": overlap(true, after),
+        }  # fmt: skip
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("coefficient")
+
+
+def combine(q: Floats, u: Floats) -> tuple[float, float, float]:
+    """Combine estimates of partially synthetic data sets: estimate, variance, degrees of freedom.
+
+    Examples
+    --------
+    >>> combine(np.array([1.0, 3.0]), np.array([1.0, 1.0]))
+    (2.0, 2.0, 4.0)
+    """
+    m, mean, within = len(q), float(q.mean()), float(u.mean())
+    if m == 1:
+        return mean, within, np.inf
+    between = float(q.var(ddof=1))
+    if between == 0.0:
+        return mean, within, np.inf
+    return mean, within + between / m, (m - 1) * (1.0 + m * within / between) ** 2
+
+
+def overlap(a: tuple[float, float], b: tuple[float, float]) -> float:
+    """Mean share of each interval that lies in the other.
+
+    Examples
+    --------
+    >>> overlap((0.0, 1.0), (0.5, 1.5)), overlap((0.0, 1.0), (2.0, 3.0))
+    (0.5, 0.0)
+    """
+    common = min(a[1], b[1]) - max(a[0], b[0])
+    if common <= 0.0 or a[1] <= a[0] or b[1] <= b[0]:
+        return float(a == b)
+    return 0.5 * (common / (a[1] - a[0]) + common / (b[1] - b[0]))
+
+
+def _numbers(columns: pd.DataFrame | None, name: str) -> Floats:
+    if columns is None or name not in columns:
+        raise InputError(f"a regression names {name!r}, which is no key and no further column")
+    numbers = pd.to_numeric(columns[name], errors="coerce").to_numpy(dtype=np.float64)
+    if np.isnan(numbers).all():
+        raise InputError(f"a regression needs numbers, and {name!r} holds none")
+    return numbers
+
+
+def _model(
+    data: Microdata, columns: pd.DataFrame | None, codes: Codes, outcome: str, terms: Sequence[str]
+) -> tuple[Floats, dict[str, Floats]]:
+    """Outcome and named regressors; nan where a value is missing."""
+    key, _, level = outcome.partition("=")
+    if level:
+        if key not in data.keys or level not in data.labels[data.keys.index(key)]:
+            raise InputError(f"a regression names {outcome!r}, which is no level of a key")
+        of = codes[:, data.keys.index(key)]
+        wanted = data.labels[data.keys.index(key)].index(level)
+        y = np.where(of < 0, np.nan, of == wanted)
+    else:
+        y = _numbers(columns, outcome)
+    x = {"constant": np.ones(len(codes))}
+    for term in terms:
+        if term not in data.keys:
+            x[term] = _numbers(columns, term)
+            continue
+        j = data.keys.index(term)
+        for place, label in list(enumerate(data.labels[j]))[1:]:
+            x[f"{term}={label}"] = np.where(codes[:, j] < 0, np.nan, codes[:, j] == place)
+    return y, x
+
+
+def least_squares(y: Floats, x: dict[str, Floats]) -> dict[str, tuple[float, float]]:
+    """Estimate and variance of each coefficient that the data determine."""
+    design = np.column_stack(list(x.values()))
+    complete = np.isfinite(y) & np.isfinite(design).all(axis=1)
+    design, y = design[complete], y[complete]
+    names = [n for n, column in zip(x, design.T, strict=True) if n == "constant" or column.any()]
+    design = np.column_stack([column for n, column in zip(x, design.T, strict=True) if n in names])
+    beta, _, rank, _ = np.linalg.lstsq(design, y, rcond=None)
+    free = max(len(y) - int(rank), 1)
+    residual = y - design @ beta
+    variance = float(residual @ residual) / free * np.diag(np.linalg.pinv(design.T @ design))
+    return {n: (float(b), float(v)) for n, b, v in zip(names, beta, variance, strict=True)}

@@ -1,0 +1,151 @@
+"""Local suppression: it reaches what it says, and the cheapest set is the cheapest of all."""
+
+import itertools
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayes_sdc import InputError, read_microdata, suda
+from bayes_sdc.microdata.treatment.suppression import (
+    cheapest,
+    count_strictly,
+    suppress_special_uniques,
+    suppress_to_k,
+)
+
+
+def file(
+    seed: int, rows: int, keys: int = 3, levels: int = 3, missing: float = 0.0, rule="wildcard"
+):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.integers(0, levels, (rows, keys)), columns=list("abcdefgh")[:keys])
+    frame = frame.astype(str)
+    if missing:
+        frame = frame.mask(rng.random(frame.shape) < missing)
+    return read_microdata(frame, keys=list(frame.columns), missing=rule)
+
+
+def counted(codes: np.ndarray) -> np.ndarray:
+    """The rule "conservative" by its definition, pair by pair."""
+    complete = (codes >= 0).all(axis=1)
+    f = np.ones(len(codes), dtype=int)
+    for i, j in itertools.permutations(range(len(codes)), 2):
+        both = (codes[i] >= 0) & (codes[j] >= 0)
+        fits = (codes[i] == codes[j])[both].all()
+        f[i] += fits and (complete[j] or not complete[i])
+    return f
+
+
+@given(st.integers(0, 10_000), st.sampled_from([0.0, 0.2]))
+def test_the_count_is_that_of_the_rule(seed: int, missing: float) -> None:
+    """Both by the definition and as files are read."""
+    data = file(seed, 12, missing=missing, rule="conservative")
+    sizes = tuple(map(len, data.labels))
+    assert (count_strictly(data.codes, sizes) == counted(data.codes)).all()
+    assert (count_strictly(data.codes, sizes) == data.f).all()
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 10_000), st.integers(2, 5), st.sampled_from([0.0, 0.1]))
+@pytest.mark.parametrize("rule", ["wildcard", "conservative"])
+def test_afterwards_every_record_counts_k(rule, seed: int, k: int, missing: float) -> None:
+    data = file(seed, 40, keys=4, missing=missing, rule=rule)
+    found = suppress_to_k(data, k, costs={"a": 3.0}, exact=False)
+    after = data.with_codes(np.where(found.hidden, -1, data.codes).astype(np.int32))
+    assert (after.f >= k).all()
+    assert (counted(after.codes) >= k).all()
+    assert found.bound is not None
+    assert found.bound <= found.cost
+    complete = (data.codes >= 0).all(axis=1)
+    assert (counted(data.codes)[complete & ~found.hidden.any(axis=1)] >= k).all()
+
+
+def brute_force(data, k: int, prices: np.ndarray) -> float:
+    """Cost of the cheapest of all sets of values."""
+    cells = np.argwhere(data.codes >= 0)
+    best = np.inf
+    for chosen in itertools.product([False, True], repeat=len(cells)):
+        cost = float(prices[cells[np.array(chosen), 1]].sum())
+        if cost < best:
+            codes = data.codes.copy()
+            codes[tuple(cells[np.array(chosen)].T)] = -1
+            if (counted(codes) >= k).all():
+                best = cost
+    return best
+
+
+@settings(deadline=None, max_examples=8)
+@given(st.integers(0, 10_000), st.integers(2, 3))
+def test_the_cheapest_set_is_that_of_brute_force(seed: int, k: int) -> None:
+    data = file(seed, 4, keys=2)
+    prices = np.array([1.0, 1.5])
+    exact = suppress_to_k(data, k, costs={"b": 1.5}, exact=True)
+    assert exact.cost == pytest.approx(brute_force(data, k, prices))
+    assert exact.bound == pytest.approx(exact.cost)
+
+
+@settings(deadline=None, max_examples=6)
+@given(st.integers(0, 10_000), st.integers(2, 3))
+def test_the_cheapest_set_costs_no_more_than_the_heuristic(seed: int, k: int) -> None:
+    data = file(seed, 9)
+    fast, exact = suppress_to_k(data, k, exact=False), suppress_to_k(data, k, exact=True)
+    assert fast.bound is not None
+    assert fast.bound <= exact.cost + 1e-6
+    assert exact.cost <= fast.cost + 1e-6
+    codes = np.where(exact.hidden, -1, data.codes)
+    assert (counted(codes) >= k).all()
+
+
+def test_the_search_starts_from_nothing_better_than_it_finds() -> None:
+    """It may not return the start where a cheaper set exists."""
+    data = file(3, 8)
+    start = data.codes >= 0
+    hidden, cost, bound = cheapest(data.codes, 2, np.ones(3), start)
+    assert cost < start.sum()
+    assert bound == cost == hidden.sum()
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.integers(0, 10_000))
+@pytest.mark.parametrize("rule", ["wildcard", "conservative"])
+def test_no_special_unique_is_left(rule, seed: int) -> None:
+    data = file(seed, 60, keys=4, levels=4, rule=rule)
+    found = suppress_special_uniques(data, 2)
+    after = data.with_codes(np.where(found.hidden, -1, data.codes).astype(np.int32))
+    if (after.f == 1).any():
+        assert suda(after, max_size=2).minimal_sample_uniques().empty
+
+
+def test_a_large_file_takes_seconds() -> None:
+    rng = np.random.default_rng(1)
+    columns = {
+        name: np.minimum(rng.geometric(0.35, 100_000), levels).astype(str)
+        for name, levels in zip("abcdefgh", (2, 3, 4, 5, 6, 8, 9, 9), strict=True)
+    }
+    data = read_microdata(pd.DataFrame(columns), keys=list("abcdefgh"))
+    suppress_to_k(file(1, 50), 3, exact=False)  # compiles
+    begun = time.perf_counter()
+    found = suppress_to_k(data, 3)
+    taken = time.perf_counter() - begun
+    print(f"{taken:.1f} s, {found.cost:,.0f} values, bound {found.bound:,.0f}")
+    assert (count_strictly(np.where(found.hidden, -1, data.codes).astype(np.int32),
+                           tuple(map(len, data.labels))) >= 3).all()  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"k": 1}, "from 2"), ({"k": 99}, "from 2"), ({"k": 2, "costs": {"z": 1.0}}, "no key"),
+     ({"k": 2, "costs": {"a": 0.0}}, "above 0")],
+)  # fmt: skip
+def test_what_cannot_be_used_is_refused(options, words) -> None:
+    with pytest.raises(InputError, match=words):
+        suppress_to_k(file(1, 20), **options)
+
+
+def test_a_suppressed_value_is_no_category() -> None:
+    with pytest.raises(InputError, match="wildcard"):
+        suppress_to_k(file(1, 20, rule="own"), 2)
