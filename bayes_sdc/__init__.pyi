@@ -106,6 +106,8 @@ from .microdata.special_uniques.forecast import SudaForecast as SudaForecast
 from .microdata.special_uniques.suda import Suda as Suda
 from .microdata.special_uniques.suda import suda as suda
 from .microdata.special_uniques.suda import suda_forecast as suda_forecast
+from .microdata.treatment.attributes import AttributeRisk as AttributeRisk
+from .microdata.treatment.attributes import attribute_risk as attribute_risk
 from .microdata.treatment.intruder import MatchRisk as MatchRisk
 from .microdata.treatment.result import Treatment as Treatment
 from .microdata.treatment.setting import Intruder as Intruder
@@ -148,6 +150,7 @@ from .shapes import read_shapes as read_shapes
 __version__: str
 
 __all__ = [
+    "AttributeRisk",
     "Audit",
     "Change",
     "Check",
@@ -204,6 +207,7 @@ __all__ = [
     "WithTotals",
     "allowed_cells",
     "as_posterior",
+    "attribute_risk",
     "audit_totals",
     "choose_release",
     "combined_totals",

@@ -79,6 +79,7 @@ IMPOSSIBLE: dict[str, dict[str, list[Any]]] = {
     "extend_posterior": {"groups": [["posterior"], "prior"], "draws": [0, 10**6], "seed": [-1]},
     "migration_model": {"family": ["normal"], "prior": ["best"], "covariates": ["all"]},
     "uniques_deviation": {"s": [-1], "n": [0]},
+    "attribute_risk": {"sensitive": ["zz"], "draws": [0, 99], "seed": [-1], "cores": [0]},
     "treat": {
         "method": ["best"], "target_risk": [-0.1, 1.0], "share": [0.0, 1.5], "datasets": [0, 1000],
         "keys": [[], ["zz"]], "population_size": [3], "seed": [-1], "cores": [0],
@@ -144,6 +145,7 @@ def usable(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
     return {
         "allowed_cells": {"microdata": microdata},
         "as_posterior": {"table": table, "trace": as_trace(measured.posterior)},
+        "attribute_risk": {"microdata": microdata, "sensitive": "z", "seed": 1},
         "audit_totals": {"table": table},
         "choose_release": {**seen, "candidates": 2, "repetitions": 1},
         "combined_totals": {"table": table, "release": bayes_sdc.synthesize(
@@ -248,6 +250,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
         "bayes_sdc.flows.protect.fit",
         "bayes_sdc.flows.intruder.measure.estimate",
         "bayes_sdc.microdata.treatment.setting.draw_states",
+        "bayes_sdc.microdata.treatment.attributes.draw_states",
         "nutpie.compile_pymc_model",
     ):
         monkeypatch.setattr(place, start)

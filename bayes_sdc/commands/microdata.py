@@ -28,6 +28,11 @@ from bayes_sdc.commands.options import (
 from bayes_sdc.commands.terminal import end_of_run, interruptible, say, the_command
 from bayes_sdc.errors import InputError
 
+WITHOUT_TREAT = (
+    "the options on targets, keys to treat, suppression, PRAM, recoding, kept columns, regressions "
+    f"and sensitive variables belong to --treat; add --treat with one of {', '.join(TREATMENTS)}"
+)
+
 
 @interruptible("the same command starts anew")
 def microdata(
@@ -100,6 +105,29 @@ def microdata(
     pram_change: Annotated[
         float | None, option("PRAM: share of values that is to change.", RELEASE)
     ] = None,
+    recode: Annotated[
+        list[str] | None,
+        option(
+            "KEY=band:5, top:80, bottom:15 or FILE.csv:1 (ARX): coarser levels; repeatable.",
+            RELEASE,
+        ),
+    ] = None,
+    propose_recodings: Annotated[
+        bool,
+        option("Rank recodings by risk and detail lost.", RELEASE, "--propose-recodings"),
+    ] = False,
+    ordered: Annotated[
+        str | None,
+        option("Keys whose levels are in order, for proposals, comma between.", RELEASE),
+    ] = None,
+    regression: Annotated[
+        list[str] | None,
+        option("'income ~ age + sex': what the file is to be good for; repeatable.", RELEASE),
+    ] = None,
+    sensitive: Annotated[
+        str | None,
+        option("Key or --given column: what the release tells of it beyond the rest.", RISK),
+    ] = None,
     given: Annotated[
         str | None,
         option("Categorical columns that inform about treated values; released too.", RELEASE),
@@ -148,14 +176,11 @@ def microdata(
     treating = None
     of_treatment = (
         target_risk, treat_share, treat_keys, given, keep, keep_order, suppress_to_k,
-        suppress_special, suppress_cost, pram_change,
+        suppress_special, suppress_cost, pram_change, recode, propose_recodings, regression,
+        sensitive, ordered,
     )  # fmt: skip
     if treat is None and any(of_treatment):
-        raise InputError(
-            "--target-risk, --treat-share, --treat-keys, --given, --keep, --keep-order, "
-            "--suppress-... and --pram-change belong to --treat; add --treat with one of "
-            + ", ".join(TREATMENTS)
-        )
+        raise InputError(WITHOUT_TREAT)
     if treat is not None:
         treating = {
             "method": treat,
@@ -166,6 +191,11 @@ def microdata(
             "special": suppress_special,
             "costs": _costs(suppress_cost),
             "change": pram_change,
+            "recode": recode or [],
+            "propose": propose_recodings,
+            "ordered": columns(ordered or ""),
+            "regressions": regression or [],
+            "sensitive": sensitive,
             "given": columns(given or ""),
             "structural_zeros": structural_zeros,
             "datasets": datasets,

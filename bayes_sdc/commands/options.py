@@ -10,7 +10,7 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.io.form import UNTOLD, FileForm
 
 INPUT, MODEL, RELEASE, RISK, MACHINE = "Input", "Model", "Release", "Risk", "Machine"  # panels
-TREATMENTS = ("synthesis", "full-synthesis", "suppression", "pram")
+TREATMENTS = ("synthesis", "full-synthesis", "suppression", "pram", "recoding")
 
 
 def option(text: str, panel: str, *names: str, choices: Sequence[str] = ()) -> Any:

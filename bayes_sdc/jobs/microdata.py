@@ -11,7 +11,7 @@ import pandas as pd
 from bayes_sdc.io.columns import refuse_problems
 from bayes_sdc.io.form import UNTOLD, FileForm, as_said
 from bayes_sdc.jobs.summary import notes_to_act_on
-from bayes_sdc.jobs.treatment import TreatedRun, load_to_treat, treat_file
+from bayes_sdc.jobs.treatment import TreatedRun, load_to_treat, recoded_file, treat_file
 from bayes_sdc.jobs.writing import (
     WrittenRun,
     csv_writer,
@@ -97,6 +97,8 @@ def run_microdata(
         )
     )
     whole = read_microdata(file, **{**reading, "keys": every})
+    if treating is not None:
+        whole = recoded_file(whole, treating["recode"])
     data = whole if every == list(reading["keys"]) else whole.select(reading["keys"])
     announce("\n".join([_what_was_read(data), *notes_to_act_on(data.notes)]))
     counts = None if truth is None else _read_truth(file, truth, reading.get("form"))
@@ -201,7 +203,7 @@ def write_microdata(
     InputError
         If a file cannot be written; no file is left half-written.
     """
-    done = None if treated is None else treated.treatment
+    done = None if treated is None else (treated.treatment, treated.utility)
     if treated is not None:
         result = replace(result, checks=treated.checks_after(result.checks))
     with all_or_nothing():

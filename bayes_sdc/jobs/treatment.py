@@ -2,10 +2,12 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from bayes_sdc.arguments import check
@@ -17,12 +19,20 @@ from bayes_sdc.jobs.writing import Writer, csv_writer
 from bayes_sdc.microdata.file.keys import Microdata
 from bayes_sdc.microdata.file.stored import Stored, load_stored
 from bayes_sdc.microdata.measure import Measurement
+from bayes_sdc.microdata.treatment.attributes import AttributeRisk, attribute_risk
 from bayes_sdc.microdata.treatment.limits import check_treated
 from bayes_sdc.microdata.treatment.methods import Asked
+from bayes_sdc.microdata.treatment.recoding import (
+    candidates,
+    rank_recodings,
+    read_recoding,
+    recode,
+)
 from bayes_sdc.microdata.treatment.release import ReleasedFile, check_kept, released_file
 from bayes_sdc.microdata.treatment.result import Method, Treatment
-from bayes_sdc.microdata.treatment.setting import Intruder
+from bayes_sdc.microdata.treatment.setting import Intruder, population_of, prepare
 from bayes_sdc.microdata.treatment.treat import treat
+from bayes_sdc.microdata.treatment.utility import TreatedUtility, treated_utility
 from bayes_sdc.policy import LimitCheck, Policy
 from bayes_sdc.results import summary_lines, with_interval
 
@@ -44,6 +54,12 @@ class TreatedRun(NamedTuple):
         On the treatment, the kept columns and the limits.
     seconds : float
         Wall time.
+    utility : TreatedUtility
+        What the file is good for.
+    proposals : DataFrame or None
+        Recodings, ranked, where they were asked for.
+    attributes : AttributeRisk or None
+        Of the released file, where a sensitive variable was named.
     """
 
     treatment: Treatment
@@ -52,6 +68,9 @@ class TreatedRun(NamedTuple):
     name: str
     checks: list[Check]
     seconds: float
+    utility: TreatedUtility
+    proposals: pd.DataFrame | None
+    attributes: AttributeRisk | None
 
     def confidential(self) -> dict[str, Writer]:
         """What was changed, and the risk of every record afterwards."""
@@ -59,10 +78,21 @@ class TreatedRun(NamedTuple):
         changes["record"] += 1
         risk = self.treatment.after.records.reset_index()
         risk["record"] += 1
-        return {
+        tables = {
             "changes_by_record.csv": csv_writer(changes, index=False),
             "risk_after_treatment.csv": csv_writer(risk, index=False),
+            "utility_of_tables.csv": csv_writer(self.utility.tables, index=True),
+            "rare_levels.csv": csv_writer(self.utility.levels, index=True),
         }
+        if len(self.utility.regressions):
+            tables["utility_of_regressions.csv"] = csv_writer(self.utility.regressions, index=True)
+        if self.proposals is not None:
+            tables["proposed_recodings.csv"] = csv_writer(self.proposals, index=True)
+        if self.attributes is not None:
+            told = self.attributes.records.reset_index()
+            told["record"] += 1
+            tables["attribute_risk.csv"] = csv_writer(told, index=False)
+        return tables
 
     def record(self) -> dict[str, Any]:
         """Main numbers for the record of the run."""
@@ -90,6 +120,13 @@ class TreatedRun(NamedTuple):
                     ("strongest", done.strongest),
                 )
             },
+            "utility": {
+                "pmse": self.utility.pmse,
+                "pmse_ratio": self.utility.pmse_ratio,
+                "two_way_tables": self.utility.distance(2),
+                "three_way_tables": self.utility.distance(3),
+                "good_for": [one._asdict() for one in self.utility.good_for],
+            },
             "notes": list(done.notes),
         }
 
@@ -113,6 +150,10 @@ class TreatedRun(NamedTuple):
             f"{with_interval(after.value, after.interval)}; "
             f"{done.strongest.expected.value:,.1f} if the treated records are known; highest risk "
             f"of a record {done.before.highest:.3f} -> {done.after.highest:.3f}",
+            "good for: "
+            + (", ".join(v.use for v in self.utility.good_for if v.good) or "nothing measured")
+            + "; not for: "
+            + (", ".join(v.use for v in self.utility.good_for if v.good is False) or "nothing"),
             *(f"note: {note}" for note in done.notes),
         ]
 
@@ -138,7 +179,7 @@ def load_to_treat(
             f"{data.source}: {len(stored.frame):,} rows with all columns, {data.n:,} with the keys "
             "alone; remove blank lines"
         )
-    return stored
+    return recoded_columns(stored, data, asked["recode"]) if asked["recode"] else stored
 
 
 def _asked(asked: Mapping[str, Any]) -> Asked:
@@ -203,6 +244,7 @@ def treat_file(
         structural_zeros=None if rules is None else read_structural_zeros(rules),
         seed=seed,
     )
+    use = treated_utility(done, columns=stored.frame, regressions=asked["regressions"])
     file = released_file(done, stored.frame, keep=asked["keep"], keep_order=asked["keep_order"])
     stem = Path(data.source).name.partition(".")[0] or "file"
     return TreatedRun(
@@ -211,8 +253,71 @@ def treat_file(
         content=stored.encode(file.frame),
         name=f"{stem}_protected{stored.suffix}",
         checks=[*done.checks, *file.checks, *check_treated(policy, done)],
+        utility=use,
+        proposals=_proposals(data, asked, population_size, seed) if asked["propose"] else None,
+        attributes=_attributes(done, asked["sensitive"], seed),
         seconds=monotonic() - clock,
     )
+
+
+def _attributes(done: Treatment, sensitive: str | None, seed: int) -> AttributeRisk | None:
+    if sensitive is None:
+        return None
+    released = done.data.with_codes(done.codes[0]).select(
+        [*(key for key in done.after.keys if key != sensitive), sensitive]
+    )
+    return attribute_risk(released, sensitive=sensitive, seed=seed)
+
+
+def _proposals(
+    data: Microdata, asked: Mapping[str, Any], population_size: int | None, seed: int
+) -> pd.DataFrame:
+    """Rank recodings of the file as it is."""
+    setting = prepare(
+        data,
+        intruder=Intruder(**asked["intruder"]),
+        population_size=population_size,
+        structural_zeros=None,
+        datasets=1,
+        seed=seed,
+    )
+    size = population_of(data, population_size)
+    return rank_recodings(setting, candidates(data, ordered=asked["ordered"]), size, seed=seed)
+
+
+def recoded_file(data: Microdata, named: Sequence[str]) -> Microdata:
+    """Apply recodings that were named, before anything is measured.
+
+    Raises
+    ------
+    InputError
+        If one cannot be understood.
+    """
+    for one in named:
+        data = recode(data, [read_recoding(data, one)]).data
+    return data
+
+
+def recoded_columns(stored: Stored, data: Microdata, named: Sequence[str]) -> Stored:
+    """Write the coarser levels into the columns of the file."""
+    frame = stored.frame.copy()
+    for key in {one.partition("=")[0] for one in named}:
+        j = data.keys.index(key)
+        texts = np.array([*data.labels[j], ""], dtype=object)[data.codes[:, j]]
+        frame[key] = pd.Series(texts, index=frame.index, dtype=str)
+    described = stored.described
+    if described is not None:
+        described.variable_value_labels = {
+            name: given
+            for name, given in described.variable_value_labels.items()
+            if pd.api.types.is_numeric_dtype(frame[name])
+        }
+        described.missing_ranges = {
+            name: given
+            for name, given in described.missing_ranges.items()
+            if pd.api.types.is_numeric_dtype(frame[name])
+        }
+    return replace(stored, frame=frame)
 
 
 def read_structural_zeros(path: Path) -> pd.DataFrame:

@@ -21,6 +21,7 @@ from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk, recommended
 from bayes_sdc.microdata.measure import Measurement
 from bayes_sdc.microdata.posterior.sampling import Estimate
 from bayes_sdc.microdata.treatment.result import Treatment
+from bayes_sdc.microdata.treatment.utility import TreatedUtility
 from bayes_sdc.report import plots
 from bayes_sdc.report.contents import checks_by_section, contents_of
 from bayes_sdc.report.microdata_public import LEVELS, missing_rule, public_check, public_context
@@ -58,7 +59,7 @@ def render_microdata(
     audience: Literal["internal", "external"],
     call: Mapping[str, Any],
     key_sets: pd.DataFrame | None = None,
-    treatment: Treatment | None = None,
+    treatment: tuple[Treatment, TreatedUtility] | None = None,
 ) -> str:
     """Return the report of a file as one HTML document that needs no other file.
 
@@ -74,9 +75,9 @@ def render_microdata(
         is one.
     key_sets : DataFrame, optional
         From :func:`bayes_sdc.compare_key_sets`, for the internal report.
-    treatment : Treatment, optional
-        From :func:`bayes_sdc.treat`, where the file was treated; the checks of ``result`` are then
-        those of the treated file.
+    treatment : Treatment and TreatedUtility, optional
+        From :func:`bayes_sdc.treat` and :func:`bayes_sdc.treated_utility`; the checks of
+        ``result`` are then those of the treated file.
 
     Returns
     -------
@@ -115,7 +116,7 @@ def render_microdata(
     }
     context |= {
         **_shared(result),
-        "treatment": None if treatment is None else tell_treatment(treatment, audience=audience),
+        "treatment": None if treatment is None else tell_treatment(*treatment, audience=audience),
         "audience": audience,
         "created": call["created"],
         "versions": call["versions"],

@@ -4,12 +4,16 @@ from typing import Any, Literal
 
 from bayes_sdc.microdata.treatment.intruder import KNOWLEDGE, KNOWS, MatchRisk
 from bayes_sdc.microdata.treatment.result import METHODS, Treatment
+from bayes_sdc.microdata.treatment.utility import TreatedUtility
 from bayes_sdc.report.microdata_public import public_share
 from bayes_sdc.results import with_interval
 
+GOOD = {True: "good", False: "not good", None: "not judged"}
+REGRESSION = ("true", "true_low", "true_high", "released", "released_low", "released_high")
+
 
 def tell_treatment(
-    treatment: Treatment, *, audience: Literal["internal", "external"]
+    treatment: Treatment, utility: TreatedUtility, *, audience: Literal["internal", "external"]
 ) -> dict[str, Any]:
     """Return facts, and a table of the risk before and after.
 
@@ -17,13 +21,15 @@ def tell_treatment(
     ----------
     treatment : Treatment
         From :func:`bayes_sdc.treat`.
+    utility : TreatedUtility
+        From :func:`bayes_sdc.treated_utility`.
     audience : {"internal", "external"}
         The public reads shares in whole per cents and no value of a record.
 
     Returns
     -------
     dict
-        ``facts``, ``columns``, ``rows`` and ``notes``.
+        ``facts``, ``columns``, ``rows``, ``good_for``, ``tables``, ``regressions`` and ``notes``.
     """
     risks = {
         "before": treatment.before,
@@ -49,6 +55,17 @@ def tell_treatment(
         "rows": [
             [measure, *(columns[measure] for columns in rows.values())]
             for measure in rows["before"]
+        ],
+        "good_for": [
+            [one.use, GOOD[one.good], *([one.reason] if internal else [])]
+            for one in utility.good_for
+        ],
+        "tables": [
+            [str(name), f"{row['distance']:.2%}"] for name, row in utility.tables.iterrows()
+        ],
+        "regressions": [
+            [str(name), *(f"{row[column]:.4g}" for column in REGRESSION), f"{row['overlap']:.0%}"]
+            for name, row in utility.regressions.iterrows()
         ],
         "notes": treatment.notes,
     }

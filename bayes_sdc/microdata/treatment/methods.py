@@ -94,10 +94,10 @@ class Asked(NamedTuple):
                     f"{len(data.keys)} keys; it is {self.special!r}"
                 )
             prices_of(data, self.costs)
-        if method in ("suppression", "full-synthesis") and self.keys is not None:
-            raise InputError(f"{method} treats all keys the intruder knows: leave out keys")
-        if method == "suppression" and self.datasets > 1:
-            raise InputError("suppression draws nothing, so there is one data set")
+        if method not in ("synthesis", "pram") and self.keys is not None:
+            raise InputError(f"{method} does not treat single keys: leave out keys")
+        if method in ("suppression", "recoding") and self.datasets > 1:
+            raise InputError(f"{method} draws nothing, so there is one data set")
         if method == "pram" and (self.change is None or not 0.0 < self.change < 1.0):
             raise InputError(
                 f"PRAM needs change, the share of values that is to change, above 0 and below 1; "
@@ -249,7 +249,14 @@ def by_pram(setting: Setting, before: MatchRisk, asked: Asked, *, seed: int) -> 
     return Applied(codes, (codes != data.codes).any(axis=0), risk, risk, tuple(notes))
 
 
+def by_recoding(setting: Setting, before: MatchRisk, asked: Asked, *, seed: int) -> Applied:
+    """Leave the records as they are: their levels are coarser already."""
+    none = np.zeros(setting.data.codes.shape, dtype=np.bool_)
+    return Applied(setting.data.codes[None], none, before, before)
+
+
 APPLY = {
+    "recoding": by_recoding,
     "synthesis": by_synthesis,
     "full-synthesis": by_full_synthesis,
     "suppression": by_suppression,

@@ -15,12 +15,13 @@ from bayes_sdc.results import Fact, Result
 Codes = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
 
-Method = Literal["synthesis", "full-synthesis", "suppression", "pram"]
+Method = Literal["synthesis", "full-synthesis", "suppression", "pram", "recoding"]
 METHODS = {
     "synthesis": "new values of some keys of some records, drawn given what stays",
     "full-synthesis": "new values of all keys of all records, drawn from the model",
     "suppression": "single values set missing, the fewest or the least important",
     "pram": "values changed by lot with known probabilities that keep the expected shares",
+    "recoding": "coarser levels of the named keys, and nothing else",
 }
 
 

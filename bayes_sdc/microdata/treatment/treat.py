@@ -44,11 +44,12 @@ def treat(
     ----------
     microdata : Microdata
         From :func:`bayes_sdc.read_microdata`.
-    method : {"synthesis", "full-synthesis", "suppression", "pram"}
+    method : {"synthesis", "full-synthesis", "suppression", "pram", "recoding"}
         ``"synthesis"``: chosen keys of chosen records are drawn from the posterior predictive of
         the latent-class model given what stays. ``"full-synthesis"``: all keys of all records.
         ``"suppression"``: the cheapest values are set missing. ``"pram"``: values of the keys are
-        changed by lot, with invariant matrices. A missing value stays missing.
+        changed by lot, with invariant matrices. ``"recoding"``: nothing more than was recoded
+        before. A missing value stays missing.
     target_risk : float, optional
         Synthesis treats records with a risk above it; the risk afterwards is judged by it.
     share : float, optional

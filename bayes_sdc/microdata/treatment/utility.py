@@ -6,8 +6,8 @@ them.
 
 References
 ----------
-Woo, Reiter, Oganian and Karr 2009, doi:10.29012/jpc.v1i1.568. Snoke, Raab, Nowok, Dibben and Slavkovic 2018,
-doi:10.1111/rssa.12358.
+Woo, Reiter, Oganian and Karr 2009, doi:10.29012/jpc.v1i1.568. Snoke, Raab, Nowok, Dibben and
+Slavkovic 2018, doi:10.1111/rssa.12358.
 """
 
 from collections.abc import Sequence
