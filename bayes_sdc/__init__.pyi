@@ -111,6 +111,7 @@ from .microdata.treatment.attributes import attribute_risk as attribute_risk
 from .microdata.treatment.intruder import MatchRisk as MatchRisk
 from .microdata.treatment.result import Treatment as Treatment
 from .microdata.treatment.setting import Intruder as Intruder
+from .microdata.treatment.tradeoff import compare_treatments as compare_treatments
 from .microdata.treatment.treat import treat as treat
 from .microdata.treatment.utility import TreatedUtility as TreatedUtility
 from .microdata.treatment.utility import treated_utility as treated_utility
@@ -140,6 +141,7 @@ from .plots import plot_risk_by_count as plot_risk_by_count
 from .plots import plot_risk_by_datasets as plot_risk_by_datasets
 from .plots import plot_risk_comparison as plot_risk_comparison
 from .plots import plot_ru_map as plot_ru_map
+from .plots import plot_treatments as plot_treatments
 from .policy import FlowLimits as FlowLimits
 from .policy import MicrodataLimits as MicrodataLimits
 from .policy import Policy as Policy
@@ -214,6 +216,7 @@ __all__ = [
     "compare_key_sets",
     "compare_protections",
     "compare_risks",
+    "compare_treatments",
     "diagnostics",
     "dis",
     "dis_special",
@@ -262,6 +265,7 @@ __all__ = [
     "plot_risk_by_datasets",
     "plot_risk_comparison",
     "plot_ru_map",
+    "plot_treatments",
     "poisson_gamma",
     "posterior_so_far",
     "protect_flows",

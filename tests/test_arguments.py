@@ -80,6 +80,10 @@ IMPOSSIBLE: dict[str, dict[str, list[Any]]] = {
     "migration_model": {"family": ["normal"], "prior": ["best"], "covariates": ["all"]},
     "uniques_deviation": {"s": [-1], "n": [0]},
     "attribute_risk": {"sensitive": ["zz"], "draws": [0, 99], "seed": [-1], "cores": [0]},
+    "compare_treatments": {
+        "strengths": [{"best": [1]}, {"pram": [2.0]}, {"suppression": [1]}], "datasets": [0],
+        "population_size": [3], "seed": [-1], "cores": [0],
+    },
     "treat": {
         "method": ["best"], "target_risk": [-0.1, 1.0], "share": [0.0, 1.5], "datasets": [0, 1000],
         "keys": [[], ["zz"]], "population_size": [3], "seed": [-1], "cores": [0],
@@ -153,6 +157,8 @@ def usable(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
         "compare_key_sets": {"microdata": microdata, "key_sets": {"two": ["x", "y"]}},
         "compare_protections": {**fitted, "seed": 1},
         "compare_risks": {"microdata": microdata, "population_size": 600},
+        "compare_treatments": {"microdata": microdata, "seed": 1,
+                               "strengths": {"suppression": [2]}},
         "dis": {"microdata": microdata, "sampling_fraction": 0.1},
         "dis_special": {"original": plain, "sampling_fraction": 0.1, "seed": 1, "error": 0.1},
         "dis_suda": {"microdata": microdata, "sampling_fraction": 0.1},
@@ -202,6 +208,8 @@ def usable(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
         "plot_risk_by_datasets": {"growth": measured.by_datasets},
         "plot_risk_comparison": {"comparison": bayes_sdc.compare_risks(microdata, 600)},
         "plot_ru_map": {"frame": measured.tradeoff},
+        "plot_treatments": {"frame": bayes_sdc.compare_treatments(
+            microdata, strengths={"suppression": [2]}, seed=1)},
         "poisson_gamma": {"size_indices": sizes, "n": 35, "N": 600, "cells": 64},
         "posterior_so_far": {"table": table, "folder": folder},
         "protect_flows": {"table": table, "draws": 20, "tune": 20, "chains": 2, "seed": 1},

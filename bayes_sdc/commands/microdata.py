@@ -173,40 +173,29 @@ def microdata(
     ] = None,
 ) -> None:
     """Measure the re-identification risk of the records of a file of persons, and treat it."""
-    treating = None
-    of_treatment = (
-        target_risk, treat_share, treat_keys, given, keep, keep_order, suppress_to_k,
-        suppress_special, suppress_cost, pram_change, recode, propose_recodings, regression,
-        sensitive, ordered,
-    )  # fmt: skip
-    if treat is None and any(of_treatment):
+    asked = {
+        "target_risk": target_risk,
+        "share": treat_share,
+        "keys": columns(treat_keys or ""),
+        "k": suppress_to_k,
+        "special": suppress_special,
+        "costs": _costs(suppress_cost),
+        "change": pram_change,
+        "recode": recode or [],
+        "propose": propose_recodings,
+        "ordered": columns(ordered or ""),
+        "regressions": regression or [],
+        "sensitive": sensitive,
+        "given": columns(given or ""),
+        "structural_zeros": structural_zeros,
+        "keep": columns(keep or ""),
+        "keep_order": keep_order,
+    }
+    if treat is None and any(asked.values()):
         raise InputError(WITHOUT_TREAT)
-    if treat is not None:
-        treating = {
-            "method": treat,
-            "target_risk": target_risk,
-            "share": treat_share,
-            "keys": columns(treat_keys or ""),
-            "k": suppress_to_k,
-            "special": suppress_special,
-            "costs": _costs(suppress_cost),
-            "change": pram_change,
-            "recode": recode or [],
-            "propose": propose_recodings,
-            "ordered": columns(ordered or ""),
-            "regressions": regression or [],
-            "sensitive": sensitive,
-            "given": columns(given or ""),
-            "structural_zeros": structural_zeros,
-            "datasets": datasets,
-            "keep": columns(keep or ""),
-            "keep_order": keep_order,
-            "intruder": {
-                "keys": columns(known_keys or "") or columns(keys),
-                "knowledge": knowledge,
-                "knows": knows,
-            },
-        }
+    known = columns(known_keys or "") or columns(keys)
+    intruder = {"keys": known, "knowledge": knowledge, "knows": knows}
+    treating = {"method": treat, "datasets": datasets, "intruder": intruder, **asked}
     codes: dict[str, list[str]] = {}
     for name, code in pairs(missing_code, "--missing-code"):
         codes.setdefault(name, []).append(code)
@@ -227,12 +216,12 @@ def microdata(
             "sampling_fraction": sampling_fraction,
             "cells": cells,
             "draws": draws,
-            "seed": _seed(seed, treating is not None),
+            "seed": _seed(seed, treat is not None),
         },
         truth=truth,
         key_sets=sets,
         out=out,
-        treating=treating,
+        treating=None if treat is None else treating,
     )
 
 

@@ -10,6 +10,9 @@ Each job reads a file, does its work and writes a folder of its own, by the one 
   column ``dataset``.
 - ``report.html``: the external report: rules, verdicts, rounded measures.
 
+- ``NAME_protected.csv`` (microdata, where it is treated): the treated keys and the columns that were
+  named, in the format of the input, records in an order by lot.
+
 ``confidential/`` of a table of flows:
 
 - ``report.html``: the internal report: convergence, what the model learned, fit, flows and totals
@@ -42,6 +45,11 @@ Each job reads a file, does its work and writes a folder of its own, by the one 
 - ``comparison_of_records.csv``, ``comparison_of_rankings.csv``, ``disagreements.csv``: the risk of
   each sample unique by every method, how the rankings agree, and where they do not.
 - ``key_sets.csv``: sets of keys side by side.
+- ``changes_by_record.csv``, ``risk_after_treatment.csv``: true and released values of every treated
+  record, and the risk of every record afterwards.
+- ``utility_of_tables.csv``, ``utility_of_regressions.csv``, ``rare_levels.csv``,
+  ``proposed_recodings.csv``, ``attribute_risk.csv``: what a treated file is good for, and what was
+  asked for beside.
 
 ``run.json``, in both: the call, seed, versions, input hash, main numbers, checks and the names of
 the files; of an approved release also the reason and the date.

@@ -24,6 +24,7 @@ from bayes_sdc.plots.posterior import (
 )
 from bayes_sdc.plots.records import plot_record_risk, plot_risk_comparison
 from bayes_sdc.plots.release import plot_flows, plot_map, plot_margins
+from bayes_sdc.plots.treatments import plot_treatments
 
 __all__ = [
     "plot_chains",
@@ -43,5 +44,6 @@ __all__ = [
     "plot_risk_by_datasets",
     "plot_risk_comparison",
     "plot_ru_map",
+    "plot_treatments",
     "plot_weights",
 ]

@@ -8,6 +8,7 @@ import pyreadstat
 import pytest
 from typer.testing import CliRunner, Result
 
+from bayes_sdc import read_microdata
 from bayes_sdc.cli import app
 from bayes_sdc.microdata.file.simulate import example_persons_path
 
@@ -129,6 +130,31 @@ def test_labels_of_a_statistical_file_are_in_the_release(ending: str, tmp_path: 
     assert described.variable_value_labels["sex"] == {1.0: "man", 2.0: "woman"}
     assert described.column_names_to_labels["sex"] == "Sex of the person"
     assert set(after["sex"]) == {1.0, 2.0}
+
+
+def test_recoding_utility_and_sensitive_variables_stay_inside(csv: Path, tmp_path: Path) -> None:
+    """A hierarchy is applied because it is named; what was paid is told inside, in words outside."""
+    steps = tmp_path / "region.csv"
+    regions = sorted(persons()["region"].unique())
+    steps.write_text("".join(f"{name};{'ns'[i % 2]}\n" for i, name in enumerate(regions)))
+    result = run(
+        csv, tmp_path / "run", "--treat", "suppression", "--suppress-to-k", "3", "--seed", "1",
+        "--recode", f"region={steps}:1", "--propose-recodings", "--ordered", "age",
+        "--regression", "sex=male ~ region + age", "--sensitive", "marital_status",
+        "--suppress-cost", "age=2",
+    )  # fmt: skip
+    assert result.exit_code in (0, 1), result.output
+    after = pd.read_csv(released(tmp_path / "run"), dtype=str)
+    assert set(after["region"].dropna()) == {"n", "s"}
+    assert "good for" in result.output
+    inside = tmp_path / "run" / "confidential"
+    names = ["utility_of_tables", "utility_of_regressions", "proposed_recodings", "attribute_risk"]
+    for name in names:
+        assert len(pd.read_csv(inside / f"{name}.csv")) > 0, name
+    proposals = pd.read_csv(inside / "proposed_recodings.csv")
+    assert proposals["recoding"].str.startswith("age=merge:").any()
+    data = read_microdata(after, keys=KEYS, missing="conservative")
+    assert data.f.min() >= 3
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,7 @@ def released_file(
     columns = [name for name in source.columns if name in data.keys or name in keep]
     kept = source[columns].copy()
     if data.household_name in keep:
+        # the name is that of a column where one alone tells the households
         kept[data.household_name] = _new_numbers(treatment, kept[data.household_name])
     frames = []
     for number in range(treatment.datasets):
@@ -104,9 +105,15 @@ def check_kept(data: Microdata, keep: Sequence[str], *, datasets: int) -> None:
     InputError
         Naming the column.
     """
+    homes = (data.household_name or "").split(" + ")
     for name in keep:
         if name in data.keys:
             raise InputError(f"--keep names {name!r}, which is a key and released anyway")
+        if len(homes) > 1 and name in homes:
+            raise InputError(
+                f"--keep names {name!r}, one of the columns that tell households apart: they "
+                "cannot be given new numbers one by one; make a single column of them"
+            )
         if name != data.household_name and name in (data.household_name or "").split(" + "):
             raise InputError(
                 f"--keep names {name!r}, which tells households together with another column; "

@@ -1,22 +1,21 @@
 r"""Local suppression: the cheapest values to set missing, so that no record is rarer than k.
 
-A record is counted as the rule "conservative" does, which is the strictest: with a missing value it
-counts all that it is compatible with; a complete record counts complete equal ones alone, however
-many records were suppressed. Under "wildcard" a file that satisfies it satisfies k-anonymity too;
-the reverse would be a trick, for there k - 1 records without any value match everybody.
+A record is counted as the rule "conservative" does, which is the strictest: it counts the records
+that have all the values that it has itself. So only a value that it loses itself can make it less
+rare. Under "wildcard" a file that satisfies it satisfies k-anonymity too; the reverse would be a
+trick, for there k - 1 records without any value match everybody.
 
-For small files the cheapest set is found by integer programming: with s_ij for a suppressed value,
-u_i for a record that is incomplete and m_ij for a record j that i counts, the sum of the costs of s
-is least subject to
+For small files the cheapest set is found by integer programming: with s_ic for a suppressed value
+and m_ij for a record j that i counts, the sum of the costs of s is least subject to
 
 .. math::
 
-    m_{ij} \le s_{ic} + s_{jc} \text{ where they differ in key } c, \quad
-    m_{ij} \le 1 - u_j + u_i, \quad \sum_j m_{ij} \ge k - 1.
+    m_{ij} \le s_{ic} \text{ where they differ in key } c, \quad
+    m_{ij} \le 1 - s_{jc} + s_{ic} \text{ where they agree}, \quad \sum_j m_{ij} \ge k - 1.
 
-For others every record with f < k loses the cheapest set of keys on whose complement it agrees with
-k - 1 others; then values are given back while all still count k. As many values as there are such
-complete records, at the least cost, is a bound: each of them must lose one.
+For others every record with f < k loses the cheapest set of keys without which enough records have
+all the values that are left; then values are given back where it still counts k. As many values as
+there are such records, at the least cost, is a bound: each must lose one.
 
 References
 ----------
@@ -26,6 +25,7 @@ L. Sweeney, "Achieving k-anonymity privacy protection using generalization and s
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import combinations
 from typing import NamedTuple
 
@@ -71,43 +71,19 @@ class Suppression(NamedTuple):
     bound: float | None
 
 
-def count_strictly(codes: Codes, sizes: tuple[int, ...]) -> Integers:
-    """Count for each record those it is compatible with; for a complete one the equal ones.
+def count_strictly(data: Microdata, codes: Codes) -> Integers:
+    """Count for each record those that have all the values that it has, itself among them.
 
     Examples
     --------
-    >>> count_strictly(np.array([[0, 0], [0, 0], [0, 1], [-1, 1]], dtype=np.int32), (1, 2)).tolist()
-    [2, 2, 1, 2]
+    >>> import pandas as pd
+    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> people = pd.DataFrame({"a": list("xxxy"), "b": ["1", "1", "2", None]})
+    >>> data = read_microdata(people, keys=["a", "b"])
+    >>> count_strictly(data, data.codes).tolist()
+    [2, 2, 1, 1]
     """
-    of, found = patterns(codes, sizes)
-    records = np.bincount(of, minlength=len(found)).astype(np.int64)
-    f = records.copy()
-    add_compatible(found, records, f)
-    return f[of]
-
-
-@compiled
-def add_compatible(found: np.ndarray, records: np.ndarray, f: np.ndarray) -> None:
-    """Add to each incomplete pattern the records of all others it is compatible with."""
-    n, keys = found.shape
-    for i in range(n):
-        complete = True
-        for j in range(keys):
-            if found[i, j] < 0:
-                complete = False
-        if complete:
-            continue
-        for other in range(n):
-            if other == i:
-                continue
-            fits = True
-            for j in range(keys):
-                a, b = found[i, j], found[other, j]
-                if a >= 0 and b >= 0 and a != b:
-                    fits = False
-                    break
-            if fits:
-                f[i] += records[other]
+    return replace(data, missing="conservative", weights=None).with_codes(codes).f
 
 
 def suppress_to_k(
@@ -144,14 +120,17 @@ def suppress_to_k(
             "a suppressed value is no category: read the file with missing 'wildcard' or "
             "'conservative'"
         )
-    sizes = tuple(map(len, data.labels))
-    low = count_strictly(data.codes, sizes) < k
-    # an incomplete record may be counted with others that become incomplete
-    complete = (data.codes >= 0).all(axis=1)
-    bound: float | None = float((low & complete).sum()) * float(prices.min())
-    hidden = cheapest_sets(data.codes, sizes, low, k, prices)
+    low = count_strictly(data, data.codes) < k
+    bound: float | None = float(low.sum()) * float(prices.min())
+    hidden = np.zeros(data.codes.shape, dtype=np.bool_)
+    while low.any():
+        # an incomplete record that counted enough may lose one of those it counted
+        now = np.where(hidden, -1, data.codes).astype(np.int32)
+        hidden |= cheapest_sets(data, now, low, k, prices)
+        now = np.where(hidden, -1, data.codes).astype(np.int32)
+        low = count_strictly(data, now) < k
     if data.n * int(hidden.sum()) * len(prices) <= RESTORED:
-        hidden = give_back(data.codes, hidden, k, prices)
+        hidden = give_back(data, hidden, k, prices)
     cost = float((hidden * prices).sum())
     small = data.n * (data.n - 1) * len(prices) <= EXACT
     if (small if exact is None else exact) and bound is not None and cost > bound:
@@ -177,90 +156,73 @@ def prices_of(data: Microdata, costs: Mapping[str, float] | None) -> Floats:
     return np.array([float((costs or {}).get(key, 1.0)) for key in data.keys])
 
 
-def cheapest_sets(
-    codes: Codes, sizes: tuple[int, ...], low: Flags, k: int, prices: Floats
-) -> Flags:
-    """For each rare record the cheapest keys without which it agrees with k - 1 others.
+def cheapest_sets(data: Microdata, codes: Codes, low: Flags, k: int, prices: Floats) -> Flags:
+    """For each rare record the cheapest keys without which enough records have what is left.
 
-    Others that lose values too can only agree with more.
+    Sets are taken by their cost. Who lost another value than these does not count; those that lose
+    the same ones count for each other.
     """
-    keys = len(prices)
+    sizes, keys = tuple(map(len, data.labels)), len(prices)
     hidden = np.zeros(codes.shape, dtype=np.bool_)
     left = low.copy()
+    lacks = codes < 0
+    patterns_of_gaps = np.unique(lacks[low], axis=0)
     sets = [one for size in range(1, keys + 1) for one in combinations(range(keys), size)]
     for taken in sorted(sets, key=lambda one: (float(prices[list(one)].sum()), one)):
-        if not left.any():
-            break
-        kept = [j for j in range(keys) if j not in taken]
-        agree = np.full(len(codes), len(codes))
-        if kept:
-            of, found = patterns(
-                np.ascontiguousarray(codes[:, kept]), tuple(sizes[j] for j in kept)
-            )
-            agree = np.bincount(of, minlength=len(found))[of]
-        cured = left & (agree >= k)
-        hidden[np.ix_(np.flatnonzero(cured), list(taken))] = True
-        left &= ~cured
-    return np.asarray(hidden & (codes >= 0))
+        for gaps in patterns_of_gaps:
+            mine = left & (lacks == gaps).all(axis=1)
+            if not mine.any():
+                continue
+            kept = [j for j in range(keys) if j not in taken and not gaps[j]]
+            # whether others that are still to be treated will keep these values is not known
+            whole = ~(hidden[:, kept] | lacks[:, kept]).any(axis=1) & (~left | mine)
+            agree = np.full(len(codes), int(whole.sum()) if kept else len(codes))
+            if kept:
+                of, found = patterns(
+                    np.ascontiguousarray(codes[:, kept]), tuple(sizes[j] for j in kept)
+                )
+                agree = np.bincount(of[whole], minlength=len(found))[of]
+            cured = mine & (agree >= k)
+            hidden[np.ix_(np.flatnonzero(cured), list(taken))] = True
+            left &= ~cured
+    return np.asarray(hidden & ~lacks)
 
 
 @compiled
-def compatible(a: np.ndarray, b: np.ndarray) -> bool:
-    """Tell whether two records agree where both have a value."""
-    agree = True
-    for j in range(len(a)):
-        agree &= a[j] < 0 or b[j] < 0 or a[j] == b[j]
-    return agree
+def has_all(values: np.ndarray, other: np.ndarray) -> bool:
+    """Tell whether another record has all the values of one."""
+    has = True
+    for j in range(len(values)):
+        has &= values[j] < 0 or values[j] == other[j]
+    return has
 
 
 @compiled
 def try_to_give_back(
-    now: np.ndarray, codes: np.ndarray, order: np.ndarray, keys: np.ndarray, f: np.ndarray, k: int
+    now: np.ndarray, codes: np.ndarray, order: np.ndarray, keys: np.ndarray, k: int
 ) -> None:
-    """Give suppressed values back, one by one, where all records still count k; in place."""
-    n, width = now.shape
-    incomplete = np.zeros(n, dtype=np.bool_)
-    for i in range(n):
-        for j in range(width):
-            incomplete[i] |= now[i, j] < 0
-    lost = np.empty(n, dtype=np.int64)
+    """Give suppressed values back, one by one, where the record still counts k; in place.
+
+    That takes nothing from others: who has more values counts for more.
+    """
     for place in range(len(order)):
         i, key = order[place], keys[place]
-        gaps = 0
-        for j in range(width):
-            gaps += now[i, j] < 0
-        if gaps < 2:
-            continue  # complete again it would be as rare as before
-        number, possible = 0, True
-        for other in range(n):
-            if other == i or not compatible(now[i], now[other]):
-                continue
-            if now[other, key] >= 0 and now[other, key] != codes[i, key]:
-                lost[number] = other
-                number += 1
-                if incomplete[other] and f[other] <= k:
-                    possible = False
-                    break
-        if not possible or f[i] - number < k:
-            continue
         now[i, key] = codes[i, key]
-        f[i] -= number
-        for one in range(number):
-            if incomplete[lost[one]]:
-                f[lost[one]] -= 1
+        number = 0
+        for other in range(len(now)):
+            number += has_all(now[i], now[other])
+        if number < k:
+            now[i, key] = -1
 
 
-def give_back(codes: Codes, hidden: Flags, k: int, prices: Floats) -> Flags:
-    """Give back what is not needed since others were suppressed too, the dearest values first."""
-    now = np.where(hidden, -1, codes).astype(np.int32)
-    sizes = tuple(int(column.max(initial=0)) + 1 for column in codes.T)
-    f = count_strictly(now, sizes)
+def give_back(data: Microdata, hidden: Flags, k: int, prices: Floats) -> Flags:
+    """Give back what is not needed, the dearest values first."""
+    now = np.where(hidden, -1, data.codes).astype(np.int32)
     record, key = np.nonzero(hidden)
     # by what records hold, so that the order of the file does not matter
-    of, _ = patterns(codes, sizes)
-    order = np.lexsort([of[record], key, -prices[key]])
-    try_to_give_back(now, codes, record[order], key[order], f, k)
-    return np.asarray((now < 0) & (codes >= 0))
+    order = np.lexsort([data.combination[record], key, -prices[key]])
+    try_to_give_back(now, data.codes, record[order], key[order], k)
+    return np.asarray((now < 0) & (data.codes >= 0))
 
 
 def cheapest(
@@ -269,31 +231,25 @@ def cheapest(
     """Find the cheapest set by integer programming; ``start`` where the time did not do."""
     n, keys = codes.shape
     pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
-    of_u, of_m = n * keys, n * keys + n
+    of_m = n * keys
     number = of_m + len(pairs)
     rows: list[tuple[dict[int, float], float]] = []  # sum of coefficients is at most the number
     for i in range(n):
-        gaps = int((codes[i] < 0).any())
-        every = {i * keys + c: -1.0 for c in range(keys)}
-        rows.append(({of_u + i: 1.0, **every}, float(gaps)))
-        rows.extend(({i * keys + c: 1.0, of_u + i: -1.0}, 0.0) for c in range(keys))
         counted = {of_m + p: -1.0 for p, (a, _) in enumerate(pairs) if a == i}
         rows.append((counted, 1.0 - k))
     for p, (i, j) in enumerate(pairs):
-        rows.append(({of_m + p: 1.0, of_u + j: 1.0, of_u + i: -1.0}, 1.0))
-        rows.extend(
-            ({of_m + p: 1.0, i * keys + c: -1.0, j * keys + c: -1.0}, 0.0)
-            for c in range(keys)
-            if codes[i, c] >= 0 and codes[j, c] >= 0 and codes[i, c] != codes[j, c]
-        )
-    entries = [
-        (r, column, value) for r, (row, _) in enumerate(rows) for column, value in row.items()
-    ]
-    r, column, value = (np.array(part) for part in zip(*entries, strict=True))
+        for c in np.flatnonzero(codes[i] >= 0).tolist():
+            row = {of_m + p: 1.0, i * keys + c: -1.0}
+            if codes[i, c] == codes[j, c]:
+                rows.append(({**row, j * keys + c: 1.0}, 1.0))
+            else:
+                rows.append((row, 0.0))
+    r = np.repeat(np.arange(len(rows)), [len(row) for row, _ in rows])
+    column = np.array([place for row, _ in rows for place in row])
+    value = np.array([one for row, _ in rows for one in row.values()])
     matrix = sparse.csr_array((value, (r, column)), shape=(len(rows), number))
     lower, upper = np.zeros(number), np.ones(number)
     upper[: n * keys] = (codes >= 0).ravel()
-    lower[of_u:of_m] = (codes < 0).any(axis=1)
     found = milp(
         np.concatenate([np.tile(prices, n), np.zeros(number - n * keys)]),
         constraints=LinearConstraint(matrix, ub=np.array([top for _, top in rows])),
