@@ -13,8 +13,8 @@
 #
 # A file of persons fails a limit. What now? It is treated, measured again, and released if it keeps
 # the limit: the same way that a table of flows goes. Here records at risk get new values of some of
-# their keys, drawn from a model of the file; other treatments stand beside. The country is invented,
-# so what is shown here may be shown.
+# their keys, drawn from a model of the file; other treatments stand beside. The country is
+# invented, so what is shown here may be shown.
 #
 # In one command:
 #
@@ -57,8 +57,8 @@ print(done.before.summary())
 # %% [markdown]
 # ## Partial synthesis
 #
-# Records with a risk above 0.1 were treated: so few keys as are needed, chosen one by one, are drawn
-# anew given what stays. The region is equal within all households, so it is drawn once for a
+# Records with a risk above 0.1 were treated: so few keys as are needed, chosen one by one, are
+# drawn anew given what stays. The region is equal within all households, so it is drawn once for a
 # household.
 
 # %%
@@ -72,8 +72,8 @@ members = done.released.assign(household=frame["household"])
 assert (members.groupby("household")["region"].nunique() == 1).all()
 
 # %% [markdown]
-# The intruder of the numbers above knows which keys were treated, how, and how many records, but not
-# which: they cannot tell a drawn value from a true one. One who knows the treated records knows
+# The intruder of the numbers above knows which keys were treated, how, and how many records, but
+# not which: they cannot tell a drawn value from a true one. One who knows the treated records knows
 # more; to them a drawn value is as good as none. Both are always reported, and several data sets
 # side by side show which records were treated, so with these only the second one counts.
 

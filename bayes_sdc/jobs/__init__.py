@@ -8,10 +8,9 @@ Each job reads a file, does its work and writes a folder of its own, by the one 
 - ``NAME_synthetic.csv`` (flows): the table with synthetic small counts, in the format of the input;
   everything else as it was. With several data sets the whole table as often, numbered by a first
   column ``dataset``.
+- ``NAME_protected.csv`` (persons, where they are treated): the keys and the columns that were named,
+  in the format of the input, records in an order by lot.
 - ``report.html``: the external report: rules, verdicts, rounded measures.
-
-- ``NAME_protected.csv`` (microdata, where it is treated): the treated keys and the columns that were
-  named, in the format of the input, records in an order by lot.
 
 ``confidential/`` of a table of flows:
 

@@ -133,7 +133,7 @@ def test_labels_of_a_statistical_file_are_in_the_release(ending: str, tmp_path: 
 
 
 def test_recoding_utility_and_sensitive_variables_stay_inside(csv: Path, tmp_path: Path) -> None:
-    """A hierarchy is applied because it is named; what was paid is told inside, in words outside."""
+    """A hierarchy is applied because it is named; what was paid is told inside."""
     steps = tmp_path / "region.csv"
     regions = sorted(persons()["region"].unique())
     steps.write_text("".join(f"{name};{'ns'[i % 2]}\n" for i, name in enumerate(regions)))
