@@ -8,7 +8,7 @@ Each job reads a file, does its work and writes a folder of its own, by the one 
 - ``NAME_synthetic.csv`` (flows): the table with synthetic small counts, in the format of the input;
   everything else as it was. With several data sets the whole table as often, numbered by a first
   column ``dataset``.
-- ``NAME_protected.csv`` (persons, where they are treated): the keys and the columns that were named,
+- ``NAME_protected.csv`` (persons, where they are treated): the keys and columns that were named,
   in the format of the input, records in an order by lot.
 - ``report.html``: the external report: rules, verdicts, rounded measures.
 
