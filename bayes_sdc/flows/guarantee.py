@@ -122,8 +122,8 @@ class Guarantee(Result):
             "counted k times has k times the epsilon.",
             "It is the guarantee of exact draws from the posterior. Draws of a Markov chain come "
             "near to these, and how near is judged by R-hat and effective sample size, not proved.",
-            "It covers the synthetic counts alone: not the decision to release them, and no figure "
-            "on risk or utility, for these are measured with the true counts.",
+            "It covers the synthetic counts alone: not the decision to release them, and no other "
+            "figure or verdict of a report, for these are computed with the true counts.",
         ]
 
     def _made_of(self) -> str:
@@ -267,6 +267,8 @@ def guarantee(
             if own_area == "protect"
             else "small counts of people who stayed in their area are released as they are"
         )
+    if table.withheld:
+        ended.append("counts are weighted, so one person may count as many")
     if chosen_by_evidence:
         ended.append("the model was chosen by how well it fits the small counts of this table")
     ended += [f"covariate {name!r} contains small counts" for name in tainted_covariates(table)]

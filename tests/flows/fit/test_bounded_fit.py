@@ -1,0 +1,156 @@
+"""Fits with a bound: what is refused, what is kept, and samplers that agree."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+from bayes_sdc import InputError, fit_flows, read_flows, synthesize
+from bayes_sdc.flows.fit.posterior import write_posterior
+from bayes_sdc.flows.table.bound import bound_of
+from bayes_sdc.flows.table.centres import BUNDLED, bundled_shares, resolve_bound
+from bayes_sdc.flows.table.read import FlowTable
+
+AREAS = [f"{number:02d}" for number in range(7)]
+COLUMNS = {"origin": "o", "destination": "d", "count": "n"}
+SHORT = {"draws": 20, "tune": 20, "chains": 2, "seed": 1}
+
+
+def frame_of(seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    pairs = [(a, b) for a in AREAS for b in AREAS if a != b]
+    frame = pd.DataFrame(pairs, columns=["o", "d"])
+    frame["n"] = np.minimum(1 + rng.poisson(rng.gamma(1.0, 3.0, len(frame))), 20)
+    return frame
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The table, and that of another year."""
+    folder = tmp_path_factory.mktemp("tables")
+    for seed, name in ((1, "now.csv"), (2, "then.csv")):
+        frame_of(seed).to_csv(folder / name, index=False)
+    return folder / "now.csv", folder / "then.csv"
+
+
+@pytest.fixture(scope="module")
+def table(files: tuple[Path, Path]) -> FlowTable:
+    return read_flows(files[0], **COLUMNS)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, np.nan, np.inf, 1e6])
+def test_epsilon_must_bound_something(table: FlowTable, epsilon: float) -> None:
+    with pytest.raises(InputError, match="epsilon"):
+        fit_flows(table, epsilon=epsilon, **SHORT)
+
+
+def test_centres_from_the_table_are_refused(
+    table: FlowTable, files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """By its path, by its bytes under another name, and by its counts in another form."""
+    link, copy, other = tmp_path / "link.csv", tmp_path / "copy.csv", tmp_path / "other.csv"
+    link.symlink_to(files[0])
+    shutil.copy(files[0], copy)
+    frame_of(1).sample(frac=1.0, random_state=3)[["n", "d", "o"]].to_csv(
+        other, index=False, sep=";"
+    )
+    for path in (files[0], link, copy, other):
+        with pytest.raises(InputError, match="the table that is protected"):
+            resolve_bound(table, 1.0, path)
+    assert resolve_bound(table, 1.0, files[1])[0] is not None
+
+
+def test_bundled_shares_are_refused_for_their_own_tables() -> None:
+    """A table that is among the sources would be protected about itself."""
+    counts = next(iter(BUNDLED.values()))
+    y = np.repeat(np.arange(1, 10), counts)
+    number = np.arange(len(y))
+    frame = pd.DataFrame({"o": number // 400, "d": number % 400 + 1000, "n": y})
+    own = read_flows(frame.astype({"o": str, "d": str}), **COLUMNS)
+    with pytest.raises(InputError, match="come in part from this table"):
+        resolve_bound(own, 1.0, "bundled")
+
+
+def test_centres_without_a_bound_are_refused(table: FlowTable) -> None:
+    """Who gives them thinks that something is bounded."""
+    with pytest.raises(InputError, match="belong to epsilon"):
+        fit_flows(table, centres=[1.0] * 9, **SHORT)
+
+
+@pytest.mark.parametrize("shares", [[1.0] * 8, [1.0] * 10, [*[1.0] * 8, 0.0], [*[1.0] * 8, -1.0]])
+def test_shares_must_be_one_a_count(table: FlowTable, shares: list[float]) -> None:
+    with pytest.raises(InputError, match="centres"):
+        resolve_bound(table, 1.0, shares)
+
+
+def test_bundled_shares_are_of_the_counts_that_are_small() -> None:
+    """Another threshold has other small counts, and beyond nine there is no share."""
+    frame = frame_of(1)
+    few = read_flows(frame, **COLUMNS, low=2, high=6)
+    bound = resolve_bound(few, 1.0, "bundled")[0]
+    assert bound is not None
+    shares = bundled_shares(2, 6)
+    assert bound.centres == pytest.approx(np.diff(np.log(shares)))
+    with pytest.raises(InputError, match="1 to 9"):
+        resolve_bound(read_flows(frame, **COLUMNS, high=15), 1.0, "bundled")
+
+
+def test_the_bound_is_kept_with_the_posterior(table: FlowTable, tmp_path: Path) -> None:
+    """What is released from a file must be what was promised."""
+    posterior = fit_flows(table, epsilon=0.5, **SHORT)
+    write_posterior(posterior, tmp_path / "posterior.nc")
+    with xr.open_datatree(tmp_path / "posterior.nc") as again:
+        assert bound_of(again.attrs) == bound_of(posterior.attrs)
+        pd.testing.assert_frame_equal(
+            synthesize(table, again, seed=2), synthesize(table, posterior, seed=2)
+        )
+    free = posterior.copy()
+    for name in ("epsilon", "centres"):
+        del free.attrs[name]
+    assert not synthesize(table, free, seed=2).equals(synthesize(table, posterior, seed=2))
+    half = posterior.copy()
+    del half.attrs["centres"]
+    with pytest.raises(InputError, match="other half"):
+        synthesize(table, half, seed=2)
+
+
+def test_another_epsilon_is_another_run(table: FlowTable, tmp_path: Path) -> None:
+    """Draws of one bound must not be taken for those of another."""
+    fit_flows(table, epsilon=0.5, resume=tmp_path / "kept", **SHORT)
+    with pytest.raises(InputError, match="epsilon"):
+        fit_flows(table, epsilon=0.6, resume=tmp_path / "kept", **SHORT)
+
+
+def test_order_of_rows_does_not_matter(table: FlowTable) -> None:
+    shuffled = read_flows(frame_of(1).sample(frac=1.0, random_state=1), **COLUMNS)
+    one, other = (
+        fit_flows(each, epsilon=0.5, **SHORT)["posterior"]["beta"].to_numpy()
+        for each in (table, shuffled)
+    )
+    np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["negative-binomial", "poisson"])
+def test_samplers_agree(table: FlowTable, family: str) -> None:
+    """NUTS on the PyMC model, the engine and the reference sampler draw from one posterior."""
+    long = {"epsilon": 1.0, "prior": "weak", "family": family, "seed": 5, "chains": 4}
+    fits = {
+        "gibbs": fit_flows(table, sampler="gibbs", draws=3000, tune=1000, **long),
+        "nuts": fit_flows(table, sampler="nuts", draws=1500, tune=1000, **long),
+        "reference": fit_flows(table, sampler="reference", draws=4000, tune=1000, **long),
+    }
+    names = ["alpha", "phi_beta", "phi_gamma"] + (["r"] if family != "poisson" else [])
+    for name in names:
+        means, errors = [], []
+        for posterior in fits.values():
+            draws = posterior["posterior"][name].to_numpy()[..., 0]
+            draws = draws if name == "alpha" else np.log(draws)
+            parts = draws.reshape(-1, draws.shape[1] // 10).mean(axis=1)  # forty batches
+            means.append(parts.mean())
+            errors.append(parts.std(ddof=1) / np.sqrt(len(parts)))
+        for k in (1, 2):
+            assert abs(means[0] - means[k]) < 4.5 * np.hypot(errors[0], errors[k]), name

@@ -1,0 +1,88 @@
+"""What the reports say of a promise: all that is proved, nothing more, and nothing without it."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayes_sdc import protect_flows, read_flows
+from bayes_sdc.flows.protection import Protection
+from bayes_sdc.flows.table.read import FlowTable
+from bayes_sdc.report.flows import render_flows
+
+AREAS = [f"{number:02d}" for number in range(7)]
+CALL = {"command": "", "created": "2026-01-01", "seed": 1, "arguments": {}, "versions": {}}
+SHORT = {"draws": 250, "tune": 250, "chains": 4, "seed": 1, "releases": 1, "estimator": "paper"}
+
+
+@pytest.fixture(scope="module")
+def table() -> FlowTable:
+    rng = np.random.default_rng(1)
+    pairs = [(a, b) for a in AREAS for b in AREAS if a != b]
+    frame = pd.DataFrame(pairs, columns=["o", "d"])
+    frame["n"] = rng.integers(1, 25, len(frame))
+    return read_flows(frame, origin="o", destination="d", count="n")
+
+
+@pytest.fixture(scope="module")
+def promised(table: FlowTable) -> Protection:
+    """A run with epsilon; whether the chains were long enough is not what is tested here."""
+    result = protect_flows(table, epsilon=1.0, datasets=2, **SHORT)
+    found = result.guarantee
+    assert found is not None
+    if not found.holds:
+        assert all("chains" in reason for reason in found.ended)
+        object.__setattr__(found, "ended", ())
+    return result
+
+
+def words(result: Protection, audience: str) -> str:
+    """The text of a report, without its markup."""
+    html = render_flows(result, audience=audience, call=CALL)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html))
+
+
+@pytest.mark.parametrize("audience", ["internal", "external"])
+def test_the_promise_is_whole(promised: Protection, audience: str) -> None:
+    """To whom, how much, what is public, and what it does not cover."""
+    text = words(promised, audience)
+    for said in (
+        "What the release promises",
+        "every person counted in a cell that is small",
+        "7.39",  # exp(2): two data sets
+        "54.60",  # exp(4): from one small cell to another
+        "k times the epsilon",
+        "guarantee of exact draws",
+        "not the decision to release them",
+        "which pairs are small (1 to 9)",
+        "shares averaged over",
+    ):
+        assert said in text
+
+
+def test_what_is_measured_stands_beside_it_inside_only(promised: Protection) -> None:
+    """The log ratio of this table is a function of its true counts."""
+    measured = "largest log ratio of one cell"
+    assert measured in words(promised, "internal")
+    assert measured not in words(promised, "external")
+
+
+@pytest.mark.parametrize("audience", ["internal", "external"])
+def test_a_promise_that_ended_is_none(promised: Protection, audience: str) -> None:
+    """No factor, no epsilon that somebody could quote, and the reason."""
+    assert promised.guarantee is not None
+    ended = promised.guarantee.ending("the release was chosen among 9 by a look at the counts")
+    copy = Protection(**{**vars(promised), "guarantee": ended})
+    text = words(copy, audience)
+    assert "No guarantee is given" in text
+    assert "chosen among 9" in text
+    assert "7.39" not in text
+
+
+def test_without_epsilon_the_word_does_not_occur(table: FlowTable) -> None:
+    """Nobody shall read a promise where none is made."""
+    result = protect_flows(table, **SHORT)
+    for audience in ("internal", "external"):
+        assert "guarantee" not in words(result, audience).lower()
+    assert "guarantee" not in result.summary().lower()
