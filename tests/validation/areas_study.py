@@ -193,8 +193,9 @@ def markdown(results: pd.DataFrame) -> str:
     lines = [
         "# Whether the model should know the published sizes of areas",
         "",
-        f"Made by `python tests/validation/areas_study.py DATA`, first seed {SEED}, {CHAINS} "
-        "chains of the Gibbs engine, default family and prior; columns as in the script, standard "
+        f"Made by `python tests/validation/areas_study.py {' '.join(['DATA', *sys.argv[2:]])}`, "
+        f"first seed {SEED}, {CHAINS} chains of the Gibbs engine, default family and prior; "
+        "columns as in the script, standard "
         "errors over seeds in brackets.",
     ]
     for name, part in results.groupby("table", sort=False):
@@ -218,7 +219,9 @@ def markdown(results: pd.DataFrame) -> str:
                 f"{rows['slope_origin'].mean():.2f}, {rows['slope_destination'].mean():.2f}",
                 cell(rows["pmse"], ".1f"), cell(scaled, ".2f"),
                 *(cell(rows[f"z_{size}"], "+.2f") for size in SIZES),
-                f"{rows['tiny_tv'].mean():.3f} ({rows['tiny_chance'].mean():.3f})",
+                ""
+                if rows["tiny_tv"].isna().all()
+                else f"{rows['tiny_tv'].mean():.3f} ({rows['tiny_chance'].mean():.3f})",
                 cell(rows["tiny_mean"], "+.2f"), cell(rows["gain"], ".4f"),
                 f"{rows['seconds'].mean():.0f}",
             ]  # fmt: skip

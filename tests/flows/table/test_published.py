@@ -116,6 +116,34 @@ def test_area_without_a_safe_count_stands_with_the_smallest() -> None:
                 assert column[own].iloc[0] <= column.min() + 1e-12
 
 
+def test_total_of_an_area_without_a_safe_count_is_not_pulled_to_that_of_the_others() -> None:
+    """Else what is not known of its size would be taken for the average one."""
+    rng = np.random.default_rng(8)
+    size = np.append(rng.lognormal(1.2, 0.5, 13), 0.3)
+    areas = [f"{number:02d}" for number in range(14)]
+    frame = pd.DataFrame(
+        [
+            (i, j, rng.poisson(size[int(i)] * size[int(j)]) + 1, "all")
+            for i in areas
+            for j in areas
+            if i != j
+        ],
+        columns=["o", "d", "n", "group"],
+    )
+    table = read(frame)
+    own = table.cells["origin"] == "13"
+    assert own.sum() == 13
+    assert (frame["n"][frame["o"] == "13"] <= 9).all()
+    posterior = fit_flows(table, draws=100, tune=200, chains=2, seed=1)
+    release = synthesize(table, posterior, datasets=20, seed=2)
+    rows = table.cells["row"][own].to_numpy()
+    totals = [one["n"].to_numpy()[rows].sum() for _, one in release.groupby("dataset")]
+    true = frame["n"].to_numpy()[rows].sum()
+    assert abs(np.mean(totals) - true) < 2.5 * np.std(totals)
+    # the others' cells hold twice as much on average
+    assert np.mean(totals) < 0.75 * 13 * (table.cells["y"][~own].mean() + 1)
+
+
 def test_table_without_safe_counts_has_no_sizes_but_partners() -> None:
     frame = country().assign(n=lambda f: 1 + f.index % 9)
     frame = frame.drop(frame.index[[0, 1, 8, 20, 33]])
