@@ -83,6 +83,7 @@ def test_run_writes_both_folders_and_ends_with_a_summary(
         "risk_by_release.csv",
         "risk_by_true_count.csv",
         "run.json",
+        "uses.csv",
     }
     assert stat.S_IMODE((out / "confidential").stat().st_mode) == 0o700
     for path in (out / "confidential").iterdir():

@@ -87,6 +87,7 @@ def protect_flows(
     totals_base: int = 1,
     kept_limit: float = LIMIT,
     pinned_allowed: bool = False,
+    distance: Sequence[float] | None = None,
     published: Published = (),
     published_base: int = 1,
     seed: int | None = None,
@@ -138,6 +139,8 @@ def protect_flows(
         as good as told: ``"auto"`` merges totals until there is none.
     pinned_allowed : bool
         Whether pinned cells may be released as they are; a decision for the board.
+    distance : sequence of float, optional
+        As for :func:`bayes_sdc.flow_uses`.
     published, published_base
         Totals that are published beside the table, and what they are rounded to a multiple of, as
         for :func:`bayes_sdc.audit_totals`: a check fails if they pin a small count.
@@ -199,7 +202,7 @@ def protect_flows(
         datasets=datasets, releases=releases, candidates=candidates, policy=policy,
         columns=select_columns(table, keep), own_area=own_area,
         totals_kept=totals_kept, totals_base=totals_base, kept_limit=kept_limit,
-        pinned_allowed=pinned_allowed,
+        pinned_allowed=pinned_allowed, distance=distance,
     )  # fmt: skip
     job.check(table)
     if len(released_epsilon) > len(already_released):
@@ -286,6 +289,7 @@ class Job:
     totals_base: int = 1
     kept_limit: float = LIMIT
     pinned_allowed: bool = False
+    distance: Sequence[float] | None = None
 
     @property
     def worst(self) -> RiskSettings:
@@ -411,7 +415,7 @@ def _protected(table: FlowTable, job: Job) -> Protection:
         dispersion=dispersion,
         margins=margins(table, release),
         utility=utility(table, release),
-        uses=flow_uses(table, release),
+        uses=flow_uses(table, release, distance=job.distance),
         distinguished=told_apart(table, posterior, release, kept, seed=seed),
         risk=risk,
         worst=worst,

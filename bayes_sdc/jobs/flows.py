@@ -26,6 +26,7 @@ from bayes_sdc.flows.table.covariates import (
     gravity_covariates,
     read_areas,
     read_neighbours,
+    row_distances,
     with_covariates,
 )
 from bayes_sdc.flows.table.read import FlowTable, read_flows
@@ -50,6 +51,7 @@ from bayes_sdc.report.page import all_or_nothing
 from bayes_sdc.runs import RunFolder, check_out, open_run
 from bayes_sdc.shapes import Shapes, read_shapes
 
+NO_OPTIONS = ("resume", "ready", "distance")  # of the call, not of what it does
 PACKAGES = ("bayes-sdc", "pymc", "nutpie", "arviz", "numpy")
 
 
@@ -119,7 +121,7 @@ def run_flows(
     columns = select_columns(table, arguments.get("keep", ()))
     notes = notes_to_act_on([*table.notes, *columns.notes()])
     announce("\n".join([_what_was_read(table), *notes]))
-    table = _with_gravity(table, gravity, reading, announce)
+    table, distance = _with_gravity(table, gravity, reading, announce)
     outlines = _outlines(table, **shapes)
     earlier = _seed_of_interrupted(run)
     seed = earlier if seed is None else seed
@@ -136,13 +138,20 @@ def run_flows(
     for check in repeated:
         announce(f"{check.name}: {check.reason}")
     result = protect_flows(
-        table, **arguments, policy=limits, seed=seed, resume=run.resume, ready=ready
+        table,
+        **arguments,
+        distance=distance,
+        policy=limits,
+        seed=seed,
+        resume=run.resume,
+        ready=ready,
     )
     result = with_checks(result, repeated)
     defaults = {
         name: parameter.default
         for name, parameter in inspect.signature(protect_flows).parameters.items()
-        if parameter.default is not inspect.Parameter.empty and name not in ("resume", "ready")
+        if parameter.default is not inspect.Parameter.empty
+        and name not in ("resume", "ready", "distance")
     }
     call = describe_call(
         command,
@@ -170,12 +179,12 @@ def _with_gravity(
     gravity: Mapping[str, Any],
     reading: Mapping[str, Any],
     announce: Callable[[str], None],
-) -> FlowTable:
-    """Add the covariates that the options ask for."""
+) -> tuple[FlowTable, list[float] | None]:
+    """Add the covariates that the options ask for; distances of all rows, where they are known."""
     asked = {name: value for name, value in gravity.items() if value is not None}
     area = asked.pop("area", None)
     if not asked or table.n_small == 0:
-        return table
+        return table, None
     if "areas" in asked:
         asked["areas"] = read_areas(asked["areas"], area=str(area))
     if "neighbours" in asked:
@@ -189,7 +198,11 @@ def _with_gravity(
             "--population, --longitude and --latitude, or --state"
         )
     announce(f"covariates: {', '.join(covariates.columns)}")
-    return with_covariates(table, covariates)
+    distance = None
+    if {"areas", "longitude", "latitude"} <= set(asked):
+        place = {name: asked[name] for name in ("longitude", "latitude")}
+        distance = row_distances(table, asked["areas"], **place)
+    return with_covariates(table, covariates), distance
 
 
 def _covariates(result: Protection) -> list[str]:

@@ -13,6 +13,7 @@ import pandas as pd
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.table.read import FlowTable
+from bayes_sdc.io.columns import read_codes
 from bayes_sdc.io.tables import load
 
 EARTH_RADIUS = 6371.0  # km
@@ -197,6 +198,32 @@ def gravity_covariates(
         columns |= _classes(table, earlier)
     frame = pd.DataFrame(columns, index=table.cells.index)
     return frame.loc[:, [name for name in columns if frame[name].nunique() > 1]]
+
+
+def row_distances(
+    table: FlowTable, areas: pd.DataFrame, *, longitude: str, latitude: str
+) -> list[float] | None:
+    """Distances in km between the areas of each row, safe ones too; None if an area has no place.
+
+    Parameters
+    ----------
+    table : FlowTable
+        The table.
+    areas : DataFrame
+        From :func:`read_areas`.
+    longitude, latitude : str
+        Columns of it, in degrees.
+    """
+    ends = [
+        read_codes(table.frame[name], name).texts() for name in (table.origin, table.destination)
+    ]
+    if not set(np.concatenate(ends)) <= set(areas.index):
+        return None
+    here, there = (
+        [np.radians(_numbers(areas, codes.astype(str), name)) for name in (longitude, latitude)]
+        for codes in ends
+    )
+    return [float(km) for km in np.maximum(_great_circle(*here, *there), NEAREST)]
 
 
 def read_areas(source: Any, *, area: str) -> pd.DataFrame:

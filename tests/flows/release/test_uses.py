@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from bayes_sdc import InputError, flow_uses, read_flows
 from bayes_sdc.flows.release.gravity import fit_gravity, interval_overlap
 from bayes_sdc.flows.release.uses import GOOD, NOT_GOOD
+from bayes_sdc.flows.table.covariates import row_distances
 
 
 def regression_with_all_effects(origin, destination, x, counts):
@@ -93,3 +94,12 @@ def test_several_data_sets_give_coverage(table) -> None:
 def test_a_distance_that_is_missing_is_refused(table) -> None:
     with pytest.raises(InputError, match="distance: give one above 0"):
         flow_uses(table, table.frame, distance=[1.0])
+
+
+def test_distances_of_all_rows_are_those_of_the_areas_or_none() -> None:
+    frame = pd.DataFrame({"o": ["a", "a", "b"], "d": ["b", "c", "c"], "n": [1, 400, 2]})
+    table = read_flows(frame, origin="o", destination="d", count="n")
+    areas = pd.DataFrame({"x": [0.0, 1.0, 0.0], "y": [0.0, 0.0, 2.0]}, index=list("abc"))
+    found = row_distances(table, areas, longitude="x", latitude="y")
+    assert found == pytest.approx([111.2, 222.4, 248.6], rel=2e-3)
+    assert row_distances(table, areas.drop("c"), longitude="x", latitude="y") is None
