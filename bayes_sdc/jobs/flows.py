@@ -150,8 +150,7 @@ def run_flows(
     defaults = {
         name: parameter.default
         for name, parameter in inspect.signature(protect_flows).parameters.items()
-        if parameter.default is not inspect.Parameter.empty
-        and name not in ("resume", "ready", "distance")
+        if parameter.default is not inspect.Parameter.empty and name not in NO_OPTIONS
     }
     call = describe_call(
         command,
