@@ -331,7 +331,7 @@ def _interval(data: Sequence[Gravity], k: int) -> tuple[float, float]:
     if len(data) == 1:
         half = HALF * float(np.sqrt(variance[0, 0]))
         return float(coefficient[0, 0]) - half, float(coefficient[0, 0]) + half
-    found = combine(coefficient, variance)
+    found = combine(coefficient, variance.mean(axis=0))
     return float(found["lower"][0]), float(found["upper"][0])
 
 
