@@ -45,6 +45,7 @@ class Protected(NamedTuple):
     counts: np.ndarray  # (cell,) as published
     log_likelihood: np.ndarray  # (cell, candidate) of what is released of a cell
     totals: bool  # whether the release itself has the true totals
+    given_cycle: bool = False  # whether the likelihood is that of all tables along the cycle
 
 
 @checked
@@ -95,7 +96,8 @@ def compare_protections(
     with D = 5, V = 3 and no released 1 or 2, and with D = 3, V = 1; swapping of a tenth and a half
     of the movers; and suppression filled by iterative proportional fitting. Counts beside exact
     totals do not add up to them but where totals are kept. For controlled rounding and swapping the
-    intruder takes cells for independent given the truth.
+    intruder takes cells for independent given the truth; of the model with totals kept they use
+    what is released of the target, whose distribution is known given each table of the cycle.
 
     References
     ----------
@@ -172,7 +174,9 @@ def _rho(
     """Probability of each candidate, from the cell alone or from all along its cycle."""
     if not published:
         return posterior_of_counts(one.log_likelihood, prior)
-    along = log_weights(one.log_likelihood, y, cycles)
+    along = one.log_likelihood
+    if not one.given_cycle:
+        along = log_weights(along, y, cycles)
     # a cell that the totals tell has one candidate
     return posterior_of_counts(np.where(prior > 0.0, along, 0.0), prior)
 
@@ -195,7 +199,8 @@ def _by_model(
         counts = released_counts(table, release)[0]
         m = risk.release_probability.to_numpy()
         log_likelihood = np.log(np.maximum(m[np.arange(len(counts)), :, counts], TINY))
-        yield Protected(method, counts + float(table.low), log_likelihood, bool(plan.sides))
+        kept_too = bool(plan.sides)
+        yield Protected(method, counts + float(table.low), log_likelihood, kept_too, kept_too)
 
 
 def _by_cell(table: FlowTable, margins: Margins, seed: int) -> Iterator[Protected]:
