@@ -26,7 +26,6 @@ from bayes_sdc import (
     FlowLimits,
     Policy,
     choose_release,
-    compare_protections,
     fit_flows,
     intruder_risk,
     plot_intruder_risk,
@@ -374,27 +373,6 @@ ours = others.loc["model-based synthesis"]
 rest = others.drop("model-based synthesis")
 assert ours["true_count_probability"].max() < rest["true_count_probability"].min()
 assert ours["totals_error"].min() > rest["totals_error"].max()
-
-# %% [markdown]
-# ## A release that keeps totals
-# Where totals by area are published too, or kept by the release, whoever knows all other small
-# counts subtracts them. The strongest intruder with something to learn lacks the counts along one
-# cycle of totals. The totals tell them much; the release beside the totals adds next to nothing.
-
-# %%
-totals = "origin,destination"
-tied = synthesize(table, posterior, totals=totals, seed=3)
-knowing = intruder_risk(table, posterior, tied, totals=totals, prior="model", seed=3)
-print(knowing.strongest)
-assert abs(knowing.gains["model"].probability.gain) < 0.02
-
-# %% [markdown]
-# Other protections meet the same intruder, first without totals and then with exact totals
-# published beside them. Why not cell keys, or rounding? `after` less `before` is what each release
-# tells.
-
-# %%
-compare_protections(table, posterior, totals=totals, seed=12).round(3)
 
 # %% [markdown]
 # ## Limits, and choosing a release
