@@ -10,6 +10,7 @@ from bayes_sdc.cli import app
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.protect import protect_flows
 from bayes_sdc.flows.table.read import read_flows
+from bayes_sdc.flows.table.simulate import simulate_flows
 from bayes_sdc.jobs.audit import run_audit
 
 NAMES = {"origin": "o", "destination": "d", "count": "n"}
@@ -84,6 +85,33 @@ def test_a_run_stops_at_totals_before_anything_is_written(tmp_path):
     assert isinstance(done.exception, InputError)
     assert "--totals drop" in str(done.exception)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("column", ["mean", "running"])
+def test_a_kept_column_that_tells_of_counts_ends_in_a_held_run(tmp_path, column):
+    """A mean is a total in disguise, and joins the audit; a running total is no total of areas."""
+    frame = simulate_flows(areas=14, states=2, seed=3)
+    away = frame["count"].where(frame["origin"] != frame["destination"], 0)
+    columns = {
+        "mean": (away.groupby(frame["origin"]).transform("sum") / 7).round(2),
+        "running": frame["count"].cumsum(),
+    }
+    file, out = tmp_path / "flows.csv", tmp_path / "run"
+    frame.assign(**columns).to_csv(file, index=False)
+    names = ["--origin", "origin", "--destination", "destination", "--count", "count"]
+    short = ["--draws", "40", "--tune", "40", "--chains", "2", "--releases", "2", "--seed", "5"]
+    done = CliRunner().invoke(
+        app, ["flows", str(file), *names, *short, "--keep", column, "--out", str(out)]
+    )
+    assert done.exit_code == 1
+    [held] = [line for line in done.output.splitlines() if line.startswith("HELD")]
+    assert "other columns" in held
+    assert ("published totals" in held) == (column == "mean")
+    assert not list((out / "release").glob("*"))
+    [table] = (out / "held").glob("*.csv")
+    [other] = set(columns) - {column}
+    assert column in pd.read_csv(table).columns
+    assert other not in pd.read_csv(table).columns
 
 
 def test_a_protection_fails_where_published_totals_pin_a_count():

@@ -354,8 +354,12 @@ def test_mistrust_is_visible(result: Protection, audience: Any, trusted: bool) -
     share = dataclasses.replace(result.measured.risk.r_all, trusted=trusted)
     unique = dataclasses.replace(result.measured.risk.r_unq, trusted=trusted)
     risk = dataclasses.replace(result.measured.risk, r_all=share, r_unq=unique)
-    text = render_flows(changed(result, risk=risk), audience=audience, call=CALL)
+    few = changed(result, risk=risk)
+    many = dataclasses.replace(few, table=dataclasses.replace(few.table, n_small=2731))
+    text = render_flows(many, audience=audience, call=CALL)
     assert ("not to be trusted" in text) is not trusted
+    of_few = render_flows(few, audience=audience, call=CALL)
+    assert ("not to be trusted" in of_few) is (not trusted and audience == "internal")
 
 
 @pytest.mark.usefixtures("no_pictures")
