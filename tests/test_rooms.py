@@ -44,6 +44,7 @@ STAGES = {
         "individual size_models special_uniques lancaster latent_classes",
         "treatment",
         "uniques",
+        "patience",
         "comparison limits",
         "measure",
     ],

@@ -57,6 +57,12 @@ def microdata(
         list[str] | None,
         option("COLUMN=CODE: code that means missing, of a key or household; repeatable.", INPUT),
     ] = None,
+    bands: Annotated[
+        list[str] | None,
+        option(
+            "KEY=5, KEY=q10 or KEY=year: classes of a key that is nearly unique; repeatable.", INPUT
+        ),
+    ] = None,
     decimal: Decimal = None,
     thousands: Thousands = None,
     header_line: HeaderLine = None,
@@ -164,6 +170,14 @@ def microdata(
         ),
     ] = "keys",
     policy: PolicyFile = None,
+    force: Annotated[
+        bool,
+        option(
+            "Run models though a key is nearly unique, and methods that take minutes.",
+            RISK,
+            "--force",
+        ),
+    ] = False,
     key_set: Annotated[
         list[str] | None,
         option("NAME=KEY,KEY: another set to compare; may be repeated.", RISK),
@@ -208,6 +222,7 @@ def microdata(
             "household": columns(household or "") or None,
             "missing": missing,
             "missing_codes": codes or None,
+            **({"bands": dict(pairs(bands, "--bands"))} if bands else {}),
             **form_of(decimal, thousands, header_line, skip_rows, layout, query),
         },
         policy=policy,
@@ -216,6 +231,7 @@ def microdata(
             "sampling_fraction": sampling_fraction,
             "cells": cells,
             "draws": draws,
+            **({"force": True} if force else {}),
             "seed": _seed(seed, treat is not None),
         },
         truth=truth,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bayes_sdc.errors import InputError
 from bayes_sdc.io.columns import refuse_problems
 from bayes_sdc.io.form import UNTOLD, FileForm, as_said
 from bayes_sdc.jobs.summary import notes_to_act_on
@@ -90,6 +91,11 @@ def run_microdata(
         If something cannot be used or written. What is refused before the measurement has ended
         leaves no folder behind.
     """
+    if treating is not None and reading.get("bands"):
+        raise InputError(
+            "--bands and --treat do not go together: what leaves would hold the values and not "
+            "their classes; put the classes into the file first"
+        )
     check_out(out)
     every = list(
         dict.fromkeys(

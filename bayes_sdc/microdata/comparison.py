@@ -19,6 +19,7 @@ from bayes_sdc.microdata.individual.closed_form import individual_risk
 from bayes_sdc.microdata.lancaster.additive import Lancaster, lancaster
 from bayes_sdc.microdata.lancaster.structural_zeros import StructuralZeros, allowed_cells
 from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk, latent_class_risk
+from bayes_sdc.microdata.patience import left_out
 from bayes_sdc.microdata.size_models.ewens_pitman import ewens, pitman
 from bayes_sdc.microdata.size_models.poisson_gamma import poisson_gamma, zayatz
 from bayes_sdc.microdata.size_models.size_table import SizeModel
@@ -64,8 +65,8 @@ class RiskComparison(Result):
         Index ``record`` (sample uniques, by place in the file), a column a method that tells
         records apart. Risks in [0, 1], and the SUDA score. Confidential.
     agreement : DataFrame
-        Spearman's rank correlation of the columns of ``records``; NaN where one of two gives all
-        records the same.
+        Spearman's rank correlation of the columns of ``records``, but for those that give all
+        records the same, which ``notes`` names.
     disagreements : DataFrame
         Sample uniques by the difference between the shares of records that two methods put below
         them, largest first. Columns in two levels: ``key`` (the values), ``disagreement``
@@ -137,6 +138,7 @@ def compare_risks(
     latent_classes: LatentClassRisk | None = None,
     most_disagreements: int = 20,
     seed: int | None = 0,
+    slow: bool = False,
 ) -> RiskComparison:
     """Compute every risk measure of sample uniques and compare them.
 
@@ -160,6 +162,8 @@ def compare_risks(
     seed : int, optional
         Of the latent classes and of the cross-validation of Lancaster's model. None: a fresh one
         of 128 bits; ``seed`` of the result.
+    slow : bool
+        Whether to run methods that take minutes by their forecasts. By default a note names them.
 
     Returns
     -------
@@ -194,25 +198,28 @@ def compare_risks(
     if most_disagreements < 0:
         raise InputError(f"most_disagreements must be 0 or more; it is {most_disagreements}")
     check_size(max_size, len(microdata.keys))  # before the work of the other methods
-    additive = lancaster(
-        microdata,
-        population_size,
-        shrinkage=(0.0, 1.0),
-        structural_zeros=structural_zeros,
-        seed=seed,
-    )
-    validated = lancaster(
-        microdata, population_size, shrinkage="cv", structural_zeros=structural_zeros, seed=seed
-    )
-    special = dis_suda(microdata, microdata.n / population_size, max_size=max_size)
+    late = {} if slow else left_out(microdata, max_size)
+
+    def shrunk(factors: Any) -> Lancaster:
+        return lancaster(
+            microdata,
+            population_size,
+            shrinkage=factors,
+            structural_zeros=structural_zeros,
+            seed=seed,
+        )
+
+    additive = None if "lancaster" in late else shrunk((0.0, 1.0))
+    validated = None if {"lancaster", "cross-validation"} & set(late) else shrunk("cv")
+    fraction = microdata.n / population_size
+    special = None if "suda" in late else dis_suda(microdata, fraction, max_size=max_size)
     if latent_classes is None:
         latent_classes = latent_class_risk(microdata, population_size=population_size, seed=seed)
-    lines = [
-        *_class_lines(latent_classes),
-        *_additive_lines(additive, validated),
-        _special_line(special),
-    ]
-    notes = [*additive.notes]
+    lines = _class_lines(latent_classes)
+    lines += [] if additive is None else _additive_lines(additive)
+    lines += [] if validated is None else [_validated_line(validated)]
+    lines += [] if special is None else [_special_line(special)]
+    notes = [*late.values(), *(additive.notes if additive is not None else ())]
     cells, counted = _possible_cells(microdata, cells, structural_zeros)
     notes += counted
     differing = size_indices_differ(microdata)
@@ -223,16 +230,7 @@ def compare_risks(
         else:
             lines.append(_size_line(model))
     lines.append(_cells_line(microdata, population_size, cells))
-    records = pd.DataFrame(
-        {
-            "latent classes": latent_classes.records["P_unique"],
-            "independence": additive.risk[0.0],
-            "Lancaster": additive.risk[1.0],
-            "Lancaster, cross-validated": validated.risk.iloc[:, 0],
-            "DIS-SUDA": special.risk[additive.risk.index],
-            "SUDA score": special.suda.scores[additive.risk.index],
-        }
-    )
+    records = _by_record(microdata, latent_classes, additive, validated, special)
     if microdata.weights is None:
         notes.append("no weights, so no individual risk of Benedetti, Franconi and Polettini")
     elif len(records):
@@ -240,10 +238,13 @@ def compare_risks(
         risk = individual_risk(np.ones(len(records), np.int64), inclusion)
         records["individual risk"] = risk
         lines += _individual_lines(risk, inclusion)
+    ranking = records.loc[:, records.nunique() > 1] if len(records) else records
+    if alike := [name for name in records if name not in ranking]:
+        notes.append(f"{', '.join(alike)}: the same for every record, so without a ranking")
     return RiskComparison(
         methods=_ordered(lines),
         records=records,
-        agreement=_agreement(records),
+        agreement=_agreement(ranking),
         disagreements=_disagreements(records, microdata, most_disagreements),
         uniques=len(records),
         notes=tuple(dict.fromkeys(notes)),
@@ -291,7 +292,26 @@ def _possible_cells(
     ]
 
 
-def _additive_lines(additive: Lancaster, validated: Lancaster) -> list[_Line]:
+def _by_record(
+    microdata: Microdata,
+    classes: LatentClassRisk,
+    additive: Lancaster | None,
+    validated: Lancaster | None,
+    special: DisSuda | None,
+) -> pd.DataFrame:
+    """Risk of every sample unique, a column a method that was run."""
+    record = pd.Index(np.flatnonzero(microdata.f == 1), name="record")
+    columns: dict[str, Any] = {"latent classes": classes.records["P_unique"]}
+    if additive is not None:
+        columns |= {"independence": additive.risk[0.0], "Lancaster": additive.risk[1.0]}
+    if validated is not None:
+        columns["Lancaster, cross-validated"] = validated.risk.iloc[:, 0]
+    if special is not None:
+        columns |= {"DIS-SUDA": special.risk[record], "SUDA score": special.suda.scores[record]}
+    return pd.DataFrame(columns, index=record)
+
+
+def _additive_lines(additive: Lancaster) -> list[_Line]:
     expected, negative = (
         additive.table[name].to_dict() for name in ("expected_renormalized", "negative")
     )
@@ -307,24 +327,24 @@ def _additive_lines(additive: Lancaster, validated: Lancaster) -> list[_Line]:
             f"{negative[1.0]:.2g} of negative probability cut off",
         ),
     }
-    lines = [
+    return [
         _Line(name, UNIQUES, float(expected[factor]), np.nan, np.nan, True, text)
         for name, (factor, text) in texts.items()
     ]
+
+
+def _validated_line(validated: Lancaster) -> _Line:
     chosen = validated.shrinkage
     assert chosen is not None  # noqa: S101 cross-validation chooses one
-    return [
-        *lines,
-        _Line(
-            "Lancaster, cross-validated",
-            UNIQUES,
-            float(validated.table["expected_renormalized"].to_dict()[chosen]),
-            np.nan,
-            np.nan,
-            True,
-            f"as Lancaster, interactions shrunk by the factor {chosen:g} that predicts best",
-        ),
-    ]
+    return _Line(
+        "Lancaster, cross-validated",
+        UNIQUES,
+        float(validated.table["expected_renormalized"].to_dict()[chosen]),
+        np.nan,
+        np.nan,
+        True,
+        f"as Lancaster, interactions shrunk by the factor {chosen:g} that predicts best",
+    )
 
 
 def _special_line(special: DisSuda) -> _Line:

@@ -34,6 +34,7 @@ from bayes_sdc.microdata.latent_classes.risk import (
     recommended_line,
 )
 from bayes_sdc.microdata.limits import check_limits
+from bayes_sdc.microdata.patience import refuse_nearly_unique
 from bayes_sdc.microdata.special_uniques.dis import check_fraction
 from bayes_sdc.microdata.uniques.learned import LearnedUniques, learn_uniques
 from bayes_sdc.microdata.uniques.unstructured import expected_uniques, uniques_deviation
@@ -238,6 +239,7 @@ def measure_microdata(
     population_counts: npt.ArrayLike | None = None,
     draws: int = 1000,
     seed: int | None = None,
+    force: bool = False,
 ) -> Measurement:
     """Measure the risk of every record and of the file, and judge it by a policy.
 
@@ -264,6 +266,9 @@ def measure_microdata(
     seed : int, optional
         Everything random follows from it.
         By default a fresh one of 128 bits; ``seed`` of the result.
+    force : bool
+        Whether to run the models though a key variable is nearly unique, and methods that take
+        minutes.
 
     Returns
     -------
@@ -273,8 +278,9 @@ def measure_microdata(
     Raises
     ------
     InputError
-        If an argument cannot be used, two contradict each other, the population is beyond 2^53, or
-        the policy has no section for microdata.
+        If an argument cannot be used, two contradict each other, the population is beyond 2^53, the
+        policy has no section for microdata, or a key variable has another value in more than 95 %
+        of the records.
 
     See Also
     --------
@@ -301,6 +307,8 @@ def measure_microdata(
     """
     policy = _limits(policy)
     seed = seed_or_fresh(seed)
+    if not force:
+        refuse_nearly_unique(microdata)
     fraction = _fraction(microdata, population_size, sampling_fraction)
     if cells is not None:
         check_cells(microdata, cells)
@@ -330,15 +338,11 @@ def measure_microdata(
         clock = monotonic()
         unstructured = _unstructured(microdata, N, cells, draws, seed)
         seconds["uniques without structure"] = monotonic() - clock
-    comparison = None
-    if len(microdata.keys) > 1 and microdata.sample_uniques:
-        clock = monotonic()
-        try:
-            comparison = compare_risks(microdata, N, cells=cells, latent_classes=classes, seed=seed)
-        except InputError as error:
-            # the risks stand without it: more keys or sets than SUDA can search, say
-            notes.append(f"all measures were not set side by side: {error}")
+    clock = monotonic()
+    comparison, why = _comparison(microdata, N, cells, classes, seed, slow=force)
+    if comparison is not None or why:
         seconds["comparison"] = monotonic() - clock
+    notes += why
     return Measurement(
         data=microdata,
         risk=risk,
@@ -358,6 +362,28 @@ def measure_microdata(
         seconds=seconds,
         seed=seed,
     )
+
+
+def _comparison(
+    microdata: Microdata,
+    N: int,
+    cells: int | None,
+    classes: LatentClassRisk | None,
+    seed: int,
+    *,
+    slow: bool,
+) -> tuple[RiskComparison | None, list[str]]:
+    """All measures side by side, or why there are none."""
+    if len(microdata.keys) < 2 or not microdata.sample_uniques:
+        return None, []
+    try:
+        found = compare_risks(
+            microdata, N, cells=cells, latent_classes=classes, seed=seed, slow=slow
+        )
+    except InputError as error:
+        # the risks stand without it: more keys or sets than SUDA can search, say
+        return None, [f"all measures were not set side by side: {error}"]
+    return found, []
 
 
 def _fraction(data: Microdata, size: int | None, fraction: float | None) -> float | None:

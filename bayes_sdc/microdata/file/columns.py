@@ -26,10 +26,7 @@ from bayes_sdc.io.columns import (
 )
 from bayes_sdc.io.form import UNTOLD, FileForm
 from bayes_sdc.io.numbers import both_readings, decimals_in_two_ways, plain, text_of_number
-
-LOOKS_MISSING = frozenset(
-    ["na", "n/a", "nan", "null", "none", ".", "?", "*", "-9", "-99", "-999", "-9999", "99999"]
-)
+from bayes_sdc.microdata.file.suspects import codes_by_position, unique_notes
 
 LONGEST_INTEGER = 1024  # bits of a code that is a number
 WHOLE = re.compile(r"([+-]?[0-9]+)\.0+")
@@ -39,7 +36,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """A key variable: its levels in sorted order, and for each record a place in them.
+    """A key variable: its levels in order, and for each record a place in them.
 
     The place is -1 where the value is missing.
     """
@@ -66,7 +63,7 @@ def read_levels(column: pd.Series, name: str, missing: Collection[str]) -> Level
     Returns
     -------
     Levels
-        Its labels are distinct texts in sorted order.
+        Its labels are distinct texts in sorted order, or in that of an ordered categorical.
     """
     places, values = _distinct(column)
     texts = [text_of(value) for value in values]
@@ -85,7 +82,7 @@ def read_levels(column: pd.Series, name: str, missing: Collection[str]) -> Level
         )
     declared = {*missing, *map(_bare, missing)}
     known = [t if t and t.strip() and not {t, _bare(t)} & declared else "" for t in texts]
-    labels = sorted(set(known) - {""})
+    labels = _ordered(column, set(known) - {""})
     rank = {label: i for i, label in enumerate(labels)} | {"": -1}
     moved = np.array([rank[text] for text in known] or [-1], dtype=np.int32)
     codes = moved[places]
@@ -93,6 +90,14 @@ def read_levels(column: pd.Series, name: str, missing: Collection[str]) -> Level
     numbers = any(isinstance(v, float | np.floating) and v == v for v in values)
     notes = tuple(_notes(name, labels, codes, missing, seen, numbers))
     return Levels(tuple(labels), codes, tuple(problems), notes)
+
+
+def _ordered(column: pd.Series, known: set[str]) -> list[str]:
+    """Labels in the order that the column has, or else sorted."""
+    if not isinstance(column.dtype, pd.CategoricalDtype) or not column.dtype.ordered:
+        return sorted(known)
+    texts = [text_of(category) or "" for category in column.dtype.categories]
+    return [text for text in dict.fromkeys(texts) if text in known]
 
 
 def _notes(
@@ -109,8 +114,7 @@ def _notes(
     unused = sorted(code for code in missing if code.strip() and _bare(code) not in seen)
     if unused:
         yield f"column {name!r}: declared missing codes that do not occur: {_first(unused)}"
-    suspects = [label for label in labels if _bare(label).casefold() in LOOKS_MISSING]
-    if suspects:
+    if suspects := codes_by_position(labels):
         yield (
             f"column {name!r}: {_first(suspects)} counted as a value; if it stands for a missing "
             "value, declare it as a missing code"
@@ -121,6 +125,7 @@ def _notes(
             f"column {name!r}: codes in scientific notation, whose digits may be gone, so that "
             f"several became one: {_first(lost)}; export the column as text"
         )
+    yield from unique_notes(name, labels, codes)
     if numbers:
         yield f"column {name!r}: codes read as numbers: leading zeros are lost; read them as text"
     spaced = [label for label in labels if label != label.strip()]

@@ -75,7 +75,11 @@ def _notes(columns: Sequence[str], levels: Sequence[Levels], alone: int) -> Iter
         yield f"{named}: {persons} without a household id; each counts as a household"
     for level in levels:
         # persons without an id were counted, all columns together
-        yield from (note for note in level.notes if not note.endswith("values are missing"))
+        yield from (
+            note
+            for note in level.notes
+            if not note.endswith("values are missing") and "nearly unique" not in note
+        )
 
 
 def _digits_lost(column: pd.Series, name: str) -> Iterator[Problem]:

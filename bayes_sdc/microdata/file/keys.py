@@ -24,15 +24,10 @@ import pandas as pd
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
-from bayes_sdc.io.columns import refuse_problems
 from bayes_sdc.io.form import UNTOLD, FileForm
-from bayes_sdc.microdata.file.columns import (
-    declared_missing,
-    read_levels,
-    read_weights,
-)
+from bayes_sdc.microdata.file.columns import declared_missing
 from bayes_sdc.microdata.file.formats import load_columns
-from bayes_sdc.microdata.file.households import doubts, read_households
+from bayes_sdc.microdata.file.records import check_roles, read_records
 from bayes_sdc.microdata.file.tabulate import match, patterns, sums
 from bayes_sdc.results import Fact, Result
 
@@ -316,6 +311,7 @@ def read_microdata(
     missing: MissingRule = "wildcard",
     missing_codes: Mapping[str, Any] | Sequence[Any] | None = None,
     form: FileForm | None = None,
+    bands: Mapping[str, Any] | None = None,
 ) -> Microdata:
     """Read records and tabulate the combinations of their key variables.
 
@@ -340,6 +336,9 @@ def read_microdata(
         column: a person with such a code shares no household.
     form : FileForm, optional
         How the file is to be read, where it does not say so itself.
+    bands : mapping, optional
+        Classes of key variables that are nearly unique: a width as ``{"age": 5}``, ``"q10"`` for
+        ten classes of as many records each, or ``"year"`` or ``"month"`` of dates.
 
     Returns
     -------
@@ -374,70 +373,36 @@ def read_microdata(
     if missing not in RULES:
         raise InputError(f"missing {missing!r} is unknown; choose from {list(RULES)}")
     homes = (household,) if isinstance(household, str) else tuple(household or ())
-    _check_roles(names, weight, homes)
-    others = [*([] if weight is None else [weight]), *homes]
+    check_roles(names, weight, homes)
     declared = declared_missing(missing_codes, names, homes)
-    loaded = load_columns(source, list(dict.fromkeys([*names, *others])), form)
-    frame = loaded.frame
-    if frame.empty:
+    wanted = [*names, *([] if weight is None else [weight]), *homes]
+    loaded = load_columns(source, list(dict.fromkeys(wanted)), form)
+    if loaded.frame.empty:
         raise InputError(f"{loaded.source}: a header but no rows")
-
-    levels = [read_levels(frame[name], name, declared[name]) for name in names]
-    problems = [problem for level in levels for problem in level.problems]
-    of_column = loaded.column_notes
-    notes = [*loaded.notes, *(note for name in others for note in of_column.get(name, ()))]
-    weights = living = None
-    if weight is None:
-        notes.append("no weights: every record stands for itself, so F = f")
-    else:
-        weights, wrong = read_weights(frame[weight], weight, form or UNTOLD)
-        problems += wrong
-    if homes:
-        living = read_households(frame, homes, declared)
-        said = {(problem.columns, problem.what) for problem in problems}
-        problems += [one for one in living.problems if (one.columns, one.what) not in said]
-        notes += living.notes
-    refuse_problems(loaded.source, problems)
-
-    labels = tuple(level.labels for level in levels)
-    codes = np.column_stack([level.places for level in levels])
-    if living is not None:
-        by_key = dict(zip(names, codes.T, strict=True))
-        notes += doubts(homes, living, weights=weights, keys=by_key)
-    combination, combinations = _tabulate(names, labels, codes, weights, missing)
+    read = read_records(
+        loaded, names, weight, homes, declared=declared, form=form or UNTOLD, bands=bands or {}
+    )
+    labels = tuple(level.labels for level in read.levels)
+    codes = np.column_stack([level.places for level in read.levels])
+    combination, combinations = _tabulate(names, labels, codes, read.weights, missing)
     return Microdata(
         keys=names,
         labels=labels,
         codes=codes,
         combination=combination,
         combinations=combinations,
-        weights=weights,
-        household=None if living is None else living.numbers,
-        household_ids=() if living is None else living.ids,
+        weights=read.weights,
+        household=None if read.living is None else read.living.numbers,
+        household_ids=() if read.living is None else read.living.ids,
         missing=missing,
         weight_name=weight,
         household_name=" + ".join(homes) or None,
         value_labels=loaded.labels,
         source=loaded.source,
         sha256=loaded.sha256,
-        file_notes=tuple(notes),
-        key_notes={
-            name: (*level.notes, *of_column.get(name, ()))
-            for name, level in zip(names, levels, strict=True)
-        },
+        file_notes=read.notes,
+        key_notes=read.key_notes,
     )
-
-
-def _check_roles(names: tuple[str, ...], weight: str | None, homes: tuple[str, ...]) -> None:
-    """Refuse a column in two roles; of several that tell a household one may be a key."""
-    for role, name in (("weight", weight), *(("household", home) for home in homes)):
-        alone = role == "weight" or len(homes) == 1
-        if name is not None and (not isinstance(name, str) or (alone and name in names)):
-            raise InputError(f"{role} must be the name of a column that is no key; it is {name!r}")
-    if len(set(homes)) < len(homes):
-        raise InputError(f"household names a column twice: {list(homes)}")
-    if weight in homes:
-        raise InputError(f"{weight!r} cannot be the weight and the household's id")
 
 
 def _check_keys(keys: Sequence[str]) -> tuple[str, ...]:

@@ -80,8 +80,9 @@ class Suda(Result):
     sizes : DataFrame
         For each record unique on all keys the number of MSUs of each size.
     values : DataFrame
-        For each key and value the records unique on all keys that have it, and the share of the
-        total score from their MSUs that hold the key.
+        For each key and value (None for a missing one) the records unique on all keys that have
+        it, and the share of the total score from their MSUs that hold the key; without ``share``
+        where there is no score.
     forecast : SudaForecast
         What the search was expected to need at most.
     """
@@ -100,8 +101,10 @@ class Suda(Result):
 
     @property
     def variables(self) -> pd.Series:
-        """Share of the total score from MSUs that hold each key; undefined (NaN) without score."""
-        return self.contributions.sum().rename("share") / (self.scores.sum() or np.nan)
+        """Share of the total score from MSUs that hold each key; empty where there is no score."""
+        total = float(self.scores.sum())
+        shares = self.contributions.sum().rename("share")
+        return shares / total if total else shares.iloc[:0]
 
     def minimal_sample_uniques(self, record: int | None = None) -> pd.DataFrame:
         """List minimal sample uniques, those of one record or all.
@@ -162,15 +165,14 @@ class Suda(Result):
     def _facts(self) -> list[Fact]:
         found = self.sizes.sum()
         shares = self.variables.sort_values(ascending=False, kind="stable")
+        undefined = [] if len(shares) else list(self.keys)
         return [
             ("uniques", f"{len(self.contributions):,}", f"on all {len(self.keys)} keys"),
             ("minimal uniques", f"{int(found.sum()):,}", f"of up to {self.max_size} keys"),
             ("largest score", f"{float(self.scores.max(initial=0.0)):.4g}", "of a record"),
             *((f"of size {size}", f"{int(n):,}", "minimal uniques") for size, n in found.items()),
-            *(
-                (str(key), "undefined" if np.isnan(share) else f"{share:.1%}", "of the score")
-                for key, share in shares.items()
-            ),
+            *((str(key), f"{share:.1%}", "of the score") for key, share in shares.items()),
+            *((key, "undefined", "of the score") for key in undefined),
         ]
 
 
@@ -366,7 +368,7 @@ def _by_value(microdata: Microdata, contributions: pd.DataFrame, total: float) -
     for place, key in enumerate(microdata.keys):
         # a missing value comes first, as a value without label
         code = microdata.codes[record, place] + 1
-        labels = [np.nan, *microdata.labels[place]]
+        labels = [None, *microdata.labels[place]]
         number = np.bincount(code, minlength=len(labels))
         part = np.bincount(code, contributions[key].to_numpy(), minlength=len(labels))
         parts.append(
@@ -375,11 +377,12 @@ def _by_value(microdata: Microdata, contributions: pd.DataFrame, total: float) -
                     "key": key,
                     "value": pd.Series(labels, dtype=object),
                     "uniques": number,
-                    "share": part / (total or np.nan),
+                    "share": part / (total or 1.0),
                 }
             )[number > 0]
         )
-    return pd.concat(parts, ignore_index=True)
+    joined = pd.concat(parts, ignore_index=True)
+    return joined if total else joined.drop(columns="share")
 
 
 def _listed(bits: np.ndarray, records: int) -> tuple[np.ndarray, np.ndarray]:

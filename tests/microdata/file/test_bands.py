@@ -1,0 +1,98 @@
+"""Classes of keys that are nearly unique: everybody in one, in their order."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.microdata.file.keys import read_microdata
+from bayes_sdc.microdata.measure import measure_microdata
+
+
+def read(values: list, band: object, **more: object):
+    return read_microdata(pd.DataFrame({"k": values}), keys=["k"], bands={"k": band}, **more)
+
+
+def shown(data) -> list[str | None]:
+    return [None if code < 0 else data.labels[0][code] for code in data.codes[:, 0]]
+
+
+def test_bands_of_five_years():
+    data = read(["3", "27", "24", "100", ""], 5)
+    assert shown(data) == ["0-4", "25-29", "20-24", "100-104", None]
+    assert data.labels[0] == ("0-4", "20-24", "25-29", "100-104")
+    assert "column 'k': put into 4 classes (5)" in data.notes
+
+
+@given(st.lists(st.integers(-999, 999), min_size=1), st.integers(1, 40))
+def test_every_number_lies_in_its_band(numbers, width):
+    data = read([str(number) for number in numbers], width)
+    for number, label in zip(numbers, shown(data), strict=True):
+        low = number // width * width
+        assert label == (f"{low}" if width == 1 else f"{low}-{low + width - 1}")
+    lows = [int(code) for code in dict.fromkeys(sorted(n // width * width for n in numbers))]
+    assert [label.startswith(f"{low}") for label, low in zip(data.labels[0], lows, strict=True)]
+
+
+@given(st.lists(st.floats(0, 1e6, width=32), min_size=2, max_size=60), st.integers(2, 10))
+def test_quantile_classes_hold_equal_shares_and_keep_ties_together(numbers, classes):
+    data = read([repr(number) for number in numbers], f"q{classes}")
+    codes = data.codes[:, 0]
+    order = np.argsort(numbers, kind="stable")
+    assert (np.diff(codes[order]) >= 0).all()
+    assert len(data.labels[0]) <= classes
+    for number in set(numbers):
+        assert len({c for c, n in zip(codes, numbers, strict=True) if n == number}) == 1
+    if len(set(numbers)) == len(numbers) >= classes:
+        sizes = np.bincount(codes)
+        assert sizes.max() - sizes.min() <= 1
+
+
+def test_dates_by_year_and_month():
+    dates = ["2021-03-01", "2020-12-31T10:00", "2021-04-05", ""]
+    assert shown(read(dates, "year")) == ["2021", "2020", "2021", None]
+    assert shown(read(dates, "month")) == ["2021-03", "2020-12", "2021-04", None]
+
+
+def test_what_has_no_class_is_refused_and_declared_codes_stay_missing():
+    with pytest.raises(InputError, match="cannot be put into a class in 1 row: row 2 'x'"):
+        read(["1", "x"], 5)
+    assert shown(read(["1", "999"], 5, missing_codes={"k": "999"})) == ["0-4", None]
+    for band in (0, -5, "q0", "day", "inf"):
+        with pytest.raises(InputError, match="bands of 'k' are"):
+            read(["1"], band)
+    with pytest.raises(InputError, match="bands names 'z', which is no key variable"):
+        read_microdata(pd.DataFrame({"k": ["1"]}), keys=["k"], bands={"z": 5})
+
+
+INCOME = [str(17_000 + 31 * i) for i in range(100)]
+
+
+@pytest.mark.parametrize(
+    ("values", "remedy"),
+    [
+        (INCOME, "--bands k=q10"),
+        ([f"2021-{m:02}-{d:02}" for m in range(1, 11) for d in range(1, 11)], "--bands k=year"),
+        ([f"person {i}" for i in range(100)], "leave it out"),
+    ],
+)
+def test_a_key_that_is_nearly_unique_is_said_with_its_remedy(values, remedy):
+    frame = pd.DataFrame({"k": values})
+    notes = read_microdata(frame, keys=["k"]).notes
+    assert any("100 distinct values in 100 records" in n and remedy in n for n in notes)
+    some = read_microdata(frame.assign(k=values[:40] + ["1"] * 60), keys=["k"]).notes
+    assert not any("nearly unique" in note for note in some)
+
+
+def test_models_are_not_run_on_a_key_that_is_nearly_unique_unless_forced():
+    frame = pd.DataFrame({"k": INCOME})
+    with pytest.raises(
+        InputError, match=r"key 'k' has 100 distinct values.*--bands k=q10.*--force"
+    ):
+        measure_microdata(read_microdata(frame, keys=["k"]), population_size=1000, seed=1)
+    # 95 of 100 are not more than 95 %
+    frame["k"] = INCOME[:95] + INCOME[:5]
+    data = read_microdata(frame, keys=["k"])
+    assert measure_microdata(data, population_size=1000, seed=1).risk.expected > 0
