@@ -239,7 +239,7 @@ def compare_risks(
         records["individual risk"] = risk
         lines += _individual_lines(risk, inclusion)
     ranking = records.loc[:, records.nunique() > 1] if len(records) else records
-    if alike := [name for name in records if name not in ranking]:
+    if alike := [str(name) for name in records if name not in ranking]:
         notes.append(f"{', '.join(alike)}: the same for every record, so without a ranking")
     return RiskComparison(
         methods=_ordered(lines),

@@ -3,7 +3,8 @@
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.keys import Microdata
 from bayes_sdc.microdata.file.suspects import NEARLY, nearly_unique
-from bayes_sdc.microdata.lancaster.forecast import lancaster_forecast
+from bayes_sdc.microdata.lancaster.forecast import LancasterForecast, lancaster_forecast
+from bayes_sdc.microdata.special_uniques.forecast import SudaForecast
 from bayes_sdc.microdata.special_uniques.suda import suda_forecast
 
 SLOW = 120.0  # seconds
@@ -24,7 +25,7 @@ def left_out(microdata: Microdata, max_size: int) -> dict[str, str]:
     dict
         By ``"lancaster"``, ``"cross-validation"`` and ``"suda"``.
     """
-    expected = {
+    expected: dict[str, tuple[str, LancasterForecast | SudaForecast]] = {
         "lancaster": ("Lancaster", lancaster_forecast(microdata, shrinkage=(0.0, 1.0))),
         "cross-validation": (
             "Lancaster, cross-validated",

@@ -11,8 +11,10 @@ from bayes_sdc import InputError
 from bayes_sdc.microdata.comparison import DRAWN, MATCHES, UNIQUES, RiskComparison, compare_risks
 from bayes_sdc.microdata.file.keys import Microdata, read_microdata
 from bayes_sdc.microdata.lancaster.additive import lancaster
+from bayes_sdc.microdata.patience import left_out
 from bayes_sdc.microdata.size_models.ewens_pitman import ewens, pitman
 from bayes_sdc.microdata.special_uniques.dis_suda import dis_suda
+from bayes_sdc.microdata.special_uniques.suda import suda
 from bayes_sdc.microdata.uniques.unstructured import expected_uniques
 
 
@@ -115,7 +117,8 @@ def test_methods_without_differences_have_no_correlation():
     """Every unique needs both keys: all have the same SUDA score."""
     frame = pd.DataFrame({"a": list("001122"), "b": list("010122")})
     found = compare_risks(read_microdata(frame, keys=["a", "b"]), 60)
-    assert np.isnan(found.agreement.loc["SUDA score", "independence"])
+    assert "SUDA score" not in found.agreement
+    assert any("SUDA score" in note and "without a ranking" in note for note in found.notes)
 
 
 def test_wrong_arguments_are_named():
@@ -158,3 +161,20 @@ def test_order_of_records_changes_no_digit_of_the_totals():
     ]
     for other in totals[1:]:
         pd.testing.assert_series_equal(totals[0], other, check_exact=True)
+
+
+def test_of_forty_keys_methods_that_take_minutes_are_left_out_and_nothing_is_nan():
+    codes = np.random.default_rng(1).integers(0, 3, (60, 40)).astype(str)
+    frame = pd.DataFrame(codes, columns=[f"k{i}" for i in range(40)])
+    data = read_microdata(frame, keys=list(frame))
+    late = left_out(data, 3)
+    assert set(late) == {"lancaster", "cross-validation"}
+    assert all("takes minutes" in note and "slow=True" in note for note in late.values())
+    assert left_out(data.select(["k0", "k1"]), 2) == {}
+    found = suda(data)
+    for table in (found.values, found.contributions, found.sizes):
+        assert not table.isna().any(axis=None)
+    none = suda(data, max_size=1)
+    assert "share" not in none.values
+    assert none.variables.empty
+    assert "undefined" in none.summary()
