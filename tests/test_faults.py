@@ -1,0 +1,140 @@
+"""What goes wrong outside: the disk, the terminal, the system, and names of folders."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bayes_sdc import cli
+
+WAITS = """
+import time
+import typer
+from bayes_sdc.commands.terminal import interruptible
+
+app = typer.Typer()
+
+@app.command()
+@interruptible("the same command goes on")
+def command() -> None:
+    print("at work", flush=True)
+    time.sleep(60)
+
+app()
+"""
+
+TALKS = """
+from bayes_sdc.commands.terminal import say
+from bayes_sdc.progress import say as say_progress
+for _ in range(100):
+    say("x" * 10_000)
+    say_progress("y" * 10_000)
+open("done", "w").close()
+"""
+
+FULL = """
+import resource
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+import numpy as np
+import xarray as xr
+from bayes_sdc.errors import InputError
+from bayes_sdc.flows.fit.posterior import write_posterior
+from bayes_sdc.runs import write_atomically
+
+draws = {name: (("chain", "draw", name + "_effect"), np.zeros((2, 50, 40)))
+         for name in ("beta", "gamma")}
+tree = xr.DataTree.from_dict({"/": xr.Dataset(), "posterior": xr.Dataset(draws)})
+path = Path(sys.argv[1]) / "posterior.nc"
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
+try:
+    write_atomically(path, partial(write_posterior, tree))
+except InputError as error:
+    print(error)
+"""
+
+
+def python(code: str, *arguments: object, **more: object) -> subprocess.Popen[str]:
+    call = [sys.executable, "-c", code, *map(str, arguments)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(call, **{**pipes, **more})  # type: ignore[call-overload]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_shutdown_or_a_closed_terminal_ends_with_a_line(name: str) -> None:
+    number = getattr(signal, name)
+    run = python(WAITS)
+    assert run.stdout is not None
+    assert run.stdout.readline() == "at work\n"
+    run.send_signal(number)
+    _, said = run.communicate(timeout=30)
+    assert said == f"ended by {name}; the same command goes on\n"
+    assert run.returncode == 128 + number
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_a_signal_that_nohup_has_ignored_stays_so() -> None:
+    run = python("import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + WAITS)
+    assert run.stdout is not None
+    assert run.stdout.readline() == "at work\n"
+    run.send_signal(signal.SIGHUP)
+    time.sleep(0.3)
+    assert run.poll() is None
+    run.kill()
+    run.communicate()
+
+
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+def test_a_pipe_that_is_closed_does_not_end_the_run(closed: str, tmp_path: Path) -> None:
+    """`bayes-sdc flows ... | head -1` must not lose hours of work."""
+    with python(TALKS, cwd=tmp_path) as run:
+        getattr(run, closed).close()
+        other = run.stderr if closed == "stdout" else run.stdout
+        assert other is not None
+        text = other.read()
+    assert (tmp_path / "done").exists()
+    assert "Traceback" not in text
+    assert "BrokenPipe" not in text
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
+@pytest.mark.parametrize("room", [0, 100, 4096, 30_000])
+def test_a_disk_that_fills_leaves_no_part_of_a_posterior(room: int, tmp_path: Path) -> None:
+    """Inside of HDF5 it would end the process with a segmentation fault."""
+    run = python(FULL, tmp_path, room)
+    said, errors = run.communicate()
+    assert run.returncode == 0, errors
+    assert "posterior.nc: cannot be written (File too large)" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("out", "said"), [("", "must name a folder; it is empty"), ("x" * 300, "cannot be a folder")]
+)
+@pytest.mark.parametrize("job", ["flows", "microdata"])
+def test_names_that_no_folder_can_have_are_refused(
+    out: str,
+    said: str,
+    job: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """An empty one would write into the present folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("from,to,n\nA,B,3\n")
+    ends = ["--origin", "from", "--destination", "to", "--count", "n"]
+    columns = ends if job == "flows" else ["--keys", "from,to"]
+    monkeypatch.setattr(sys, "argv", ["bayes-sdc", job, "t.csv", *columns, "--out", out])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    assert said in " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
