@@ -105,7 +105,9 @@ def _load_file(path: Path, wanted: Sequence[str], form: FileForm) -> Loaded:
 
 def _read_parquet(data: bytes, name: str) -> pd.DataFrame:
     try:
-        return from_arrow(pq.read_table(pa.BufferReader(data)))
+        table = pq.read_table(pa.BufferReader(data))
+        table.validate(full=True)  # or text that is no UTF-8 would fail where it is used
+        return from_arrow(table)
     except Exception as error:  # a damaged file makes Arrow raise what no list names
         raise damaged(name, "Parquet", error) from error
 

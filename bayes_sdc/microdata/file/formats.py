@@ -131,7 +131,9 @@ def _read_parquet(data: bytes, name: str, wanted: Sequence[str]) -> pd.DataFrame
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
         find_columns(name, file.schema_arrow.names, wanted)
-        return from_arrow(file.read(columns=list(wanted)).select(list(wanted)))
+        table = file.read(columns=list(wanted)).select(list(wanted))
+        table.validate(full=True)  # or text that is no UTF-8 would fail where it is used
+        return from_arrow(table)
     except InputError:
         raise
     except Exception as error:  # a damaged file makes Arrow raise what no list names
