@@ -24,9 +24,7 @@ from bayes_sdc import (
     diagnostics,
     example_flows_path,
     fit_flows,
-    flow_uses,
     intruder_risk,
-    keep_totals,
     read_flows,
     repeat_risk,
     synthesize,
@@ -94,23 +92,6 @@ release = synthesize(table, posterior, seed=3)
 changed = release["count"] != table.frame["count"]
 print(f"{changed.sum()} of {table.n_small} small counts differ from the true ones")
 release.head()
-
-# %% [markdown]
-# Totals by area are off in this release, for every cell is drawn by itself. A release can keep
-# them: counts are then drawn given the totals. Here all those by area; with `totals="auto"`
-# `keep_totals` chooses as many by area and partner state as tell no small count, and lists those
-# that must not be published.
-
-# %%
-kept = keep_totals(table, posterior, totals="origin,destination")
-with_totals = synthesize(table, posterior, totals=kept, seed=3)
-off = {
-    name: (one.groupby("origin")["count"].sum() != table.frame.groupby("origin")["count"].sum())
-    for name, one in (("free", release), ("totals kept", with_totals))
-}
-print(kept)
-print({name: f"{wrong.sum()} of {len(wrong)} outflows differ" for name, wrong in off.items()})
-flow_uses(table, with_totals).table.round(3)
 
 # %% [markdown]
 # ## What could an intruder still learn?
