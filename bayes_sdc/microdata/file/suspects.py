@@ -47,9 +47,9 @@ def codes_by_position(labels: Sequence[str]) -> list[str]:
     """
     words = [label for label in labels if label.strip().casefold() in WORDS]
     numbers = {
-        float(label): label
+        float(label.strip()): label
         for label in labels
-        if NUMBER.fullmatch(label.strip()) and float(label).is_integer()
+        if NUMBER.fullmatch(label.strip()) and float(label.strip()).is_integer()
     }
     values = sorted(numbers)
     below = [value for value in values if value < 0]

@@ -28,6 +28,7 @@ def texts(*numbers: int) -> list[str]:
         (texts(*range(-40, 40)), []),  # temperatures
         (texts(1, 2, 3, 50), []),
         (["x", "y"], []),
+        (["1\x1e", "2"], []),  # a blank to one function of Python and not to another
         ([], []),
     ],
 )
