@@ -42,7 +42,8 @@ class Treatment(Result):
     before, after : MatchRisk
         Risk by the intruder that was asked for.
     strongest : MatchRisk
-        Risk afterwards by an intruder who knows which records were treated.
+        Risk afterwards by an intruder who knows which records were treated. More on the whole, but
+        not for every record: where a drawn value happens to be true, who believes it is right.
     checks : list of Check
         On the model, and on the target where one was given.
     seed : int

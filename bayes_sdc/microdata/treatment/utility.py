@@ -325,8 +325,9 @@ def _good_for(
     found.append(
         Verdict(
             "rare levels", None if kept is None else kept >= MOST_KEPT,
-            f"{or_undefined(kept, '.0%')} of the levels below {RARE:.0%} of the records are still "
-            "there",
+            "no level is rare"
+            if kept is None
+            else f"{kept:.0%} of the levels below {RARE:.0%} of the records are still there",
         )
     )  # fmt: skip
     found.append(
