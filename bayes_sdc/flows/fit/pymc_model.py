@@ -118,7 +118,11 @@ def as_posterior(
 
     See Also
     --------
-    bayes_sdc.migration_model
+    bayes_sdc.migration_model, bayes_sdc.synthesize
+
+    References
+    ----------
+    Hawala, Reiter and Wang, section 2.1, eq. (1) and (2).
 
     Examples
     --------
