@@ -50,8 +50,8 @@ def test_the_promise_is_whole(promised: Protection, audience: str) -> None:
     for said in (
         "What the release promises",
         "every person counted in a cell that is small",
-        "7.39",  # exp(2): two data sets
-        "54.60",  # exp(4): from one small cell to another
+        "a factor of 7.39",  # exp(2): two data sets
+        "the factor 54.60",  # exp(4): from one small cell to another
         "k times the epsilon",
         "guarantee of exact draws",
         "not the decision to release them",
@@ -77,7 +77,7 @@ def test_a_promise_that_ended_is_none(promised: Protection, audience: str) -> No
     text = words(copy, audience)
     assert "No guarantee is given" in text
     assert "chosen among 9" in text
-    assert "7.39" not in text
+    assert "factor of 7.39" not in text
 
 
 def test_without_epsilon_the_word_does_not_occur(table: FlowTable) -> None:
