@@ -1,7 +1,6 @@
 """Chains of the Gibbs engine: from a table's small cells to posterior draws.
 
-One sweep serves all groups; see :mod:`bayes_sdc.flows.gibbs.newton` for what a sweep does. With the
-pooled prior :mod:`bayes_sdc.flows.gibbs.mean_coefficients` comes before each sweep.
+One sweep serves all groups; see :mod:`bayes_sdc.flows.gibbs.newton` for what a sweep does.
 """
 
 from collections.abc import Mapping
@@ -9,7 +8,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from bayes_sdc.flows.gibbs.batch_terms import TERMS
-from bayes_sdc.flows.gibbs.mean_coefficients import move_mean_coefficients
 from bayes_sdc.flows.gibbs.national import draw_nation, move_nation
 from bayes_sdc.flows.gibbs.newton import sweep
 from bayes_sdc.flows.gibbs.newton_step import adapted
@@ -145,8 +143,6 @@ class MarkovChain:
             # coefficients move jointly with the rest, which costs most, once a draw
             whole = number % SWEEPS_PER_DRAW == SWEEPS_PER_DRAW - 1
             columns = self._columns if whole else self._columns[self._columns <= CV]
-            if self._hyper is not None:
-                move_mean_coefficients(self._rng, self._data, self._state, self._now, self._hyper)
             sweep(self._rng, columns, self._data, self._state, self._now, adapt, accepted)
             if self._hyper is not None:
                 self._pool(columns, adapt)

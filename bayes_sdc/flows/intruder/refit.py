@@ -24,7 +24,6 @@ import xarray as xr
 from bayes_sdc.cores import threads
 from bayes_sdc.flows.gibbs import engine
 from bayes_sdc.flows.gibbs.batch_terms import TERMS
-from bayes_sdc.flows.gibbs.mean_coefficients import move_mean_coefficients
 from bayes_sdc.flows.gibbs.national import draw_nation, move_nation
 from bayes_sdc.flows.gibbs.newton import sweep
 from bayes_sdc.flows.gibbs.newton_step import adapted
@@ -284,8 +283,6 @@ def run_engine(
     accepted = np.zeros((len(state.theta), 3))
     group = np.searchsorted(data.cells_of_group, target, side="right") - 1
     for number in range(kept.shape[1]):
-        if len(hyper):
-            move_mean_coefficients(rng, data, state, now, hyper)
         sweep(rng, columns, data, state, now, adapt, accepted)
         if len(hyper):
             moved = move_nation(rng, columns, data, state, now, hyper, of_slope)

@@ -8,7 +8,6 @@ from scipy.stats import kstest, norm
 
 from bayes_sdc.flows.fit.chains import start_chain
 from bayes_sdc.flows.gibbs import engine, newton, reference
-from bayes_sdc.flows.gibbs.mean_coefficients import move_mean_coefficients
 from bayes_sdc.flows.gibbs.national import draw_nation, move_nation
 from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.gibbs.state import refresh
@@ -91,11 +90,9 @@ def by_engine(
             state.theta[:], state.b[:], state.g[:] = theta, b, g
         refresh(data, state)
         newton.sweep(rng, columns, data, state, now, 0.0, accepted)
-        move_mean_coefficients(rng, data, state, now, hyper * (5.0 if broken == "means" else 1.0))
-        if broken not in ("centred", "means"):
+        if broken != "centred":
             now = draw_nation(rng, columns, state.theta, data.z, now, hyper, of_slope)
-        if broken != "means":
-            move_nation(rng, columns, data, state, now, hyper, of_slope)
+        move_nation(rng, columns, data, state, now, hyper, of_slope)
         theta, b, g = state.theta, state.b, state.g
     return now, theta
 
@@ -177,10 +174,6 @@ def test_slopes_of_the_wrong_sign_fail_the_same_test(sampler: str) -> None:
 
 def test_another_prior_of_the_slopes_fails_the_same_test() -> None:
     assert min(p_values("engine", nations=150, sweeps=40, broken="prior")) < 1e-5
-
-
-def test_another_prior_of_the_mean_coefficients_fails_the_same_test() -> None:
-    assert min(p_values("engine", nations=120, sweeps=40, broken="means")) < 1e-5
 
 
 def test_the_move_that_is_not_centred_is_right_alone() -> None:
