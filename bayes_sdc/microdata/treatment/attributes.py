@@ -18,7 +18,7 @@ Venkatasubramanian, "t-closeness", ICDE 2007, doi:10.1109/ICDE.2007.367856.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -164,7 +164,7 @@ def attribute_risk(
     has = np.flatnonzero(microdata.codes[:, j] >= 0)
     if not len(has):
         raise InputError(f"no record has a value of {sensitive!r}")
-    seed = seed_or_fresh(seed)
+    microdata, seed = _levels_that_occur(microdata), seed_or_fresh(seed)
     keys = tuple(key for key in microdata.keys if key != sensitive)
     diverse = diversity(microdata, sensitive)
     states = draw_states(microdata, draws=draws, seed=seed, cores=cores)
@@ -176,6 +176,18 @@ def attribute_risk(
     records = _gains(states, microdata.codes[targets], j)
     records.index = pd.Index(targets, name="record")
     return AttributeRisk(records, sensitive, keys, *diverse, seed, tuple(notes))
+
+
+def _levels_that_occur(data: Microdata) -> Microdata:
+    """Leave out levels that nobody has, as after a suppression: the model has no row for them."""
+    labels, columns = [], []
+    for names, codes in zip(data.labels, data.codes.T, strict=True):
+        kept, place = np.unique(codes[codes >= 0], return_inverse=True)
+        fresh = np.full(len(codes), -1, dtype=np.int32)
+        fresh[codes >= 0] = place
+        labels.append(tuple(names[one] for one in kept))
+        columns.append(fresh)
+    return replace(data, labels=tuple(labels)).with_codes(np.stack(columns, axis=1))
 
 
 def _gains(states: States, codes: Codes, j: int) -> pd.DataFrame:

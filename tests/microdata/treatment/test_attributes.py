@@ -52,6 +52,21 @@ def test_a_file_that_always_says_the_same_tells_nothing_by_a_record() -> None:
     assert (found.smallest_l, found.largest_t) == (1, 0.0)
 
 
+def test_a_level_that_nobody_has_any_more_changes_nothing() -> None:
+    """A treatment may take the last record of a level away."""
+    data = read_microdata(people(), keys=["a", "b", "ill"])
+    codes = data.codes.copy()
+    codes[codes[:, 0] == 0, 0] = -1
+    treated = data.with_codes(codes)
+    frame = people()
+    frame.loc[frame["a"] == "0", "a"] = None
+    plain = read_microdata(frame, keys=["a", "b", "ill"])
+    one, two = (
+        attribute_risk(given, sensitive="ill", draws=100, seed=1) for given in (treated, plain)
+    )
+    pd.testing.assert_frame_equal(one.records, two.records)
+
+
 @given(st.integers(0, 10_000))
 def test_diversity_is_that_of_its_definition(seed: int) -> None:
     rng = np.random.default_rng(seed)
