@@ -220,7 +220,8 @@ def contents(
     rows = []
     for id_, (title, keys) in sections.items():
         mine = [check for check in result.checks if check.key in keys]
-        if id_ == "other":
+        # neither a promise nor a treatment was asked for
+        if id_ in ("other", "guarantee", "treatment"):
             continue
         worst = next((v for v in ("fail", "look", "pass") if v in {c.verdict for c in mine}), "")
         reasons = [f"{c.name}: {c.reason}" for c in mine if c.verdict == worst]
@@ -460,6 +461,25 @@ def flows_tables(result: Protection) -> dict[str, list[list[Cell]]]:
                 *t[["areas", "total_error", "mean_relative_error", "mean_relative_error_all"]],
             ]
             for side, t in use.totals.iterrows()
+        ],
+        "Good for, not good for": [
+            [
+                row["verdict"],
+                row["use"],
+                row["measure"],
+                row["value"],
+                "one data set" if pd.isna(row["covered"]) else row["covered"],
+            ]
+            for _, row in result.measured.uses.table.iterrows()
+        ],
+        "pMSE ratio with further functions of the count": [
+            ["count, log count, smallest, largest", result.measured.distinguished.every.ratio],
+            ["the same without the count", result.measured.distinguished.others.ratio],
+            [
+                "right model, by simulation (5 and 95 %)",
+                ("{} to {}", *result.measured.distinguished.null),
+            ],
+            ["excess over 1, per 10,000 cells", result.measured.distinguished.excess],
         ],
         "Risk and utility by method": compared(result.measured.tradeoff),
         "Input and seed": [
