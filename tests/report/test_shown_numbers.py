@@ -224,7 +224,11 @@ def contents(
         if id_ in ("other", "guarantee", "treatment"):
             continue
         worst = next((v for v in ("fail", "look", "pass") if v in {c.verdict for c in mine}), "")
-        reasons = [f"{c.name}: {c.reason}" for c in mine if c.verdict == worst]
+        names: dict[str, list[str]] = {}  # one reason of several checks is said once
+        for check in mine:
+            if check.verdict == worst:
+                names.setdefault(check.reason, []).append(check.name)
+        reasons = [f"{', '.join(named)}: {reason}" for reason, named in names.items()]
         rows.append([f"{len(rows) + 1}. {title}", MARKS.get(worst, "facts"), "; ".join(reasons)])
     return rows
 
