@@ -117,7 +117,9 @@ def treated_utility(
     Returns
     -------
     TreatedUtility
-        The measures, and one table of what the file is good for.
+        The measures, and one table of what the file is good for. Intervals combined over data sets
+        can be too narrow: new values are drawn from a model of all records, and the rules assume
+        one of the replaced records alone.
 
     Raises
     ------
