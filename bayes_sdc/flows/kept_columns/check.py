@@ -158,7 +158,8 @@ def _totals(table: FlowTable, selection: Selection) -> Iterator[Finding]:
         -np.inf,
         tuple(name for name, _, _ in found),
         f"{'holds' if len(found) == 1 else 'hold'} {held}, which publishes them: with the safe "
-        f"counts this fixes {pinned:,} of the small counts and leaves fewer values for {closer:,} others",
+        f"counts this fixes {pinned:,} of the small counts and leaves fewer values for "
+        f"{closer:,} others",
     )
 
 
