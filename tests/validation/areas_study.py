@@ -46,11 +46,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from default_study import GROUPED, SMALL_GROUP, predict, read_all, score
 
 from bayes_sdc import FlowTable, fit_flows, intruder_risk, read_flows, synthesize, utility
 from bayes_sdc.flows.table.cells import SmallCells, small_cells
 from bayes_sdc.flows.table.simulate import example_flows_path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from default_study import GROUPED, SMALL_GROUP, predict, read_all, score
 
 SEED, CHAINS, RELEASES, INTRUDED = 20261129, 4, 10, 500
 TABLES = ("demo", "norway", "gb", "us-migration", "us-commuting")
