@@ -40,7 +40,10 @@ from .flows.protection import Measured as Measured
 from .flows.protection import Protection as Protection
 from .flows.release.combining import CombinedTotals as CombinedTotals
 from .flows.release.combining import combined_totals as combined_totals
+from .flows.release.distinguishing import Distinguished as Distinguished
+from .flows.release.kept import KeptSide as KeptSide
 from .flows.release.kept import KeptTotals as KeptTotals
+from .flows.release.propensity import Propensity as Propensity
 from .flows.release.synthesis import synthesize as synthesize
 from .flows.release.uses import FlowUses as FlowUses
 from .flows.release.uses import flow_uses as flow_uses
@@ -114,6 +117,7 @@ from .microdata.treatment.setting import Intruder as Intruder
 from .microdata.treatment.tradeoff import compare_treatments as compare_treatments
 from .microdata.treatment.treat import treat as treat
 from .microdata.treatment.utility import TreatedUtility as TreatedUtility
+from .microdata.treatment.utility import UseVerdict as UseVerdict
 from .microdata.treatment.utility import treated_utility as treated_utility
 from .microdata.uniques.learned import LearnedUniques as LearnedUniques
 from .microdata.uniques.learned import learn_uniques as learn_uniques
@@ -163,6 +167,7 @@ __all__ = [
     "DisSimulation",
     "DisSuda",
     "Dispersion",
+    "Distinguished",
     "Estimate",
     "Estimate90",
     "FlowLimits",
@@ -175,6 +180,7 @@ __all__ = [
     "Intruder",
     "IntruderRisk",
     "IrsFlows",
+    "KeptSide",
     "KeptTotals",
     "Lancaster",
     "LancasterForecast",
@@ -189,6 +195,7 @@ __all__ = [
     "MicrodataLimits",
     "Mixture",
     "Policy",
+    "Propensity",
     "Protection",
     "RecordRisk",
     "RiskComparison",
@@ -205,6 +212,7 @@ __all__ = [
     "Treatment",
     "Truth",
     "Unstructured",
+    "UseVerdict",
     "Utility",
     "WithTotals",
     "allowed_cells",

@@ -70,7 +70,9 @@ def python(code: str, *arguments: object, **more: object) -> subprocess.Popen[st
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_a_shutdown_or_a_closed_terminal_ends_with_a_line(name: str) -> None:
     number = getattr(signal, name)
-    run = python(WAITS)
+    # the tests themselves may run under nohup, which a process inherits
+    default = f"import signal; signal.signal(signal.{name}, signal.SIG_DFL)\n"
+    run = python(default + WAITS)
     assert run.stdout is not None
     assert run.stdout.readline() == "at work\n"
     run.send_signal(number)

@@ -159,7 +159,7 @@ def kinds() -> dict[str, Kind]:
         "persons.csv": Kind("csv", csv_persons, _people),
         "one column": Kind("csv", b"k\n1\n\n2\n", lambda path: read_microdata(path, keys=["k"])),
         "persons.parquet": Kind("parquet", people.getvalue(), _people),
-        "areas": Kind("csv", csv_flows, lambda path: read_areas(path, area="from")),
+        "areas": Kind("csv", csv_flows, lambda path: read_areas(path, area="to")),
         "neighbours": Kind("csv", csv_flows, read_neighbours),
         "irs": Kind(
             "csv",

@@ -441,6 +441,8 @@ def _individual_lines(risk: np.ndarray, inclusion: np.ndarray) -> list[_Line]:
 def _agreement(records: pd.DataFrame) -> pd.DataFrame:
     """Spearman's rank correlations; undefined for a column without differences."""
     names = records.columns
+    if not len(names):
+        return pd.DataFrame(index=names, columns=names, dtype=float)
     ranks = np.array([rankdata(records[name]) for name in names])
     centred = ranks - ranks.mean(axis=1, keepdims=True) if records.shape[0] else ranks
     length = np.sqrt((centred**2).sum(axis=1))

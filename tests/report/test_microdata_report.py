@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayes_sdc import InputError, cli
+from bayes_sdc import InputError, cli, commands
 from bayes_sdc.microdata.file.keys import read_microdata
 from bayes_sdc.microdata.individual import superpopulation
 from bayes_sdc.microdata.latent_classes.risk import recommended_line
@@ -502,7 +502,7 @@ def test_demo_measures_the_bundled_survey_beside_its_truth(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The other job of the demo is left out: it takes a minute and has tests of its own."""
-    monkeypatch.setattr(cli, "_flows", lambda *_, **__: None)
+    monkeypatch.setattr(commands.flows, "run_and_tell", lambda *_, **__: None)
     assert run(monkeypatch, "demo", "--out", tmp_path / "demo") == 0
     said = capsys.readouterr().out
     assert "truth:" in said

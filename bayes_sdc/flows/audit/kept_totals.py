@@ -10,7 +10,7 @@ import numpy as np
 
 from bayes_sdc.flows.audit.network import Network, unpinned
 from bayes_sdc.flows.release.bands import Band
-from bayes_sdc.flows.release.kept import BY_ITSELF, WITH_ALL, WITH_AREA, KeptTotals, Side
+from bayes_sdc.flows.release.kept import BY_ITSELF, WITH_ALL, WITH_AREA, KeptSide, KeptTotals
 from bayes_sdc.flows.release.margins import Margins
 
 
@@ -124,7 +124,7 @@ def merge_around(kept: KeptTotals, cells: np.ndarray) -> KeptTotals:
     return KeptTotals(kept.names, tuple(sides), kept.base)
 
 
-def _merged(side: Side, marked: np.ndarray) -> Side:
+def _merged(side: KeptSide, marked: np.ndarray) -> KeptSide:
     """Merge some blocks one step further."""
     level, block = side.level.copy(), side.block
     inside = np.isin(block, marked)

@@ -53,7 +53,19 @@ def known_of_cells(table: FlowTable) -> np.ndarray:
 
 
 class Distinguished(NamedTuple):
-    """pMSE with all functions of the count, and without the count itself."""
+    """pMSE with all functions of the count, and without the count itself. Confidential.
+
+    Made by :func:`bayes_sdc.protect_flows`: ``measured.distinguished``.
+
+    Parameters
+    ----------
+    every, others : Propensity
+        With count, log count and whether it is the smallest or the largest; without the count.
+    cells : int
+        Number of small cells.
+    null : tuple of float or None
+        Ratio of ``every`` under the right model, by simulation: 5 and 95 % quantiles.
+    """
 
     every: Propensity  # count, log count, smallest, largest
     others: Propensity  # the same without the count and its products

@@ -24,8 +24,24 @@ BY_ITSELF, WITH_AREA, WITH_ALL = 0, 1, 2  # how far a total is merged
 MERGED = {WITH_AREA: "other partner groups of the area", WITH_ALL: "all totals that are merged"}
 
 
-class Side(NamedTuple):
-    """Totals of one kind, and how far each is merged."""
+class KeptSide(NamedTuple):
+    """Totals of one kind, and how far each is merged. Confidential.
+
+    Made by :func:`bayes_sdc.keep_totals`, in ``sides``.
+
+    Parameters
+    ----------
+    name : str
+        Of the margin.
+    of : array of int, shape (cell,)
+        Total of each cell.
+    labels : DataFrame
+        Area and group of each total, those that the margin has.
+    level : array of int, shape (total,)
+        Whether it is kept by itself, merged with its area, or with all.
+    rest : array of int, shape (total,)
+        What is in the total besides the small counts from 0.
+    """
 
     name: str  # of the margin
     of: np.ndarray  # (cell,) total of each cell
@@ -65,7 +81,7 @@ class KeptTotals(Result):
     ----------
     names : tuple of str
         Kinds of totals.
-    sides : tuple of Side
+    sides : tuple of KeptSide
         One or two kinds that all others follow from; none if no total is kept.
     base : int
         Each data set's totals round to the same multiple of it as the true ones; 1 where they are
@@ -73,7 +89,7 @@ class KeptTotals(Result):
     """
 
     names: tuple[str, ...]
-    sides: tuple[Side, ...]
+    sides: tuple[KeptSide, ...]
     base: int = 1
 
     def mixing(self, y: np.ndarray) -> Mixing:
@@ -174,7 +190,7 @@ def kept_by_name(table: FlowTable, totals: str | Sequence[str], *, base: int = 1
         first = np.unique(blocks, return_index=True)[1]
         labels = columns.iloc[first].reset_index(drop=True)
         rest = _rest(table, name, labels, np.bincount(blocks))
-        sides.append(Side(name, blocks, labels, np.zeros(len(labels), np.int64), rest))
+        sides.append(KeptSide(name, blocks, labels, np.zeros(len(labels), np.int64), rest))
     return KeptTotals(names, tuple(sides), base)
 
 

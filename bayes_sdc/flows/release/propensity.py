@@ -26,7 +26,19 @@ ENOUGH = 1e-10  # change of the predicted probabilities at which the regression 
 
 
 class Propensity(NamedTuple):
-    """pMSE of one or more data sets, and what the right synthesiser would give."""
+    """pMSE of one or more data sets, and what the right synthesiser would give.
+
+    Made by :func:`bayes_sdc.protect_flows`, in ``measured.distinguished``.
+
+    Parameters
+    ----------
+    pmse : float
+        Mean over data sets, in [0, 1/4].
+    expected : float
+        Null value.
+    parameters : int
+        Coefficients that can tell the halves apart.
+    """
 
     pmse: float  # mean over data sets, in [0, 1/4]
     expected: float  # null value

@@ -60,7 +60,7 @@ def bundled_shares(low: int = LOWEST, high: int = HIGHEST, *, without: str = "")
     Examples
     --------
     >>> bundled_shares().round(3).tolist()
-    [0.232, 0.151, 0.127, 0.102, 0.086, 0.082, 0.077, 0.075, 0.069]
+    [0.232, 0.151, 0.126, 0.102, 0.086, 0.082, 0.077, 0.075, 0.069]
     """
     if low < LOWEST or high > HIGHEST:
         raise InputError(

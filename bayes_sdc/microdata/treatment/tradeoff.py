@@ -97,6 +97,8 @@ def compare_treatments(
     >>> frame["strength"].tolist()[1:], bool(frame["two_way"].is_monotonic_increasing)
     ([2.0, 3.0], True)
     """
+    if datasets < 1:
+        raise InputError(f"datasets must be at least 1; it is {datasets}")
     wanted = []
     for method, numbers in (strengths or STRENGTHS).items():
         if method not in METHODS or method == "recoding":

@@ -35,8 +35,20 @@ STEPS = 30
 SMALL_TABLE, SMALL_RATIO, MUCH_OVERLAP, MOST_KEPT = 0.03, 3.0, 0.8, 0.9  # of "good for"
 
 
-class Verdict(NamedTuple):
-    """One use of the file, whether it is good for it, and the number behind that."""
+class UseVerdict(NamedTuple):
+    """One use of the file, whether it is good for it, and the number behind that.
+
+    Made by :func:`bayes_sdc.treated_utility`.
+
+    Parameters
+    ----------
+    use : str
+        In words.
+    good : bool or None
+        None where nothing was judged.
+    reason : str
+        The number and its limit.
+    """
 
     use: str
     good: bool | None
@@ -64,7 +76,7 @@ class TreatedUtility(Result):
     levels : DataFrame
         Rare levels: index key and level; ``true`` and ``released`` records, the latter a mean over
         the data sets, and ``kept``.
-    good_for : list of Verdict
+    good_for : list of UseVerdict
         One table to read: each use with a verdict.
     """
 
@@ -73,7 +85,7 @@ class TreatedUtility(Result):
     pmse_ratio: float | None
     regressions: pd.DataFrame
     levels: pd.DataFrame
-    good_for: list[Verdict]
+    good_for: list[UseVerdict]
 
     def distance(self, ways: int) -> float | None:
         """Mean distance of the tables of so many keys; None where there is none."""
@@ -293,7 +305,7 @@ def _good_for(
     regressions: pd.DataFrame,
     levels: pd.DataFrame,
     treatment: Treatment,
-) -> list[Verdict]:
+) -> list[UseVerdict]:
     """One table: what the file is good for, by limits that are said."""
     found = []
     for ways in (2, 3):
@@ -301,14 +313,14 @@ def _good_for(
         if len(chosen):
             worst = float(chosen.iloc[0])
             found.append(
-                Verdict(
+                UseVerdict(
                     f"tables of {ways} keys", worst <= SMALL_TABLE,
                     f"the worst, {chosen.index[0]}, moves {worst:.1%} of the records between its "
                     f"cells; the limit is {SMALL_TABLE:.0%}",
                 )
             )  # fmt: skip
     found.append(
-        Verdict(
+        UseVerdict(
             "models of the keys", None if ratio is None else ratio <= SMALL_RATIO,
             f"pMSE ratio {or_undefined(ratio, '.1f')}; the limit is {SMALL_RATIO:g}",
         )
@@ -317,7 +329,7 @@ def _good_for(
         worst = float(regressions["overlap"].mean())
         one = "" if treatment.datasets > 1 else "; of one data set, without what was drawn"
         found.append(
-            Verdict(
+            UseVerdict(
                 "the named regressions", worst >= MUCH_OVERLAP,
                 f"intervals overlap by {worst:.0%} in the mean{one}; the limit is "
                 f"{MUCH_OVERLAP:.0%}",
@@ -325,7 +337,7 @@ def _good_for(
         )  # fmt: skip
     kept = float(levels["kept"].mean()) if len(levels) else None
     found.append(
-        Verdict(
+        UseVerdict(
             "rare levels", None if kept is None else kept >= MOST_KEPT,
             "no level is rare"
             if kept is None
@@ -333,7 +345,7 @@ def _good_for(
         )
     )  # fmt: skip
     found.append(
-        Verdict(
+        UseVerdict(
             "single records and small cells", not treatment.treated.any(),
             f"{int(treatment.treated.sum()):,} records are not what they were: do not take small "
             "counts of this file for facts",

@@ -67,7 +67,7 @@ def test_sums_by_area_give_what_the_cells_give(family: str) -> None:
         found = []
         for data in (by_area, by_cell):
             slope, metric = np.full(d, np.nan), np.full((d, d), np.nan)
-            joint_information(g, columns, data, state, terms, 1.3, -0.7, slope, metric, work)
+            joint_information(g, columns, data, state, terms, 0, 1.3, -0.7, slope, metric, work)
             found.append((slope, metric))
         np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-10, atol=1e-12)

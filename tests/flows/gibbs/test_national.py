@@ -202,8 +202,8 @@ def test_slopes_of_a_large_nation_are_found() -> None:
 def test_chain_keeps_the_slopes_when_it_is_restored() -> None:
     cells = one_nation()._replace(y=np.arange(GROUPS * ORIGINS * DESTINATIONS) % (UPPER + 1))
     for sampler in ("gibbs", "reference"):
-        sampling = Sampling("negative-binomial", PRIOR, 5, 5, 1, 3, 1)
-        one, other = (start_chain(cells, sampling, sampler, 0) for _ in range(2))
+        sampling = Sampling("negative-binomial", PRIOR, 5, 5, 1, 3, 1, sampler)
+        one, other = (start_chain(cells, sampling, 0) for _ in range(2))
         for _ in range(3):
             one.draw()
         other.restore({name: values.copy() for name, values in one.arrays().items()})

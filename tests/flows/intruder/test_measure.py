@@ -516,6 +516,13 @@ def test_chosen_cells_have_the_risk_they_have_among_all(table, posterior, releas
     np.testing.assert_array_equal(fresh.rho, again.rho)  # a result without a seed can be repeated
 
 
+@pytest.fixture
+def short_refits(monkeypatch):
+    """As many sweeps as large tables take."""
+    monkeypatch.setattr("bayes_sdc.flows.intruder.refit.LONGEST", 1)
+
+
+@pytest.mark.usefixtures("short_refits")
 def test_cells_with_bad_weights_are_refitted_within_the_budget(table, posterior, release):
     plain = intruder_risk(table, posterior, release, estimator="paper")
     assert plain.unreliable_cells >= 2
@@ -536,6 +543,7 @@ def test_cells_with_bad_weights_are_refitted_within_the_budget(table, posterior,
     np.testing.assert_array_equal(mended.rho.sel(cell=exact.rho["cell"]), exact.rho)
 
 
+@pytest.mark.usefixtures("short_refits")
 def test_refits_are_marked_in_the_fit_that_they_were_made_for(table, posterior):
     """With one budget for each fit of the intruder, other cells may be the worst of another."""
     two = synthesize(table, posterior, datasets=2, seed=2)

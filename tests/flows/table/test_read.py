@@ -688,5 +688,5 @@ def test_a_published_irs_file_is_refused_for_its_marks(shared_data):
         groups=["y1_statefips", "y2_statefips"],
     )
     assert "row 22 (line 23) '-1'" in text
-    assert "marks of suppressed cells" in text
+    assert "these cells look suppressed" in text
     assert "lie in different groups" in text
