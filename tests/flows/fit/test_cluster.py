@@ -72,6 +72,7 @@ def test_draws_are_those_of_one_machine(
     assert same(there, fit_flows(table, **CALL, prior=prior, resume=tmp_path))
 
 
+@pytest.mark.slow
 def test_loss_of_a_worker_changes_nothing(
     table: FlowTable, workers: "distributed.LocalCluster"
 ) -> None:

@@ -170,6 +170,7 @@ def test_pooled_draws_do_not_depend_on_cores_or_row_order(table: FlowTable, samp
     assert one["posterior"]["coefficient"].dims == ("chain", "draw", "group", "covariate")
 
 
+@pytest.mark.slow
 def test_pooled_posterior_of_nuts_has_the_same_shape(table: FlowTable) -> None:
     call = {"draws": 20, "tune": 30, "chains": 2, "prior": "pooled", "family": "poisson"}
     by_nuts, by_gibbs = (

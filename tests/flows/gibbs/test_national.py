@@ -168,7 +168,7 @@ def test_joint_distribution_of_nation_and_counts_is_left_invariant(
 
 @pytest.mark.parametrize("sampler", ["engine", "reference"])
 def test_slopes_of_the_wrong_sign_fail_the_same_test(sampler: str) -> None:
-    found = p_values(sampler, nations=60, sweeps=5, broken="sign")
+    found = p_values(sampler, nations=120, sweeps=5, broken="sign")
     assert min(found) < 1e-5
 
 
