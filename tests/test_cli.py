@@ -123,6 +123,7 @@ def test_same_seed_same_bytes_other_seed_other_bytes(
     assert a != c
 
 
+@pytest.mark.slow
 def test_without_a_seed_two_runs_differ(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -379,6 +380,7 @@ def squares(path: Path, codes: list[str]) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_shapes_give_maps_in_the_internal_report_alone(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,6 +44,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, int]:
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.slow
 def test_killed_run_ends_with_the_same_bytes(
     whole: tuple[Path, Path, int], tmp_path: Path, how: signal.Signals
 ) -> None:
@@ -81,6 +82,7 @@ def results(out: Path) -> dict[str, bytes]:
     return {**tables, "record": json.dumps(told).encode()}
 
 
+@pytest.mark.slow
 def test_run_killed_after_the_fit_loses_neither_the_fit_nor_what_followed(
     whole: tuple[Path, Path, int], tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bayes_sdc.checks import Check
+from bayes_sdc.convergence import RHAT_LIMIT
 from bayes_sdc.flows.intruder.gain import LIMITS, Gain, headline
 from bayes_sdc.flows.protection import Measured, Protection
 from bayes_sdc.policy import LimitCheck
@@ -90,7 +91,8 @@ def external_page_one(result: Protection, adds: str, rows: str) -> dict[str, Any
         ),
         (
             "What it is for",
-            "Sums and patterns over many areas. A single small count must not be read as one.",
+            "Sums and patterns over many areas. A single small count is a draw, not a count of "
+            "persons.",
         ),
     ]
     return {"page_one": answers, "figures": []}
@@ -238,7 +240,7 @@ def _figures(result: Protection, measured: Measured, gain: Gain) -> list[Figure]
             f"{rhat:.3f}" if np.isfinite(rhat) else "none",
             "largest R-hat of the chains",
             NOT_JUDGED if convergence is None else convergence.verdict,
-            "" if convergence is None else convergence.reason,
+            f"below {RHAT_LIMIT} is wanted",
         ),
     ]
 

@@ -325,6 +325,7 @@ def test_same_seed_same_answer_and_other_seed_other_draws_of_the_same_means():
 
 
 @pytest.mark.parametrize("model", ["gamma", "extended"])
+@pytest.mark.slow
 def test_quadrature_and_nuts_agree_but_for_monte_carlo_noise(model):
     """NUTS samples the PyMC model, which is the definition."""
     f, p = np.repeat([1, 1, 2, 3, 8], [60, 5, 20, 9, 4]), np.tile([0.05, 0.2], 49)

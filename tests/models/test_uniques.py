@@ -170,6 +170,7 @@ def test_same_seed_same_answer():
     assert (one.concentration, one.uniques) == (two.concentration, two.uniques)
 
 
+@pytest.mark.slow
 def test_monte_carlo_error_is_how_much_seeds_differ():
     """The mean of the uniques is over draws of c: its error is not 0, nor that of free draws."""
     sizes = pd.Series({1: 7, 2: 5, 10: 6, 23: 1})

@@ -184,7 +184,7 @@ def test_pooled_posterior_of_nuts_has_the_same_shape(table: FlowTable) -> None:
         np.testing.assert_array_equal(by_nuts[dim], by_gibbs[dim])
 
 
-@pytest.mark.parametrize("sampler", ["gibbs", "reference"])
+@pytest.mark.parametrize("sampler", ["gibbs", pytest.param("reference", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("at", [30, 75, 250], ids=["warm-up", "draws", "third chain"])
 def test_interrupted_pooled_fit_goes_on_where_it_was(
     table: FlowTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sampler: str, at: int
@@ -442,6 +442,7 @@ def check_agreement(
     assert largest < norm.isf(0.0005 / comparisons)
 
 
+@pytest.mark.slow
 def test_nuts_and_gibbs_agree() -> None:
     """NUTS and Metropolis within Gibbs draw from one posterior, whatever the coordinates."""
     table = small_table(seed=11, areas=14)

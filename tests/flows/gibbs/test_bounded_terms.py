@@ -165,6 +165,7 @@ def test_sampler_of_another_bound_fails_the_same_test() -> None:
     assert min(engine_p_values(3000, 25, wide)) < 1e-4
 
 
+@pytest.mark.slow
 def test_terms_do_not_depend_on_the_other_cells_of_a_block() -> None:
     """Cells are worked on in blocks, and steps in pairs."""
     rng = np.random.default_rng(1)

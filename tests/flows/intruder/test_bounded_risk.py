@@ -66,6 +66,7 @@ def test_refits_agree(table: FlowTable, posterior: xr.DataTree) -> None:
     assert np.abs(m - exact).max() < 0.03
 
 
+@pytest.mark.slow
 def test_without_the_bound_the_numbers_are_others(table: FlowTable, posterior: xr.DataTree) -> None:
     """An estimator that forgot the bound would compute these."""
     release = synthesize(table, posterior, seed=5)

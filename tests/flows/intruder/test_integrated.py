@@ -248,6 +248,7 @@ def test_blocks_of_cells_join_without_a_seam(table, monkeypatch):
         np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
 
 
+@pytest.mark.slow
 def test_monte_carlo_error_is_the_spread_of_independent_fits(table):
     """Else cells that the draws leave open pass, or good ones are computed again for nothing."""
     found = [

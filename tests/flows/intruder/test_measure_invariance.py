@@ -63,6 +63,7 @@ def posterior(table) -> xr.DataTree:
     return fit(table)
 
 
+@pytest.mark.slow
 def test_risk_from_nuts_is_that_from_gibbs(table, posterior):
     """Else a posterior of one sampler is read wrongly: a mean added twice, a scale inverted."""
     by_nuts = fit(table, sampler="nuts")
