@@ -86,3 +86,13 @@ def test_nothing_is_said_of_a_table_without_small_cells(nasty: Protection) -> No
     nothing = dataclasses.replace(nasty, measured=None)
     assert internal_page_one(nothing) == {"page_one": [], "figures": []}
     assert external_page_one(nothing, "", "none") == {"page_one": [], "figures": []}
+
+
+def test_use_alone_never_fails(nasty: Protection) -> None:
+    """A fail on page one of a release that is not held would contradict it."""
+    use = dataclasses.replace(nasty.measured.utility, totals_error=0.9)
+    result = dataclasses.replace(nasty, measured=dataclasses.replace(nasty.measured, utility=use))
+    (of_totals,) = [
+        one for one in internal_page_one(result)["figures"] if "error of the totals" in one.words
+    ]
+    assert (of_totals.number, of_totals.verdict) == ("90.0%", "look")
