@@ -90,7 +90,8 @@ def test_nothing_is_said_of_a_table_without_small_cells(nasty: Protection) -> No
 
 def test_use_alone_never_fails(nasty: Protection) -> None:
     """A fail on page one of a release that is not held would contradict it."""
-    use = dataclasses.replace(nasty.measured.utility, totals_error=0.9)
+    totals = nasty.measured.utility.totals.assign(total_error=0.9)
+    use = dataclasses.replace(nasty.measured.utility, totals=totals)
     result = dataclasses.replace(nasty, measured=dataclasses.replace(nasty.measured, utility=use))
     (of_totals,) = [
         one for one in internal_page_one(result)["figures"] if "error of the totals" in one.words
