@@ -16,6 +16,7 @@ from bayes_sdc.commands.options import (
     Query,
     SkipRows,
     Thousands,
+    Totals,
     Wide,
     columns,
     form_of,
@@ -67,14 +68,7 @@ def audit(
     base: Annotated[
         int, option("What the published totals are rounded to a multiple of.", RISK)
     ] = 1,
-    totals: Annotated[
-        str | None,
-        option(
-            "Totals inside the table: drop, publish, or flows: they add up by chance.",
-            INPUT,
-            choices=["drop", "publish", "flows"],
-        ),
-    ] = None,
+    totals: Totals = None,
     direction: Annotated[
         str | None, option("IRS file: inflow or outflow, where it does not say.", INPUT)
     ] = None,

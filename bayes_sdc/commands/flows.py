@@ -22,6 +22,7 @@ from bayes_sdc.commands.options import (
     Sampler,
     SkipRows,
     Thousands,
+    Totals,
     Wide,
     columns,
     form_of,
@@ -57,14 +58,7 @@ def flows(
     layout: Layout = None,
     query: Query = None,
     wide: Wide = False,
-    totals: Annotated[
-        str | None,
-        option(
-            "Totals inside the table: drop, publish as they are, or flows: they add up by chance.",
-            INPUT,
-            choices=["drop", "publish", "flows"],
-        ),
-    ] = None,
+    totals: Totals = None,
     family: Annotated[
         str,
         option(

@@ -70,6 +70,14 @@ Layout = Annotated[
     Path | None, option("File of fixed widths: CSV with name, start and end of columns.", INPUT)
 ]
 Query = Annotated[str | None, option("SQL, for a database of SQLite or DuckDB.", INPUT)]
+Totals = Annotated[
+    str | None,
+    option(
+        "Totals inside the table: drop, publish as they are, or flows: they add up by chance.",
+        INPUT,
+        choices=["drop", "publish", "flows"],
+    ),
+]
 Wide = Annotated[bool, option("A matrix: origins in the first column.", INPUT, "--wide")]
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import xarray as xr
 
 from bayes_sdc.arguments import PathLike, checked
-from bayes_sdc.errors import InputError
 from bayes_sdc.flows.fit.batches import batches, sample_part
 from bayes_sdc.flows.fit.checkpoint import Checkpoint, Part, kept_call
 from bayes_sdc.flows.fit.cluster import cluster_parts
@@ -18,12 +17,13 @@ from bayes_sdc.flows.fit.settings import (
     PriorName,
     Sampler,
     attributes_of_fit,
+    cells_to_fit,
     sampling_of,
     with_bound,
 )
 from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.model.hyperpriors import is_pooled
-from bayes_sdc.flows.table.cells import SmallCells, small_cells, subset
+from bayes_sdc.flows.table.cells import SmallCells, subset
 from bayes_sdc.flows.table.centres import Centres
 from bayes_sdc.flows.table.published import published_covariates
 from bayes_sdc.flows.table.read import FlowTable
@@ -163,10 +163,7 @@ def seed_of_fit(seed: int | None, resume: PathLike | None) -> int:
 
 def fit(table: FlowTable, sampling: Sampling, *, resume: Path | None = None) -> xr.DataTree:
     """Draw from the posterior with resolved settings; see :func:`fit_flows`."""
-    covariates = sampling.covariates
-    cells = small_cells(table, covariates=covariates, bound=sampling.bound)
-    if not cells.cells:
-        raise InputError(f"{table.source}: no small cells between {table.low} and {table.high}")
+    covariates, cells = sampling.covariates, cells_to_fit(table, sampling)
     dropped = published_covariates(table).dropped if covariates == "published" else {}
     attributes = attributes_of_fit(table, cells, sampling, dropped)
     title = f"fitting {len(cells.groups)} groups ({sampling.sampler})"

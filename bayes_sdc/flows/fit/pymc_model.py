@@ -15,9 +15,15 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.flows.fit.checkpoint import Part
 from bayes_sdc.flows.fit.nuts import RECORDED, STATISTICS, model_of
 from bayes_sdc.flows.fit.posterior import assemble
-from bayes_sdc.flows.fit.settings import Family, PriorName, attributes_of_fit, sampling_of
+from bayes_sdc.flows.fit.settings import (
+    Family,
+    PriorName,
+    attributes_of_fit,
+    cells_to_fit,
+    sampling_of,
+)
 from bayes_sdc.flows.gibbs.sampling import Sampling
-from bayes_sdc.flows.table.cells import SmallCells, small_cells
+from bayes_sdc.flows.table.cells import SmallCells
 from bayes_sdc.flows.table.read import FlowTable
 
 #: Dimensions of the model, and what they are called in a posterior.
@@ -79,7 +85,7 @@ def migration_model(
     ((3,), ['alpha', 'beta_raw'])
     """
     sampling = _settings(family, prior, covariates)
-    return model_of(_cells(table, sampling), sampling)
+    return model_of(cells_to_fit(table, sampling), sampling)
 
 
 @checked
@@ -137,7 +143,7 @@ def as_posterior(
     >>> release = synthesize(table, posterior, seed=1)  # doctest: +SKIP
     """
     sampling = _settings(family, prior, covariates)
-    cells = _cells(table, sampling)
+    cells = cells_to_fit(table, sampling)
     draws = _draws(trace, cells, sampling)
     sizes = draws.sizes
     sampling = sampling._replace(
@@ -161,13 +167,6 @@ def _settings(family: str, prior: str, covariates: str) -> Sampling:
         family=family, prior=prior, sampler="nuts", draws=1, tune=None, chains=1, seed=0,
         cores=None, scheduler=None, covariates=covariates,
     )  # fmt: skip
-
-
-def _cells(table: FlowTable, sampling: Sampling) -> SmallCells:
-    cells = small_cells(table, covariates=sampling.covariates)
-    if not cells.cells:
-        raise InputError(f"{table.source}: no small cells between {table.low} and {table.high}")
-    return cells
 
 
 def _draws(trace: xr.DataTree, cells: SmallCells, sampling: Sampling) -> xr.Dataset:

@@ -12,7 +12,7 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.model.hyperpriors import is_pooled
 from bayes_sdc.flows.table.bound import attributes_of, bound_of
-from bayes_sdc.flows.table.cells import SmallCells, identity
+from bayes_sdc.flows.table.cells import SmallCells, identity, small_cells
 from bayes_sdc.flows.table.centres import Centres, resolve_bound
 from bayes_sdc.flows.table.published import COVARIATES
 from bayes_sdc.flows.table.read import FlowTable
@@ -91,6 +91,14 @@ def sampling_again(posterior: xr.DataTree, *, seed: int, cores: int | None) -> S
         prior_name=made["prior"], covariates=str(made.get("covariates", "none")),
         bound=bound_of(made), centres_from=str(made.get("centres_from", "")),
     )  # fmt: skip
+
+
+def cells_to_fit(table: FlowTable, sampling: Sampling) -> SmallCells:
+    """Return the small cells with what a model knows of them; refuses a table that has none."""
+    cells = small_cells(table, covariates=sampling.covariates, bound=sampling.bound)
+    if not cells.cells:
+        raise InputError(f"{table.source}: no small cells between {table.low} and {table.high}")
+    return cells
 
 
 def attributes_of_fit(
