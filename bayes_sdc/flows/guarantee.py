@@ -17,8 +17,8 @@ import xarray as xr
 from bayes_sdc.arguments import checked
 from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
+from bayes_sdc.flows.fit.fitted_to import check_posterior
 from bayes_sdc.flows.release.own_areas import OwnArea, own_area_rows
-from bayes_sdc.flows.release.synthesis import check_posterior
 from bayes_sdc.flows.table.bound import bound_of
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.results import Fact, Result

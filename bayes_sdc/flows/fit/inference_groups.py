@@ -9,6 +9,7 @@ import xarray as xr
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
+from bayes_sdc.flows.fit.fitted_to import check_posterior
 from bayes_sdc.flows.fit.nuts import RECORDED, model_of
 from bayes_sdc.flows.fit.pymc_model import EFFECTS
 from bayes_sdc.flows.fit.settings import InferenceGroup, sampling_again
@@ -86,10 +87,8 @@ def extend_posterior(
     >>> dict(more["log_likelihood"]["count"].sizes)
     {'chain': 2, 'draw': 10, 'cell': 3}
     """
+    check_posterior(table, posterior)
     cells = fitted_cells(table, posterior)
-    known = posterior["constant_data"]["cell"].to_numpy().tolist()
-    if posterior.attrs.get("input_sha256") != table.sha256 or known != cells.cells:
-        raise InputError("the posterior was fitted to another table; fit this table first")
     seed = seed_or_fresh(seed)
     found = posterior.to_dict()
     found["/observed_data"] = (

@@ -10,12 +10,13 @@ from bayes_sdc.arguments import checked
 from bayes_sdc.checks import Check, Verdict
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.audit.kept_totals import merge_around, pinned_cells, without_pinned
+from bayes_sdc.flows.fit.fitted_to import check_posterior
 from bayes_sdc.flows.model.rates import rates_by_draw
 from bayes_sdc.flows.release.chances import chances
 from bayes_sdc.flows.release.kept import KeptTotals, kept_by_name
 from bayes_sdc.flows.release.plateau import share_at_plateau
 from bayes_sdc.flows.release.released import released_counts
-from bayes_sdc.flows.release.synthesis import check_posterior, spread_draws
+from bayes_sdc.flows.release.synthesis import spread_draws
 from bayes_sdc.flows.table.cells import fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import say

@@ -18,6 +18,7 @@ from scipy.stats import binomtest
 
 from bayes_sdc.arguments import PathLike, checked
 from bayes_sdc.errors import InputError
+from bayes_sdc.flows.fit.fitted_to import check_posterior
 from bayes_sdc.flows.intruder.bayes import (
     FitOfIntruder,
     best_guess,
@@ -36,7 +37,6 @@ from bayes_sdc.flows.release.earlier import earlier_counts
 from bayes_sdc.flows.release.kept import KeptTotals, kept_of
 from bayes_sdc.flows.release.margins import totals_kept
 from bayes_sdc.flows.release.released import released_counts
-from bayes_sdc.flows.release.synthesis import check_posterior
 from bayes_sdc.flows.table.cells import fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import Progress

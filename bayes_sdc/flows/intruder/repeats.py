@@ -8,6 +8,7 @@ import xarray as xr
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
+from bayes_sdc.flows.fit.fitted_to import check_posterior
 from bayes_sdc.flows.intruder.bayes import (
     best_guess,
     likelihood_of_release,
@@ -19,7 +20,6 @@ from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.intruder.settings import check_choice
 from bayes_sdc.flows.model.rates import rates_by_draw
 from bayes_sdc.flows.release.synthesis import (
-    check_posterior,
     draw_counts,
     spread_draws,
 )

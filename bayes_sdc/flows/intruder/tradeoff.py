@@ -14,6 +14,7 @@ import xarray as xr
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
+from bayes_sdc.flows.fit.fitted_to import check_posterior
 from bayes_sdc.flows.intruder.bayes import likelihood_of_release, measures, posterior_of_counts
 from bayes_sdc.flows.intruder.measure import unique_cells
 from bayes_sdc.flows.intruder.prior import prior_of_cells
@@ -28,7 +29,7 @@ from bayes_sdc.flows.release.alternatives import (
     random_rounding,
     suppression_posterior,
 )
-from bayes_sdc.flows.release.synthesis import check_posterior, draw_datasets
+from bayes_sdc.flows.release.synthesis import draw_datasets
 from bayes_sdc.flows.release.utility import GroundTruth, ground_truth, measure
 from bayes_sdc.flows.table.cells import fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
