@@ -16,7 +16,9 @@ References
 ----------
 M. J. Elliot, A. M. Manning, R. W. Ford, "A computational algorithm for handling the special uniques
 problem", International Journal of Uncertainty, Fuzziness and Knowledge-Based Systems 10 (2002)
-493-509. The second scale is that of the R package sdcMicro, ``suda2``.
+493-509. A. M. Manning, D. J. Haglin, J. A. Keane 2008, https://doi.org/10.1007/s10618-007-0078-6,
+for a recursive search of the same sets. The second scale is that of the R package sdcMicro,
+``suda2``.
 """
 
 import math
