@@ -24,6 +24,7 @@ from .flows.intruder.keeping import keep_totals as keep_totals
 from .flows.intruder.log_ratios import LogRatios as LogRatios
 from .flows.intruder.log_ratios import log_ratios as log_ratios
 from .flows.intruder.measure import intruder_risk as intruder_risk
+from .flows.intruder.promises import compare_promises as compare_promises
 from .flows.intruder.protections import compare_protections as compare_protections
 from .flows.intruder.repeats import repeat_risk as repeat_risk
 from .flows.intruder.repeats import risk_by as risk_by
@@ -140,6 +141,7 @@ from .plots import plot_margins as plot_margins
 from .plots import plot_predictive as plot_predictive
 from .plots import plot_predictive_by_size as plot_predictive_by_size
 from .plots import plot_prior_posterior as plot_prior_posterior
+from .plots import plot_promises as plot_promises
 from .plots import plot_record_risk as plot_record_risk
 from .plots import plot_risk_by_count as plot_risk_by_count
 from .plots import plot_risk_by_datasets as plot_risk_by_datasets
@@ -222,6 +224,7 @@ __all__ = [
     "choose_release",
     "combined_totals",
     "compare_key_sets",
+    "compare_promises",
     "compare_protections",
     "compare_risks",
     "compare_treatments",
@@ -268,6 +271,7 @@ __all__ = [
     "plot_predictive",
     "plot_predictive_by_size",
     "plot_prior_posterior",
+    "plot_promises",
     "plot_record_risk",
     "plot_risk_by_count",
     "plot_risk_by_datasets",

@@ -44,6 +44,7 @@ FRAMES = {  # what gives the table that a plot shows
     "plot_margins": "margins",
     "plot_risk_by_count": "risk_by",
     "plot_risk_by_datasets": "risk_by_datasets",
+    "plot_promises": "compare_promises",
     "plot_ru_map": "risk_utility",
     "plot_treatments": "compare_treatments",
 }

@@ -77,6 +77,7 @@ IMPOSSIBLE: dict[str, dict[str, list[Any]]] = {
     "terms_for_error": {"f": [0], "p": [0.0, 2.0], "error": [0.0]},
     "expected_uniques": {"s": [-1], "n": [0]},
     "extend_posterior": {"groups": [["posterior"], "prior"], "draws": [0, 10**6], "seed": [-1]},
+    "compare_promises": {"epsilons": [[], [0.0], [-1.0]], "delta": [-0.1, 1.0], "draws": [0]},
     "migration_model": {"family": ["normal"], "prior": ["best"], "covariates": ["all"]},
     "uniques_deviation": {"s": [-1], "n": [0]},
     "attribute_risk": {"sensitive": ["zz"], "draws": [0, 99], "seed": [-1], "cores": [0]},
@@ -155,6 +156,8 @@ def usable(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
         "combined_totals": {"table": table, "release": bayes_sdc.synthesize(
             table, measured.posterior, datasets=2, seed=1)},
         "compare_key_sets": {"microdata": microdata, "key_sets": {"two": ["x", "y"]}},
+        "compare_promises": {"table": table, "epsilons": [1.0], "seed": 1,
+                             "draws": 20, "tune": 20, "chains": 2},
         "compare_protections": {**fitted, "seed": 1},
         "compare_risks": {"microdata": microdata, "population_size": 600},
         "compare_treatments": {"microdata": microdata, "seed": 1,
@@ -203,6 +206,8 @@ def usable(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
         "plot_predictive": {"counts": measured.predictive},
         "plot_predictive_by_size": {"counts": measured.predictive_by_size},
         "plot_prior_posterior": {"posterior": measured.posterior},
+        "plot_promises": {"frame": pd.DataFrame({
+            "method": ["model"], "epsilon": [1.0], "totals_error": [0.1], "after": [0.2]})},
         "plot_record_risk": {"risk": bayes_sdc.record_risk(microdata)},
         "plot_risk_by_count": {"classes": measured.classes["true-count"]},
         "plot_risk_by_datasets": {"growth": measured.by_datasets},

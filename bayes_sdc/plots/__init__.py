@@ -22,6 +22,7 @@ from bayes_sdc.plots.posterior import (
     plot_predictive_by_size,
     plot_prior_posterior,
 )
+from bayes_sdc.plots.promises import plot_promises
 from bayes_sdc.plots.records import plot_record_risk, plot_risk_comparison
 from bayes_sdc.plots.release import plot_flows, plot_map, plot_margins
 from bayes_sdc.plots.treatments import plot_treatments
@@ -39,6 +40,7 @@ __all__ = [
     "plot_predictive",
     "plot_predictive_by_size",
     "plot_prior_posterior",
+    "plot_promises",
     "plot_record_risk",
     "plot_risk_by_count",
     "plot_risk_by_datasets",

@@ -26,15 +26,17 @@ from bayes_sdc.flows.release.distinguishing import distinguished, known_of_cells
 from bayes_sdc.flows.release.kept import KeptTotals, kept_of
 from bayes_sdc.flows.release.margins import Margins
 from bayes_sdc.flows.release.noise import cell_keys, geometric_noise, perturbation_table, perturbed
+from bayes_sdc.flows.release.promised import CLAMPED, name_of, promised, public_shares
 from bayes_sdc.flows.release.released import released_counts
 from bayes_sdc.flows.release.suppression import proportional_fit
 from bayes_sdc.flows.release.swapping import swapped, swapping_matrix
 from bayes_sdc.flows.release.synthesis import synthesize
-from bayes_sdc.flows.release.utility import ground_truth, measure
+from bayes_sdc.flows.release.utility import GroundTruth, ground_truth, measure
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.seeds import generator, seed_or_fresh
 
 SWAPS = 200  # swapped tables behind the probabilities of swapping
+EPSILONS = (1.0, 0.5)
 MODEL, MODEL_KEPT = "model", "model, totals kept"
 
 
@@ -92,7 +94,9 @@ def compare_protections(
     Notes
     -----
     The methods: the model, with and without totals kept; random and controlled rounding to base 3
-    and 5; geometric noise with epsilon 1 and 0.5, clamped to the small counts; the cell-key method
+    and 5; with epsilon 1 and 0.5, geometric noise, clamped to the small counts and not, and
+    Poisson-gamma and Dirichlet-multinomial synthesis
+    (:mod:`bayes_sdc.flows.release.prior_samples`); the cell-key method
     with D = 5, V = 3 and no released 1 or 2, and with D = 3, V = 1; swapping of a tenth and a half
     of the movers; and suppression filled by iterative proportional fitting. Counts beside exact
     totals do not add up to them but where totals are kept. For controlled rounding and swapping the
@@ -128,7 +132,6 @@ def compare_protections(
     prepared = kept.mixing(y)
     cycles = widest_cycles(generator(seed, "cycles of the intruder"), prepared.graph, y, table.k)
     truth, known = ground_truth(table), known_of_cells(table)
-    unique = unique_cells(table, "single-mover")
     even = {
         False: np.full((len(y), table.k + 1), 1.0 / (table.k + 1)),
         True: tables_along(np.ones(table.k + 1), y, cycles),
@@ -137,31 +140,53 @@ def compare_protections(
     releases = [
         *_by_model(table, posterior, kept, seed),
         *_by_cell(table, prepared.margins, seed),
+        *_with_promise(table, seed),
         *_with_totals(table, prepared.margins, prepared.graph, seed),
     ]
     for one in releases:
         for published in (True,) if one.totals else (False, True):
             prior = even[published]
             rho = _rho(one, prior, y, cycles, published)
-            at = np.arange(len(y)), y
-            score = distinguished(
-                known, truth.counts, one.counts[np.newaxis], low=table.low, high=table.high
-            )
             rows.append(
                 {
                     "method": one.method,
                     "totals": _words(one.totals, published),
-                    "before": float(prior[at].mean()),
-                    "after": float(rho[at].mean()),
-                    "r_all": measures(rho, y, unique)["r_all"],
-                    "bits": float(np.log2(np.maximum(rho[at], TINY) / prior[at]).mean()),
-                    "totals_error": measure(truth, one.counts[np.newaxis]).totals_error,
-                    "pmse_ratio": np.nan if score.every.ratio is None else score.every.ratio,
-                    "shares": _moved(truth.counts, one.counts),
-                    "unchanged": float((one.counts == truth.counts).mean()),
+                    **row_of(table, truth, known, one.counts, prior, rho),
                 }
             )
     return pd.DataFrame(rows)
+
+
+def row_of(
+    table: FlowTable, truth: GroundTruth, known: np.ndarray, counts: np.ndarray, prior: np.ndarray,
+    rho: np.ndarray,
+) -> dict[str, float]:  # fmt: skip
+    """Risk and utility of one release, as :func:`compare_protections` names them.
+
+    Parameters
+    ----------
+    table, truth, known
+        The table, its true counts, and what is known of its cells.
+    counts : array of float, shape (cell,)
+        As published.
+    prior, rho : array of float, shape (cell, count)
+        What the intruder thinks before and after.
+    """
+    y = table.cells["y"].to_numpy(np.int64)
+    at = np.arange(len(y)), y
+    score = distinguished(
+        known, truth.counts, counts[np.newaxis], low=table.low, high=table.high
+    )  # fmt: skip
+    return {
+        "before": float(prior[at].mean()),
+        "after": float(rho[at].mean()),
+        "r_all": measures(rho, y, unique_cells(table, "single-mover"))["r_all"],
+        "bits": float(np.log2(np.maximum(rho[at], TINY) / prior[at]).mean()),
+        "totals_error": measure(truth, counts[np.newaxis]).totals_error,
+        "pmse_ratio": np.nan if score.every.ratio is None else score.every.ratio,
+        "shares": _moved(truth.counts, counts),
+        "unchanged": float((counts == truth.counts).mean()),
+    }
 
 
 def _words(kept: bool, published: bool) -> str:
@@ -208,7 +233,7 @@ def _by_cell(table: FlowTable, margins: Margins, seed: int) -> Iterator[Protecte
     low, high = table.low, table.high
     true = table.cells["y"].to_numpy(np.int64) + low
     mechanisms = {f"random rounding, base {b}": random_rounding(low, high, base=b) for b in (3, 5)}
-    for epsilon in (1.0, 0.5):
+    for epsilon in EPSILONS:
         name = f"geometric noise, epsilon {epsilon:g}"
         mechanisms[name] = geometric_noise(low, high, epsilon=epsilon)
     for method, m in mechanisms.items():
@@ -226,6 +251,15 @@ def _by_cell(table: FlowTable, margins: Margins, seed: int) -> Iterator[Protecte
         rule = f", none from 1 to {none}" if none else ""
         method = f"cell key, D {distance}, V {variance:g}{rule}"
         yield _protected(method, m, true, m["released"].to_numpy()[places])
+
+
+def _with_promise(table: FlowTable, seed: int) -> Iterator[Protected]:
+    """Mechanisms whose epsilon is chosen beforehand; clamped noise is among those by cell."""
+    for epsilon in EPSILONS:
+        for one in promised(table, epsilon=epsilon, shares=public_shares(table), seed=seed):
+            if one.method != CLAMPED:
+                name = name_of(one.method, epsilon, one.delta)
+                yield Protected(name, one.counts, one.log_likelihood, totals=False)
 
 
 def _with_totals(

@@ -102,11 +102,11 @@ def distinguished(
     >>> round(distinguished(known, true, true[None], low=1, high=9).every.pmse, 12)
     0.0
     """
-    # a log needs a positive count, and noise and rounding can leave none
+    # a log needs a positive count; noise and rounding can leave none, noise without an end fewer
     one = float(low == 0 or released.min() <= 0.0)
 
     def functions(counts: np.ndarray, own: bool) -> np.ndarray:
-        columns = [np.log(counts + one), counts == low, counts == high]
+        columns = [np.log(np.maximum(counts, 0.0) + one), counts == low, counts == high]
         return np.column_stack([counts, *columns] if own else columns).astype(np.float64)
 
     every, others = (

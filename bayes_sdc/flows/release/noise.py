@@ -27,9 +27,13 @@ import xarray as xr
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.release.alternatives import largest_entropy, matrix_of
 
+BEYOND = (
+    1e-12  # of the noise that is not clamped: what its last values hold together with all beyond
+)
 
-def geometric_noise(low: int, high: int, *, epsilon: float) -> xr.DataArray:
-    """Two-sided geometric noise, clamped to the small counts.
+
+def geometric_noise(low: int, high: int, *, epsilon: float, clamped: bool = True) -> xr.DataArray:
+    """Two-sided geometric noise, clamped to the small counts or as it is.
 
     Parameters
     ----------
@@ -57,13 +61,15 @@ def geometric_noise(low: int, high: int, *, epsilon: float) -> xr.DataArray:
     if not (epsilon > 0.0 and math.isfinite(epsilon)):
         raise InputError(f"epsilon must be above 0, or there is nothing but noise; it is {epsilon}")
     counts = np.arange(low, high + 1)
+    reach = 0 if clamped else math.ceil(-math.log(BEYOND) / epsilon)
+    released = np.arange(low - reach, high + reach + 1)
     ratio = math.exp(-epsilon)
-    away = np.abs(counts - counts[:, np.newaxis])
+    away = np.abs(released - counts[:, np.newaxis])
     m = (1.0 - ratio) / (1.0 + ratio) * ratio**away
     # what lies beyond a bound adds up to a geometric tail
     m[:, 0] = ratio ** away[:, 0] / (1.0 + ratio)
     m[:, -1] = ratio ** away[:, -1] / (1.0 + ratio)
-    return matrix_of(m, counts, counts)
+    return matrix_of(m, counts, released)
 
 
 def perturbation_table(

@@ -300,7 +300,7 @@ def measure(truth: GroundTruth, released: np.ndarray) -> Utility:
     areas = max(leaving.max(), entering.max()) + 1
     net = np.bincount(entering, error, areas) - np.bincount(leaving, error, areas)
     add_one = bool(truth.low == 0 or released.min() <= 0.0)
-    log_ratio = np.log((released + add_one) / (truth.counts + add_one))
+    log_ratio = np.log((np.maximum(released, 0.0) + add_one) / (truth.counts + add_one))
     bands = size_bands(truth.low, truth.high)
     # a log total needs a positive one, and with low = 0 an area can be empty
     sides = np.column_stack([truth.total["origin"], truth.total["destination"]])

@@ -102,13 +102,13 @@ def resolve_bound(
         if not (isinstance(centres, str) and centres == "bundled"):
             raise InputError("centres: belong to epsilon; give both, or neither")
         return None, ""
-    shares, words = _shares(table, centres)
+    shares, words = shares_elsewhere(table, centres)
     bound = Bound(float(epsilon), centres_of(shares.tolist()))
     check_bound(bound, table.k)
     return bound, words
 
 
-def _shares(table: FlowTable, centres: Centres) -> tuple[np.ndarray, str]:
+def shares_elsewhere(table: FlowTable, centres: Centres) -> tuple[np.ndarray, str]:
     """Shares of the small counts from outside the table, and their source in words."""
     if isinstance(centres, str) and centres == "bundled":
         _refuse_bundled(table)
