@@ -113,8 +113,8 @@ def promised(
     sample = np.array([samples[size] for size in sizes])
     rng = generator(seed, "promised", DIRICHLET, f"{epsilon:g}")
     at = draw_dirichlet(y, block, draws, sample, table.k, rng)
-    m = dirichlet_rows(y, block, draws, sample, table.k)
-    yield Promised(DIRICHLET, delta, at + float(low), m, at)
+    rows = dirichlet_rows(y, block, draws, sample, table.k)
+    yield Promised(DIRICHLET, delta, at + float(low), rows, at)
 
 
 def name_of(method: str, epsilon: float, delta: float) -> str:
