@@ -16,7 +16,7 @@ import pandas as pd
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.form import UNTOLD, FileForm
-from bayes_sdc.io.marks import looks_suppressed, remedy_for
+from bayes_sdc.io.marks import looks_suppressed, may_be_a_mark, remedy_for
 from bayes_sdc.io.numbers import FLAGGED, both_readings, plain, reads_in_two_ways, text_of_number
 
 Rows = npt.NDArray[np.intp]
@@ -37,6 +37,7 @@ LARGEST_COUNT = 2**53  # up to here a count is exact as a float too
 SCIENTIFIC = re.compile(r"[+-]?[0-9]+([.,][0-9]*)?[eE][+-][0-9]+")
 INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 HIDDEN: tuple[Flaw, ...] = ("missing", "negative", "text")  # of a count that may be suppressed
+MOST_MARKS = 5  # that a remedy names
 PADDED = re.compile(r"0*([0-9]+)(\.0+)?")
 
 SAID: dict[Flaw, tuple[str, str]] = {
@@ -271,7 +272,7 @@ def _parse_count(value: Any, form: FileForm = UNTOLD) -> int | Flaw:
     if INFINITE.fullmatch(found or text):
         return "infinite"
     if found is None:
-        return "flagged" if FLAGGED.fullmatch(text) else "text"
+        return "flagged" if FLAGGED.fullmatch(text) and not looks_suppressed(text) else "text"
     number = Decimal(found)
     if number < 0:
         return "negative"
@@ -293,11 +294,31 @@ def _problems(
             if flaw == "two ways":
                 remedy = f"{both_readings(str(shown[0]).strip())}: {remedy}"
             elif flaw in HIDDEN:
-                marks = [values[i] for i in bad if flaw == "missing" or looks_suppressed(values[i])]
-                if marks:
-                    others = "" if len(marks) == len(bad) else f"{remedy}; "
-                    remedy = others + remedy_for(marks)
+                remedy = _remedy_for_hidden(flaw, name, rows, [values[i] for i in bad], remedy)
             yield Problem(what, (name,), rows, shown, remedy)
+
+
+def _remedy_for_hidden(
+    flaw: Flaw, name: str, rows: Rows, values: Sequence[Any], remedy: str
+) -> str:
+    """Remedy for cells that may hide a count, or belong to a line that is no row of the table."""
+    if any(str(value).strip() == name for value in values):
+        return (
+            f"the name {name!r} stands there again, so that a file was joined to another one; "
+            f"remove that line; {remedy}"
+        )
+    marks = [value for value in values if flaw == "missing" or looks_suppressed(value)]
+    if marks:
+        others = "" if len(marks) == len(values) else f"{remedy}; "
+        return others + remedy_for(marks)
+    if unsure := [value for value in values if may_be_a_mark(value)]:
+        remedy = f"{remedy}; {remedy_for(unsure[:MOST_MARKS], certain=False)}"
+    if flaw == "text" and rows.tolist() == [0]:
+        remedy = (
+            "if that is a line of units or types below the names, --header-line (the line of the "
+            f"names) with --skip-rows 1 leaves it out; {remedy}"
+        )
+    return remedy
 
 
 def _plain(value: object) -> object:

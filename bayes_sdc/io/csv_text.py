@@ -13,7 +13,8 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.io.form import FileForm
 from bayes_sdc.io.text import SEPARATORS, decode, find_separator
 
-SEARCHED, MOST_SEARCHED = 60, 1_000_000  # lines and characters in which names are looked for
+SEARCHED, MOST_SEARCHED = 5_000, 1_000_000  # lines and characters in which names are looked for
+OTHER_SEPARATORS = (" ", ":", "^", "~")  # that files have and nobody reads
 
 
 class CsvText(NamedTuple):
@@ -105,9 +106,18 @@ def _refuse_names_below(
             f"in line {place}. Remedy: --header-line {place} (header_line={place} of a "
             "FileForm), or remove what stands above"
         )
+    alone = header[0] if len(header) == 1 else ""
+    for mark in OTHER_SEPARATORS:
+        if not here and set(wanted) <= {part.strip() for part in alone.split(mark)}:
+            raise InputError(
+                f"{name}: the names stand apart by {mark!r}, which is no separator that is read; "
+                f"save the file with one of {', '.join(map(repr, SEPARATORS))}"
+            )
 
 
-def ragged(name: str, header: list[str], separator: str, count: int, shown: str) -> InputError:
+def ragged(
+    name: str, header: list[str], separator: str, count: int, shown: str, *, ends: bool = False
+) -> InputError:
     """Return the error on rows that have other numbers of fields than the header.
 
     Parameters
@@ -122,13 +132,20 @@ def ragged(name: str, header: list[str], separator: str, count: int, shown: str)
         Number of such rows.
     shown : str
         The first of them.
+    ends : bool
+        Whether all rows have an empty field beyond the header.
     """
     remedy = (
         f"Put text that contains the separator {separator!r} in quotation marks, and remove footers"
     )
-    if not header[-1].strip():
+    if ends:
+        remedy = (
+            f"The rows end with a separator {separator!r} that the header lacks: add a name to it, "
+            "or remove it from the rows"
+        )
+    elif not header[-1].strip():
         remedy = f"The header ends with a separator {separator!r} too many: remove it. {remedy}"
+    rows = "1 row does" if count == 1 else f"{count:,} rows do"
     return InputError(
-        f"{name}: {count:,} rows do not have the {len(header)} fields of the header: {shown}. "
-        f"{remedy}"
+        f"{name}: {rows} not have the {len(header)} fields of the header: {shown}. {remedy}"
     )

@@ -12,7 +12,10 @@ from bayes_sdc.io.form import UNTOLD, FileForm
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
 TWO_WAYS = re.compile(r"[+-]?[0-9]+\.[0-9]{3}")  # decimals, or thousands
 NO_DECIMALS = re.compile(r"[+-]?[0-9]+")
-FLAGGED = re.compile(r"[+-]?[0-9][0-9.,]*\s*[A-Za-z]{1,3}")
+# a letter or sign beside a number: 17 b, 17*, ~5, (5)
+FLAGGED = re.compile(
+    r"(?=.*[^0-9.,+\s-])[^\w\s+<>-]{0,2}[+-]?[0-9]+([.,][0-9]+)*[.,]?\s*([A-Za-z]{1,3}|[^\w\s]{1,2})?"
+)
 BLANKS = str.maketrans(dict.fromkeys("\xa0\u2009\u202f", " ") | {"\u2019": "'"})
 TOO_LONG = 400  # characters of a number; one of a thousand digits is damage
 

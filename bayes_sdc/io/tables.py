@@ -161,7 +161,8 @@ def _check_widths(
         shown = "; ".join(
             f"row {i + 1} (line {lines[i]}): {len(rows[i])} fields" for i in wrong[:5]
         )
-        raise ragged(name, header, separator, len(wrong), shown)
+        longer = {(len(row) - len(header), row[-1].strip()) for row in rows}
+        raise ragged(name, header, separator, len(wrong), shown, ends=longer == {(1, "")})
 
 
 def encode(frame: pd.DataFrame, dialect: Dialect) -> bytes:

@@ -159,7 +159,7 @@ def find_columns(source: str, available: Sequence[Any], wanted: Sequence[str]) -
         if found > 1:
             raise InputError(f"{source}: {found} columns are called {name!r}; rename one")
         if not found:
-            folded = {str(c).strip().casefold(): str(c) for c in reversed(available)}
+            folded = {str(c).strip(" '\"").casefold(): str(c) for c in reversed(available)}
             near = difflib.get_close_matches(name.strip().casefold(), folded, n=1)
             hint = f"; did you mean {folded[near[0]]!r}?" if near else "."
             listed = ", ".join(repr(str(c)) for c in available[:40])

@@ -159,6 +159,17 @@ def test_a_mark_that_says_its_limit_bounds_the_hole():
 
 
 @pytest.mark.parametrize(
+    ("mark", "least", "most"),
+    [("<5", 1, 4), ("<=5", 1, 5), ("1-4", 1, 4), ("0-4", 0, 4), ("6\u20139", 6, 9), ("<20", 1, 19)],
+)
+def test_a_mark_has_the_limits_it_says_and_not_those_of_the_others(mark, least, most):
+    """Below 20 may be 19, though other marks stand for counts up to 9."""
+    frame = pd.DataFrame({"from": list("aab"), "to": list("bca"), "n": [mark, "7", "80"]})
+    found = audit_holes(frame, **NAMES, marks=[mark])
+    assert found.bounds[["lower", "upper"]].to_numpy().tolist() == [[least, most]]
+
+
+@pytest.mark.parametrize(
     "wrong",
     [
         {"decimal": ";"},

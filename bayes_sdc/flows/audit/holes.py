@@ -20,7 +20,7 @@ from bayes_sdc.flows.audit.solve import fits
 from bayes_sdc.flows.table.read import FlowTable, read_flows
 from bayes_sdc.io.columns import read_codes
 from bayes_sdc.io.form import FileForm
-from bayes_sdc.io.marks import most
+from bayes_sdc.io.marks import limits
 from bayes_sdc.io.tables import load
 
 
@@ -43,10 +43,14 @@ def _marked(column: pd.Series, marks: Sequence[str]) -> np.ndarray:
     return np.asarray(texts.isin(["", *(mark.strip() for mark in marks)]), dtype=bool)
 
 
-def _largest(column: pd.Series, high: int) -> np.ndarray:
-    """Largest count that each hole can stand for: a mark such as <5 says it."""
-    said = [most(str(value)) for value in column]
-    return np.array([high if limit is None else min(limit, high) for limit in said], dtype=np.int64)
+def _range(column: pd.Series, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
+    """Smallest and largest count that each hole can stand for: a mark such as <5 or 1-4 says it."""
+    said = [limits(str(value)) for value in column]
+    largest = [high if most is None else most for _, most in said]
+    least = [
+        min(low, most) if few is None else few for (few, _), most in zip(said, largest, strict=True)
+    ]
+    return np.array(least, dtype=np.int64), np.array(largest, dtype=np.int64)
 
 
 def audit_holes(
@@ -75,8 +79,8 @@ def audit_holes(
     low, high
         Between what a hidden count lies.
     marks
-        What stands for a hidden count, beside blanks. One that says so itself, such as ``<5``,
-        stands for a count up to 4.
+        What stands for a hidden count, beside blanks. One that says its own limits, such as ``<5``
+        or ``1-4``, has those.
     secondary
         What stands for a hidden count of any size, as one that is hidden to protect others.
     published
@@ -123,8 +127,9 @@ def audit_holes(
         filled, origin=origin, destination=destination, count=count, groups=groups, low=low,
         high=high, form=form,
     )  # fmt: skip
-    lower = np.where(hole, low, 0)
-    upper = np.where(hole, _largest(column, high), np.where(any_size, FREE, 0))
+    least, largest = _range(column, low, high)
+    lower = np.where(hole, least, 0)
+    upper = np.where(hole, largest, np.where(any_size, FREE, 0))
     hidden = Hidden(mask, lower.astype(np.int64), upper.astype(np.int64))
     found = unsettled(table, hidden)
     table = published_inside(table, found) if found else table

@@ -148,9 +148,11 @@ def _read_csv(
     one_column = len(found.header) == 1
     blank = _blank_lines(found, name)
     wrong: list[str] = []
+    longer: set[tuple[int, str]] = set()
 
     def refuse(row: pa_csv.InvalidRow) -> str:
         wrong.append(f"row {row.number}, blank lines not counted, has {row.actual_columns}")
+        longer.add((row.actual_columns - row.expected_columns, row.text[-1:]))
         return "skip"  # and refused below, once all are counted
 
     if found.body.strip("\r\n") or (one_column and found.body):
@@ -180,7 +182,8 @@ def _read_csv(
     else:
         table = pa.table({place: pa.array([], pa.string()) for place in places})
     if wrong:
-        raise ragged(name, found.header, found.separator, len(wrong), wrong[0])
+        ends = longer == {(1, found.separator)} and table.num_rows == 0
+        raise ragged(name, found.header, found.separator, len(wrong), wrong[0], ends=ends)
     skipped = blank if table.num_rows and not one_column else 0
     notes = csv_notes(found.encoding, found.separator, skipped, usual=True)
     if one_column and blank:

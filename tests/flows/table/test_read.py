@@ -11,11 +11,12 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.table.read import FlowTable, read_flows
+from bayes_sdc.io.columns import INFINITE
 from bayes_sdc.io.form import FileForm
 
 NAMES = {"origin": "from", "destination": "to", "count": "n"}
@@ -191,11 +192,32 @@ def test_other_counts_are_refused_with_row_line_and_value(tmp_path, written, sai
     assert said in text
     assert f"in 1 row: row 2 (line 3) {written.strip(chr(34))!r}" in text
     assert "Remedy: " in text
-    assert ("suppressed" in text) == (not written.strip())
+    assert ("look suppressed" in text) == (not written.strip())
 
 
 @pytest.mark.parametrize(
-    "mark", [*"*cSx:D-", "..", "<5", "(D)", "[c]", "-1", "-9", "-99", "d", -1, "\u2026", ": c"]
+    "mark",
+    [
+        *"*cSx:D-",
+        "..",
+        "<5",
+        "(D)",
+        "[c]",
+        "-1",
+        "-9",
+        "-99",
+        "d",
+        -1,
+        "\u2026",
+        ": c",
+        "<=5",
+        "\u22645",
+        "up to 4",
+        "fewer than 5",
+        "1-4",
+        "1\u20134",
+        "0 to 9",
+    ],
 )
 def test_suppression_marks_get_a_remedy_that_fits(mark):
     text = refused(frame_of(("A", "B", mark), ("A", "C", 4)))
@@ -203,7 +225,32 @@ def test_suppression_marks_get_a_remedy_that_fits(mark):
     assert f"with --suppressed '{mark}' treats them as holes" in text
 
 
-@pytest.mark.parametrize("flagged", ["17 b", "12 p", "17b", "3 ep"])
+@settings(max_examples=40)
+@given(st.text(min_size=1, max_size=20).filter(lambda text: not any(c.isdigit() for c in text)))
+def test_any_word_in_place_of_a_count_may_be_a_mark(word):
+    """Marks are many: what has no digits gets both remedies, none a remedy that cannot work."""
+    assume(word.strip() and "," not in word and INFINITE.fullmatch(word.strip()) is None)
+    text = refused(frame_of(("A", "C", 4), ("A", "B", word), ("A", "D", "7")))
+    assert "`bayes-sdc audit`" in text or "the name 'n' stands there again" in text
+
+
+def test_lines_that_are_no_rows_are_told_from_marks(tmp_path):
+    unit = refused(csv_of(tmp_path, "from,to,n\ncode,code,persons\nA,B,3\n"))
+    assert "a line of units or types below the names" in unit
+    joined = refused(csv_of(tmp_path, "from,to,n\nA,B,3\nfrom,to,n\nA,C,4\n"))
+    assert "the name 'n' stands there again" in joined
+    ends = refused(csv_of(tmp_path, "from,to,n\nA,B,3,\nA,C,4,\n"))
+    assert "The rows end with a separator ',' that the header lacks" in ends
+    for mark in " :":
+        apart = refused(csv_of(tmp_path, "from,to,n\nA,B,3\n".replace(",", mark)))
+        assert f"the names stand apart by {mark!r}" in apart
+    deep = refused(csv_of(tmp_path, "a note\n" * 200 + "from,to,n\nA,B,3\n"))
+    assert "the names of the columns stand in line 201" in deep
+
+
+@pytest.mark.parametrize(
+    "flagged", ["17 b", "12 p", "17b", "3 ep", "17*", "*17", "5\u2020", "(5)", "[5]", "12%", "~5"]
+)
 def test_flags_beside_a_count_are_no_suppression(flagged):
     text = refused(frame_of(("A", "B", flagged), ("A", "C", 4)))
     assert "count with a flag" in text
@@ -449,7 +496,7 @@ def test_other_sources_are_refused(source):
         (b"\xef\xbb\xbf", "the file is empty"),
         (b"from,to,n\n", "a header but no rows"),
         (b"from,to,n", "a header but no rows"),
-        (b"from,to,n\nA,B\n", "1 rows do not have the 3 fields of the header: row 1 (line 2): 2"),
+        (b"from,to,n\nA,B\n", "1 row does not have the 3 fields of the header: row 1 (line 2): 2"),
         (b"from,to,n\nA,B,3\nA,C,1,076\n", "row 2 (line 3): 4 fields"),
         (b'from,to,n\n"A,B,3\nA,C,4\n', "quotation mark that is not closed"),
         (b"PK\x03\x04...", "Excel"),
