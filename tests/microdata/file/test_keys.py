@@ -444,7 +444,7 @@ def test_formats_that_are_not_read_are_refused_by_name(name, tmp_path):
             "a,b,c\n1,2,3\n1,2\n1\n",
             "2 rows do not have the 3 fields of the header: row 2, blank lines not counted, has 2",
         ),
-        ("a,b,c\n1,2,3,4\n", "1 rows do not have the 3 fields of the header: row 1"),
+        ("a,b,c\n1,2,3,4\n", "1 row does not have the 3 fields of the header: row 1"),
         ("a,b,b,c\n1,2,3,4\n", "2 columns are called 'b'"),
         ("A,b,c\n1,2,3\n", "did you mean 'A'"),
         ('a,b,c\n1,2,"3\n4,5,6\n', "quotation mark"),
