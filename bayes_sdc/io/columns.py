@@ -5,6 +5,7 @@ rules can be plain exact Python and a large table is still read in about a secon
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -38,6 +39,7 @@ SCIENTIFIC = re.compile(r"[+-]?[0-9]+([.,][0-9]*)?[eE][+-][0-9]+")
 INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 HIDDEN: tuple[Flaw, ...] = ("missing", "negative", "text")  # of a count that may be suppressed
 MOST_MARKS = 5  # that a remedy names
+SPREADSHEET_DIGITS, BY_CHANCE = 15, 3  # digits that are kept; zeros that are no chance
 PADDED = re.compile(r"0*([0-9]+)(\.0+)?")
 
 SAID: dict[Flaw, tuple[str, str]] = {
@@ -218,6 +220,41 @@ def padding_variants(codes: Iterable[str]) -> list[tuple[str, ...]]:
         match = PADDED.fullmatch(bare)
         alike.setdefault(match[1] if match else bare, []).append(code)
     return [tuple(found) for found in alike.values() if len(found) > 1]
+
+
+def look_alikes(codes: Iterable[str]) -> list[tuple[str, ...]]:
+    """Return the sets of codes that look alike: other case, other blanks, accents stored apart.
+
+    >>> look_alikes(["Z\u00fcrich", "Zu\u0308rich", "m", "M", "M "])
+    [('M', 'm'), ('Zu\u0308rich', 'Z\u00fcrich')]
+    """
+    alike: dict[str, list[str]] = {}
+    # what differs in outer blanks only is told by padding_variants
+    for code in sorted({code.strip() for code in codes}):
+        if code.isascii() and code.isdigit():
+            continue
+        seen = " ".join(unicodedata.normalize("NFKC", code).casefold().split())
+        alike.setdefault(seen, []).append(code)
+    return [tuple(found) for found in alike.values() if len(found) > 1]
+
+
+def cut_digits(codes: Iterable[str]) -> str | None:
+    """Say that long numbers end in zeros from the sixteenth digit on, as a spreadsheet leaves them.
+
+    >>> cut_digits(["123456789012345000", "123456789012346000"]) is None
+    False
+    >>> cut_digits(["123456789012345001", "12"]) is None
+    True
+    """
+    long = [code.strip() for code in codes if len(code.strip()) > SPREADSHEET_DIGITS]
+    zeros = sum(len(code) - SPREADSHEET_DIGITS for code in long)  # one in ten is one by chance
+    cut = all(code.isdigit() and not code[SPREADSHEET_DIGITS:].strip("0") for code in long)
+    if not cut or zeros < BY_CHANCE:
+        return None
+    return (
+        f"numbers of more than {SPREADSHEET_DIGITS} digits that all end in zeros, as {long[0]!r}: "
+        "a spreadsheet has cut them, so that several became one; export the column as text"
+    )
 
 
 def _distinct(column: pd.Series) -> tuple[Rows, list[Any]]:

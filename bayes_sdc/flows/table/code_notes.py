@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.io.columns import Codes, name_columns, padding_variants
+from bayes_sdc.io.columns import Codes, cut_digits, look_alikes, name_columns, padding_variants
 
 MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 MARKS = {
@@ -57,6 +57,13 @@ def code_notes(names: tuple[str, ...], columns: tuple[Codes, ...]) -> Iterator[s
                 f"{name_columns(alike_in)}: codes that differ only in padding "
                 f"count as different: {first(alike)}"
             )
+        if alike := [" and ".join(map(repr, codes)) for codes in look_alikes(labels)]:
+            yield (
+                f"{name_columns(alike_in)}: codes that differ only in case, or in how their signs "
+                f"are stored, count as different: {first(alike)}"
+            )
+        if cut := cut_digits(labels):
+            yield f"{name_columns(alike_in)}: {cut}"
     yield from _one_side(names, columns)
     for name, by in zip(names[2:], columns[2:], strict=True):
         yield from _one_value(name, by, columns[:2])

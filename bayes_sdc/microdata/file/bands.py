@@ -10,12 +10,14 @@ import pandas as pd
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.columns import Problem
 from bayes_sdc.io.form import UNTOLD, FileForm
-from bayes_sdc.io.numbers import plain
+from bayes_sdc.io.numbers import both_readings, decimals_in_two_ways, plain
 from bayes_sdc.microdata.file.columns import text_of
+from bayes_sdc.microdata.file.suspects import DATE, codes_by_position
 
+LARGEST = 2.0**53
 QUANTILES = re.compile(r"q([1-9][0-9]{0,2})")
-DATE = re.compile(r"([0-9]{4})-([0-9]{2})(-[0-9]{2}([T ].*)?)?")
-PARTS = {"year": 1, "month": 2}  # parts of a date that are kept
+OPEN = re.compile(r"([0-9]+)\s*(\+|and (over|more|older)|or (over|more|older)|u\. mehr)")
+PARTS = ("year", "month")  # of a date that are kept
 
 
 def banded(
@@ -55,7 +57,14 @@ def banded(
         texts = [(text_of(value) or "").strip() for value in frame[name]]
         declared = set(missing.get(name, ()))
         present = np.array([bool(text) and text not in declared for text in texts])
-        values, wrong = _values(texts, present, _asked(name, asked), form)
+        band = _asked(name, asked)
+        said = list(
+            dict.fromkeys(text for text, is_one in zip(texts, present, strict=True) if is_one)
+        )
+        if not isinstance(band, str) and (doubtful := decimals_in_two_ways(said, form)):
+            problems.append(_in_two_ways(name, texts, doubtful))
+            continue
+        values, wrong = _values(texts, present, band, form)
         if wrong:
             problems.append(
                 Problem(
@@ -63,8 +72,8 @@ def banded(
                     (name,),
                     np.array(wrong, dtype=np.intp),
                     tuple(texts[row] for row in wrong[:5]),
-                    "classes are of numbers, or of dates such as 2021-03-01 by year or month; "
-                    "declare missing codes",
+                    "classes are of numbers, or of dates: 2021-03-01 by year or month, 1.3.2021 or "
+                    "3/1/2021 by year; declare missing codes",
                 )
             )
             continue
@@ -72,7 +81,25 @@ def banded(
         of_row = [values[row][1] if row in values else None for row in range(len(texts))]
         frame[name] = pd.Categorical(of_row, categories=list(labels), ordered=True)
         notes.append(f"column {name!r}: put into {len(labels):,} classes ({asked})")
+        if suspects := [] if isinstance(band, str) else codes_by_position(said):
+            listed = ", ".join(map(repr, suspects[:5]))
+            notes.append(
+                f"column {name!r}: {listed} put into a class as a number; if it stands for a "
+                "missing value, declare it as a missing code"
+            )
     return frame, problems, notes
+
+
+def _in_two_ways(name: str, texts: list[str], doubtful: Collection[str]) -> Problem:
+    rows = np.flatnonzero(np.isin(np.array(texts, dtype=object), list(doubtful)))
+    shown = tuple(texts[row] for row in rows[:5])
+    return Problem(
+        "numbers that can be read in two ways, all with three digits after a point,",
+        (name,),
+        rows,
+        shown,
+        f"{both_readings(shown[0])}: say which by --decimal . or --thousands . (a FileForm)",
+    )
 
 
 def _asked(name: str, asked: Any) -> float | int | str:
@@ -98,14 +125,44 @@ def _values(
     """Place and label of the class of each row that has a value, and rows that have none."""
     rows = np.flatnonzero(present).tolist()
     if isinstance(asked, str):
-        dates = {row: DATE.fullmatch(texts[row]) for row in rows}
-        wrong = [row for row, match in dates.items() if match is None]
-        kept = {r: "-".join(m.groups()[: PARTS[asked]]) for r, m in dates.items() if m is not None}
-        return {row: (float(text.replace("-", "")), text) for row, text in kept.items()}, wrong
-    numbers = {row: plain(texts[row], form) for row in rows}
-    wrong = [row for row, number in numbers.items() if number is None or "inf" in number]
+        kept = {row: _part(texts[row], asked) for row in rows}
+        wrong = [row for row, part in kept.items() if part is None]
+        return {r: (float(t.replace("-", "")), t) for r, t in kept.items() if t is not None}, wrong
+    open_ended = {row: match[1] for row in rows if (match := OPEN.fullmatch(texts[row]))}
+    numbers = {row: plain(open_ended.get(row, texts[row]), form) for row in rows}
+    wrong = [row for row, number in numbers.items() if not _fits(number, asked)]
+    closed = [row for row in rows if row not in open_ended]
+    if not wrong and open_ended:
+        # an open class is one already; below its beginning are the others
+        least = min(float(numbers[row] or 0) for row in open_ended)
+        wrong = [row for row in closed if float(numbers[row] or 0) >= least]
     if wrong or not rows:
         return {}, wrong
+    top = {row: (np.inf, texts[row]) for row in open_ended}
+    return _closed(closed, numbers, asked) | top, []
+
+
+def _part(text: str, asked: str) -> str | None:
+    """Return year or month of a date, or None; of dates with the year at the end only that."""
+    match = DATE.fullmatch(text)
+    if match is None:
+        return None
+    if asked == "year":
+        return match["year"] or match["last"]
+    return f"{match['year']}-{match['month']}" if match["year"] else None
+
+
+def _fits(number: str | None, asked: float) -> bool:
+    """Whether a text is a number whose class can be told."""
+    return number is not None and abs(float(number)) / (asked if asked > 0 else 1.0) < LARGEST
+
+
+def _closed(
+    rows: list[int], numbers: Mapping[int, str | None], asked: float
+) -> dict[int, tuple[float, str]]:
+    """Place and label of the class of each number."""
+    if not rows:
+        return {}
     x = np.array([float(numbers[row] or 0) for row in rows])
     if asked < 0:
         edges = np.unique(np.quantile(x, np.arange(1, -asked) / -asked, method="inverted_cdf"))
@@ -117,7 +174,7 @@ def _values(
         place = np.floor(x / asked).astype(np.int64)
         whole = isinstance(asked, int) and bool(np.all(x == np.floor(x)))
         labels = {int(k): _label(int(k) * asked, asked, whole=whole) for k in np.unique(place)}
-    return {r: (float(k), labels[int(k)]) for r, k in zip(rows, place, strict=True)}, []
+    return {r: (float(k), labels[int(k)]) for r, k in zip(rows, place, strict=True)}
 
 
 def _label(low: float, width: float, *, whole: bool) -> str:

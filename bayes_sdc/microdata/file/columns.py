@@ -22,9 +22,12 @@ from bayes_sdc.io.columns import (
     LARGEST_COUNT,
     SCIENTIFIC,
     Problem,
+    cut_digits,
+    look_alikes,
     padding_variants,
 )
 from bayes_sdc.io.form import UNTOLD, FileForm
+from bayes_sdc.io.marks import may_be_a_mark
 from bayes_sdc.io.numbers import both_readings, decimals_in_two_ways, plain, text_of_number
 from bayes_sdc.microdata.file.suspects import codes_by_position, unique_notes
 
@@ -125,6 +128,8 @@ def _notes(
             f"column {name!r}: codes in scientific notation, whose digits may be gone, so that "
             f"several became one: {_first(lost)}; export the column as text"
         )
+    if cut := cut_digits(labels):
+        yield f"column {name!r}: {cut}"
     yield from unique_notes(name, labels, codes)
     if numbers:
         yield f"column {name!r}: codes read as numbers: leading zeros are lost; read them as text"
@@ -136,6 +141,11 @@ def _notes(
         yield (
             f"column {name!r}: codes that differ only in padding count as different: "
             + ", ".join(alike[:5])
+        )
+    if alike := [" and ".join(map(repr, group)) for group in look_alikes(labels)]:
+        yield (
+            f"column {name!r}: codes that differ only in case, or in how their signs are stored, "
+            f"count as different: {', '.join(alike[:5])}"
         )
 
 
@@ -229,6 +239,8 @@ def read_weights(
         if bad:
             rows = np.flatnonzero(np.isin(places, bad))
             shown = tuple(_plain(values[places[row]]) for row in rows[:5])
+            if what != "missing weight" and all(may_be_a_mark(values[i]) for i in bad):
+                remedy = f"{remedy}; if it marks a missing weight, remove these records"
             problems.append(Problem(what, (name,), rows, shown, remedy))
     usable = [number if isinstance(number, float) else 1.0 for number in numbers]
     weights = np.array(usable or [1.0])[places]

@@ -16,6 +16,7 @@ from bayes_sdc.microdata.file.columns import Levels, read_levels
 from bayes_sdc.microdata.file.tabulate import patterns
 
 EXACT = 2**53  # from here on a float does not tell neighbouring whole numbers apart
+CROWD = 20  # persons; households of more are seldom
 USUAL = 0.9  # share of households in which an area is the same, so that others are exceptions
 TOGETHER = 0.5  # share of neighbours in the file from which households stand together
 
@@ -143,6 +144,14 @@ def doubts(
 
     if not several.any():
         return
+    sizes = np.diff(np.append(start, len(order)))
+    largest = int(sizes.max())
+    if largest > CROWD:
+        which = int(households.numbers[order[start[int(sizes.argmax())]]])
+        yield (
+            f"{named}: {largest:,} persons in one household, {households.ids[which]!r}; if that is "
+            "no id, or an institution, declare it as a missing code"
+        )
     if weights is not None and (apart := differ(weights)).any():
         yield (
             f"{named}: in {int(apart.sum()):,} of {int(several.sum()):,} households of two persons "

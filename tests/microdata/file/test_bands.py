@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.io.form import FileForm
 from bayes_sdc.microdata.file.keys import read_microdata
 from bayes_sdc.microdata.measure import measure_microdata
 
@@ -54,6 +55,45 @@ def test_dates_by_year_and_month():
     dates = ["2021-03-01", "2020-12-31T10:00", "2021-04-05", ""]
     assert shown(read(dates, "year")) == ["2021", "2020", "2021", None]
     assert shown(read(dates, "month")) == ["2021-03", "2020-12", "2021-04", None]
+
+
+def test_dates_with_the_year_at_the_end_have_a_year_and_no_month():
+    """3/1/2021 is in March here and in January there."""
+    assert shown(read(["3.1.2021", "03/01/1999", "2020-05-05"], "year")) == ["2021", "1999", "2020"]
+    with pytest.raises(InputError, match=r"row 1 '3/1/2021'"):
+        read(["3/1/2021"], "month")
+
+
+def test_an_open_class_stays_one_above_the_others():
+    data = read(["90+", "3", "88", "90+"], 5)
+    assert shown(data) == ["90+", "0-4", "85-89", "90+"]
+    assert data.labels[0] == ("0-4", "85-89", "90+")
+    with pytest.raises(InputError, match="in 1 row: row 2 '93'"):
+        read(["90+", "93"], 5)
+
+
+def test_numbers_that_read_in_two_ways_are_put_into_no_class():
+    with pytest.raises(InputError, match=r"'1.076' is 1.076 if .* and 1,076 if between"):
+        read(["1.076", "1.200", "950"], "q2")
+    form = FileForm(thousands=".")
+    assert shown(read(["1.076", "1.200", "950"], 1000, form=form)) == [
+        "1000-1999",
+        "1000-1999",
+        "0-999",
+    ]
+
+
+def test_a_code_that_a_class_would_hide_is_noted():
+    notes = read([*map(str, range(20, 60)), "-9", "999"], 5).notes
+    assert any("'-9', '999' put into a class as a number" in note for note in notes)
+    declared = read([*map(str, range(20, 60)), "-9"], 5, missing_codes={"k": "-9"}).notes
+    assert not any("put into a class as a number" in note for note in declared)
+
+
+@pytest.mark.parametrize("number", ["1e300", "-1e300", "9" * 30])
+def test_numbers_too_large_for_a_class_are_refused(number):
+    with pytest.raises(InputError, match="cannot be put into a class in 1 row: row 2"):
+        read(["1", number], 5)
 
 
 def test_what_has_no_class_is_refused_and_declared_codes_stay_missing():

@@ -603,3 +603,34 @@ def test_what_stands_above_the_header_is_told_from_it(tmp_path, above):
     assert f"no column 'a' in line 1, but the names of the columns stand in line {line}" in message
     assert read(path, form=FileForm(header_line=line)).n == 1
     assert read(path, form=FileForm(skip_rows=line - 1)).n == 1
+
+
+def test_codes_that_look_alike_and_numbers_that_were_cut_are_noted():
+    """A spreadsheet keeps 15 digits: two households of 18 became one."""
+    frame = pd.DataFrame(
+        {
+            "town": ["Z\u00fcrich", "Zu\u0308rich", "Bern"],
+            "sex": ["m", "M", "f"],
+            "hid": ["123456789012345000", "123456789012346000", "7"],
+        }
+    )
+    notes = " ".join(read_microdata(frame, keys=["town", "sex"], household="hid").notes)
+    assert "column 'town': codes that differ only in case, or in how their signs" in notes
+    assert "column 'sex': codes that differ only in case" in notes
+    assert "column 'hid': numbers of more than 15 digits that all end in zeros" in notes
+    whole = frame.assign(hid=["123456789012345001", "123456789012346000", "7"])
+    notes = " ".join(read_microdata(whole, keys=["town"], household="hid").notes)
+    assert "more than 15 digits" not in notes
+
+
+def test_one_household_of_many_is_noted():
+    frame = pd.DataFrame({"k": ["a"] * 60, "hid": ["9"] * 30 + [str(i) for i in range(30)]})
+    notes = " ".join(read_microdata(frame, keys=["k"], household="hid").notes)
+    assert "31 persons in one household, '9'" in notes
+
+
+@pytest.mark.parametrize("written", ["-9", "*", "n.a."])
+def test_weights_that_look_like_marks_have_a_remedy_that_fits(written):
+    frame = pd.DataFrame({"k": ["a", "b"], "w": ["3.5", written]})
+    with pytest.raises(InputError, match="if it marks a missing weight, remove these records"):
+        read_microdata(frame, keys=["k"], weight="w")

@@ -28,6 +28,13 @@ def texts(*numbers: int) -> list[str]:
         (texts(*range(-40, 40)), []),  # temperatures
         (texts(1, 2, 3, 50), []),
         (["x", "y"], []),
+        ([*texts(*range(20, 60)), "X"], ["X"]),
+        ([*texts(*range(20, 60)), "88"], ["88"]),  # far, beside the gaps of the others
+        (texts(1, 2, 3, 4, 5, 8, 9), ["8", "9"]),
+        (texts(*range(86), 88), []),
+        (["m", "f", "Not stated"], ["Not stated"]),
+        (["m", "f", ".a", "#N/A"], [".a", "#N/A"]),
+        ([*texts(*range(40)), "90+"], []),
         (["1\x1e", "2"], []),  # a blank to one function of Python and not to another
         ([], []),
     ],
