@@ -107,6 +107,13 @@ def _refuse_names_below(
             "FileForm), or remove what stands above"
         )
     alone = header[0] if len(header) == 1 else ""
+    widths = {len(row.rstrip("\r")) for row in body[:MOST_SEARCHED].split("\n")[:-1]}
+    if alone and not here and widths == {len(alone)}:
+        raise InputError(
+            f"{name}: all lines have {len(alone)} characters and no separator; if that is a file "
+            "of fixed widths, say where its columns begin and end by --layout (layout= of a "
+            "FileForm)"
+        )
     for mark in OTHER_SEPARATORS:
         if not here and set(wanted) <= {part.strip() for part in alone.split(mark)}:
             raise InputError(

@@ -10,6 +10,8 @@ import pandas as pd
 from bayes_sdc.errors import InputError
 
 SQLITE, DUCKDB = b"SQLite format 3\0", b"DUCK"
+# a query reads this file and no other one: the record of a run names its input
+ALONE = {"enable_external_access": "false", "autoinstall_known_extensions": "false"}
 
 
 def is_database(data: bytes) -> bool:
@@ -61,12 +63,24 @@ def _sqlite(path: Path, query: str | None) -> tuple[pd.DataFrame, tuple[str, ...
             if query is None:
                 found = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
                 raise _no_query(path, [name for (name,) in found])
+            database.set_authorizer(_only_select)
             cursor = database.execute(query)
             names = [column[0] for column in cursor.description or ()]
             rows = cursor.fetchall()
     except (sqlite3.Error, sqlite3.Warning) as error:
         raise InputError(f"{path.name}: the query fails: {error}") from error
     return _frame(path, names, rows), (f"SQLite, by the query {query!r}",)
+
+
+def _only_select(action: int, *_: object) -> int:
+    """Allow what reads the file, and no other one: the record of a run names its input."""
+    allowed = action in (
+        sqlite3.SQLITE_SELECT,
+        sqlite3.SQLITE_READ,
+        sqlite3.SQLITE_FUNCTION,
+        sqlite3.SQLITE_RECURSIVE,
+    )
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
 
 def _duckdb(path: Path, query: str | None) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -78,7 +92,7 @@ def _duckdb(path: Path, query: str | None) -> tuple[pd.DataFrame, tuple[str, ...
             f"duckdb {path.name!r} -c \"COPY t TO 't.parquet'\""
         ) from None
     try:
-        with closing(duckdb.connect(str(path), read_only=True)) as database:
+        with closing(duckdb.connect(str(path), read_only=True, config=ALONE)) as database:
             if query is None:
                 found = database.execute("SHOW TABLES").fetchall()
                 raise _no_query(path, [name for (name,) in found])

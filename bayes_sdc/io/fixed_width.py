@@ -1,5 +1,6 @@
 """Files of fixed widths, cut by a layout."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pandas as pd
@@ -49,6 +50,10 @@ def read_fixed_width(data: bytes, name: str, layout: Path) -> tuple[pd.DataFrame
     notes = [f"fixed widths by {layout.name}, {encoding}"]
     if any(len(line) > last for _, line in lines):
         notes.append(f"what stands beyond character {last} is not in the layout, and not read")
+    ordered = sorted(fields, key=lambda field: field[1:])
+    for (one, _, end), (other, start, _) in pairwise(ordered):
+        if start <= end:
+            notes.append(f"columns {one!r} and {other!r} overlap in {layout.name}")
     return pd.DataFrame(cut, dtype=str), tuple(notes)
 
 

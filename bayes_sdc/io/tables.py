@@ -23,9 +23,10 @@ import pyarrow.parquet as pq
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.csv_text import CsvText, open_csv, ragged
+from bayes_sdc.io.foreign import unpack_table
 from bayes_sdc.io.form import UNTOLD, FileForm
 from bayes_sdc.io.other_forms import long_form, read_other
-from bayes_sdc.io.text import csv_notes, damaged, from_arrow, read_bytes, unpack
+from bayes_sdc.io.text import csv_notes, damaged, from_arrow, read_bytes
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def _load_file(path: Path, wanted: Sequence[str], form: FileForm) -> Loaded:
         frame, more = long_form(other.frame, path.name, wanted) if form.wide else (other.frame, ())
         notes = (*other.notes, *more)
         return Loaded(frame, path.name, Dialect(), sha256, notes=notes, path=place)
-    data, gzipped = unpack(data, path.name)
+    data, gzipped = unpack_table(data, path.name)
     if data.startswith(b"PAR1"):
         dialect = Dialect(format="parquet", gzipped=gzipped)
         return Loaded(_read_parquet(data, path.name), path.name, dialect, sha256, path=place)

@@ -13,8 +13,9 @@ ENDINGS = (".xlsx", ".xlsm")
 
 
 def is_workbook(path: Path, data: bytes) -> bool:
-    """Whether a file is a workbook, by its content and its name."""
-    return data.startswith(b"PK\x03\x04") and path.suffix.lower() in ENDINGS
+    """Whether a file is a workbook: names of parts stand in an archive as text."""
+    named = path.suffix.lower() in ENDINGS
+    return data.startswith(b"PK\x03\x04") and (named or b"xl/workbook." in data)
 
 
 def read_workbook(path: Path, data: bytes, form: FileForm) -> tuple[pd.DataFrame, tuple[str, ...]]:

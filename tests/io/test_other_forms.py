@@ -118,7 +118,7 @@ def test_a_query_reads_a_database_of_sqlite(tmp_path):
         read_flows(path, **NAMES)
     for query, said in (
         ("SELECT * FROM none", "no such table"),
-        ("DELETE FROM moves", "readonly"),
+        ("DELETE FROM moves", "not authorized"),
         ("SELECT 1; SELECT 2", "the query fails"),
     ):
         with pytest.raises(InputError, match=said):

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.csv_text import CsvText, open_csv, ragged
+from bayes_sdc.io.foreign import unpack_table
 from bayes_sdc.io.form import UNTOLD, FileForm
 from bayes_sdc.io.other_forms import read_other
 from bayes_sdc.io.text import (
@@ -29,7 +30,6 @@ from bayes_sdc.io.text import (
     find_columns,
     from_arrow,
     read_bytes,
-    unpack,
 )
 from bayes_sdc.microdata.file.columns import text_of
 
@@ -105,7 +105,7 @@ def _load_file(path: Path, wanted: Sequence[str], form: FileForm) -> Columns:
     if (other := read_other(path, data, form)) is not None:
         find_columns(path.name, list(other.frame.columns), wanted)
         return Columns(other.frame.loc[:, list(wanted)], path.name, sha256, notes=other.notes)
-    data, _ = unpack(data, path.name)
+    data, _ = unpack_table(data, path.name)
     if data.startswith(b"PAR1"):
         return Columns(_read_parquet(data, path.name, wanted), path.name, sha256)
     frame, notes = _read_csv(data, path.name, wanted, form)

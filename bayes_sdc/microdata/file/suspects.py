@@ -12,9 +12,9 @@ ERRORS = re.compile(r"#(N/A|REF!|VALUE!|NAME\?|NULL!|DIV/0!|NUM!)|\.{1,3}|\.[a-z
 # words of the labels that questionnaires give to answers that are none
 LABELS = re.compile(
     r"no (answer|response|data|information|statement)|not (stated|applicable|available|answered|"
-    r"asked|ascertained|known|reported)|refus(ed|al|é)|don'?t know|do not know|unknown|missing|inapplicable|"
-    r"does not apply|undisclosed|k\. ?a\.|keine (angabe|antwort)|weiss nicht|weiß nicht|"
-    r"trifft nicht zu|verweigert|sans objet|non[- ]r[eé]ponse|ne sait pas|sin respuesta|"
+    r"asked|ascertained|known|reported)|refus(ed|al|é)|don'?t know|do not know|unknown|missing|"
+    r"inapplicable|does not apply|undisclosed|k\. ?a\.|keine (angabe|antwort)|weiss nicht|"
+    r"weiß nicht|trifft nicht zu|verweigert|sans objet|non[- ]r[eé]ponse|ne sait pas|sin respuesta|"
     r"no (sabe|contesta)",
     re.IGNORECASE,
 )

@@ -499,7 +499,7 @@ def test_other_sources_are_refused(source):
         (b"from,to,n\nA,B\n", "1 row does not have the 3 fields of the header: row 1 (line 2): 2"),
         (b"from,to,n\nA,B,3\nA,C,1,076\n", "row 2 (line 3): 4 fields"),
         (b'from,to,n\n"A,B,3\nA,C,4\n', "quotation mark that is not closed"),
-        (b"PK\x03\x04...", "Excel"),
+        (b"PK\x03\x04...", "no Excel workbook, which is not read"),
         (b"PAR1 and no more", "damaged Parquet"),
         (gzip.compress(b"from,to,n\nA,B,3\n", mtime=0)[:-9], "damaged gzip"),
     ],
