@@ -127,7 +127,7 @@ def audit(
 
 
 def _audited(found: "Audit") -> None:
-    """Print an audit; the exit code tells whether something is pinned."""
+    """Print an audit; the exit code tells whether something is pinned, or may be."""
     say(found.summary())
-    if found.pinned + found.pinned_besides:
+    if found.pinned + found.pinned_besides + found.in_doubt:
         raise typer.Exit(EXIT_FAILED)

@@ -15,6 +15,7 @@ from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows import diagnostics
 from bayes_sdc.flows.audit.audit import audit_families, published_families
+from bayes_sdc.flows.audit.families import Family as Totals
 from bayes_sdc.flows.audit.families import Published
 from bayes_sdc.flows.audit.result import Audit
 from bayes_sdc.flows.audit.settle import settle_totals
@@ -211,7 +212,9 @@ def protect_flows(
             "earlier releases; give one for each of already_released"
         )
     settle_totals(table)  # stops at totals of which it is not said what becomes of them
-    audit = _audited(table, published, published_base, job)
+    told = published_families(table, published, base=published_base)
+    told += [family for _, _, family in kept_totals(table, job.columns.kept)]
+    audit = _audited(table, told, job)
     ready()
     if table.n_small == 0:
         release = synthesize(table, xr.DataTree(), datasets=datasets, own_area=own_area, seed=seed)
@@ -227,9 +230,9 @@ def protect_flows(
     if audit is None:
         return protection
     measured = protection.measured
-    combined = None if measured is None else with_totals(
-        table, measured.risk, audit, job.asked, published=published, base=published_base
-    )  # fmt: skip
+    combined = (
+        None if measured is None else with_totals(table, measured.risk, audit, job.asked, told)
+    )
     checks = [*protection.checks, audit.check()]
     return replace(protection, audit=audit, with_totals=combined, checks=checks)
 
@@ -263,10 +266,8 @@ def _with_guarantee(
     return with_checks(replace(protection, guarantee=found, checks=[]), checks)
 
 
-def _audited(table: FlowTable, published: Published, base: int, job: "Job") -> Audit | None:
+def _audited(table: FlowTable, families: list[Totals], job: "Job") -> Audit | None:
     """Audit what is published beside the table, the totals inside it, and in columns that stay."""
-    families = published_families(table, published, base=base)
-    families += [family for _, _, family in kept_totals(table, job.columns.kept)]
     if not families:
         return None
     audit = audit_families(table, families, own_area_hidden=job.own_area != "publish")

@@ -84,3 +84,22 @@ def test_the_intruder_who_knows_no_other_count_combines_release_and_totals():
     assert told is not None
     assert told["pinned"] == [["A>B", done.audit.bounds.loc["A>B", "why"], "3"]]
     assert "by exact sums" in told["together"]
+
+
+def test_the_intruder_combines_the_release_with_totals_in_a_kept_column():
+    """Totals are totals wherever they stand: in a column that stays, they count like published."""
+    frame = flows()
+    totals = frame.assign(leaving=frame.groupby("o")["n"].transform("sum") / 10)
+    done, beside = (
+        protect_flows(
+            read_flows(each, origin="o", destination="d", count="n"), **options, knowledge="none",
+            draws=60, tune=30, chains=2, releases=2, seed=1,
+        )
+        for each, options in ((totals, {"keep": ["leaving"]}), (frame, {"published": ["origin"]}))
+    )  # fmt: skip
+    assert done.with_totals is not None
+    assert beside.with_totals is not None
+    assert done.with_totals.words == beside.with_totals.words
+    np.testing.assert_array_equal(
+        done.with_totals.given.probability, beside.with_totals.given.probability
+    )

@@ -2,10 +2,11 @@
 
     python tests/validation/gain_by_prior.py DATA [--tables gb norway] [--cells 1500]
 
-DATA is a folder with ``flows/`` (public files, not part of the repository). Of each table whole
-groups are taken in an order drawn at random until they hold so many small cells; the default model
-is fitted with short chains, one data set is released, and the gain is measured for every prior by
-name. ``gain_by_prior.md`` is written after each table. Everything random follows from SEED.
+DATA is a folder with ``flows/`` (public files, not part of the repository). The tables are taken
+whole, or, with --cells, whole groups in an order drawn at random until they hold so many small
+cells; the default model is fitted with short chains, one data set is released, and the gain is
+measured for every prior by name. ``gain_by_prior.md`` is written after each table.
+Everything random follows from SEED.
 """
 
 import argparse
@@ -29,12 +30,11 @@ CHAINS = {"draws": 400, "tune": 400, "chains": 4}
 HEAD = """\
 # What a release adds, by the intruder's prior
 
-Made by `python tests/validation/gain_by_prior.py DATA`, seed {seed}: whole groups in random order
-until they hold {cells:,} small cells or more, default family and prior, {chains} chains of {draws}
-draws after {tune}, one data set released, the intruder knows all other cells. Found: share of cells
-whose most probable count is the true one, a guess at random among ties. Bits: mean log2 probability
-of the true count. Pushed: cells whose true count passes 50, 80, 95 % after the release and not
-before.
+Made by `python tests/validation/gain_by_prior.py DATA`, seed {seed}: {cells},
+default family and prior, {chains} chains of {draws} draws after {tune}, one data set released, the
+intruder knows all other cells. Found: share of cells whose most probable count is the true one, a
+guess at random among ties. Bits: mean log2 probability of the true count. Pushed: cells whose true
+count passes 50, 80, 95 % after the release and not before.
 
 {columns}
 """
@@ -44,14 +44,15 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def subset(path: Path, wanted: int) -> FlowTable:
-    """Whole groups in random order until they hold so many small cells."""
+def subset(path: Path, wanted: int | None) -> FlowTable:
+    """Whole groups in random order until they hold so many small cells; by default all."""
     groups = ["origin_state", "destination_state"]
     frame = pd.read_csv(path, dtype=dict.fromkeys(["origin", "destination", *groups], str))
     small = frame["count"].between(1, 9) & (frame["origin"] != frame["destination"])
     size = small.groupby([frame[name] for name in groups]).sum()
     order = np.random.default_rng(SEED).permutation(len(size))
-    kept = order[: int(np.searchsorted(np.cumsum(size.to_numpy()[order]), wanted)) + 1]
+    enough = np.cumsum(size.to_numpy()[order]) >= (size.sum() if wanted is None else wanted)
+    kept = order[: int(np.argmax(enough)) + 1]
     chosen = size.index[kept]
     part = frame[pd.MultiIndex.from_frame(frame[groups]).isin(chosen)].reset_index(drop=True)
     return read_flows(
@@ -92,7 +93,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("data", type=Path)
     parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=list(TABLES))
-    parser.add_argument("--cells", type=int, default=1500)
+    parser.add_argument("--cells", type=int, help="by default all")
     arguments = parser.parse_args()
     told: list[list[str]] = []
     for name in arguments.tables:
@@ -100,7 +101,9 @@ def main() -> None:
         told.append(rows(name, subset(path, arguments.cells)))
         text = HEAD.format(
             seed=SEED,
-            cells=arguments.cells,
+            cells="whole tables"
+            if arguments.cells is None
+            else f"whole groups in random order until they hold {arguments.cells:,} small cells",
             columns=f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|",
             **CHAINS,
         )

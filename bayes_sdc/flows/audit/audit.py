@@ -1,13 +1,17 @@
 """What totals that are published beside a table tell of its small counts."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
 from bayes_sdc.arguments import checked
+from bayes_sdc.errors import InputError
 from bayes_sdc.flows.audit.families import Family, Ints, Published, families_of
 from bayes_sdc.flows.audit.inside import found_inside, totals_inside
+from bayes_sdc.flows.audit.inside_rows import InsideTotal
 from bayes_sdc.flows.audit.propagation import FREE, System, make_system
 from bayes_sdc.flows.audit.reasons import Reasons
 from bayes_sdc.flows.audit.result import Audit
@@ -17,25 +21,48 @@ from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.io.columns import read_codes
 
 
-def _settled(table: FlowTable) -> tuple[FlowTable, tuple[str, ...]]:
-    """Take totals inside the table for published where they are beyond chance; with notes."""
-    whole, found = table, unsettled(table)
+def _settled(
+    table: FlowTable,
+) -> tuple[FlowTable, list[str], list[InsideTotal]]:
+    """Take totals inside the table for published where they are beyond chance; what is in doubt."""
+    found = unsettled(table)
     doubtful = [each for each in found if not each.believed]
     if doubtful:
         # without them, for what is no total is part of one
         table = replace(table, searched=[totals_inside(table, doubtful=False)])
         found = unsettled(table)
     notes = [f"totals inside the table count as published: {in_words(found)}"] * bool(found)
-    if doubtful:
-        both = published_inside(whole, unsettled(whole))
-        as_totals = audit_families(both, [each.family for each in found_inside(both)]).pinned
-        notes.append(
-            "these may be totals inside the table, or add up by chance, and count as flows here: "
-            f"{in_words(doubtful)}; if they are totals, {as_totals:,} small count"
-            f"{' follows' if as_totals == 1 else 's follow'} from them alone: say so with "
-            "settle_totals (--totals publish)"
-        )
-    return published_inside(table, found) if found else table, tuple(notes)
+    return published_inside(table, found) if found else table, notes, doubtful
+
+
+def _if_totals(
+    table: FlowTable, families: Callable[[FlowTable], list[Family]], doubtful: list[InsideTotal],
+    known: Audit, own_area_hidden: bool,
+) -> tuple[int, str]:  # fmt: skip
+    """Count the small counts that follow if what may be chance is a total; and a note."""
+    both = published_inside(table, unsettled(table))
+    try:
+        told = families(both)
+    except InputError:  # tables of totals that do not fit then
+        told = published_families(both, ())
+    audit = audit_families(both, told, own_area_hidden=own_area_hidden)
+    more = len(_pinned_in(audit) - _pinned_in(known))
+    return more, (
+        "these may be totals inside the table, or add up by chance, and count as flows here: "
+        f"{in_words(doubtful)}; if they are totals, {more:,} small count"
+        f"{' follows' if more == 1 else 's follow'} from them: say what they are with "
+        "settle_totals (--totals publish, or --totals flows)"
+    )
+
+
+def _pinned_in(audit: Audit) -> set[str]:
+    """Names of the rows whose count follows."""
+    return {
+        str(name)
+        for bounds in (audit.bounds, audit.besides)
+        if bounds is not None
+        for name in bounds.index[bounds["pinned"].to_numpy(bool)]
+    }
 
 
 @checked
@@ -55,7 +82,8 @@ def audit_totals(
     totals. Zeros and safe counts are known, for they are released as they are; those that are
     withheld are not, nor are small own-area counts.
     Totals inside the table are found (:func:`bayes_sdc.settle_totals`) and count as published if
-    they are called so or chance does not make sums like them; of others a note tells.
+    they are called so or chance does not make sums like them. Of others a note tells what would
+    follow from them, and :attr:`bayes_sdc.Audit.in_doubt` counts it.
 
     Parameters
     ----------
@@ -116,9 +144,13 @@ def audit_totals(
     >>> audit.bounds[["lower", "upper", "pinned", "why"]].values.tolist()
     [[3, 3, True, 'total of origin A: 23 minus 20'], [1, 8, False, ''], [1, 8, False, '']]
     """
-    table, notes = _settled(table)
-    families = published_families(table, published, own_area=own_area, base=base)
-    return audit_families(table, families, own_area_hidden=own_area_hidden, notes=notes)
+    families = partial(published_families, published=published, own_area=own_area, base=base)
+    settled, notes, doubtful = _settled(table)
+    audit = audit_families(settled, families(settled), own_area_hidden=own_area_hidden)
+    if not doubtful:
+        return replace(audit, notes=tuple(notes))
+    more, note = _if_totals(table, families, doubtful, audit, own_area_hidden)
+    return replace(audit, notes=(*notes, note), in_doubt=more)
 
 
 def audit_families(
@@ -126,7 +158,6 @@ def audit_families(
     families: list[Family],
     *,
     own_area_hidden: bool = True,
-    notes: tuple[str, ...] = (),
 ) -> Audit:
     """Bound every small count by totals of any kind, as :func:`audit_totals` does.
 
@@ -138,8 +169,6 @@ def audit_families(
         What is published.
     own_area_hidden : bool
         As for :func:`audit_totals`.
-    notes : tuple of str
-        What was seen before.
 
     Returns
     -------
@@ -175,7 +204,6 @@ def audit_families(
         totals=sum(len(family.labels) for family in families),
         before=upper - lower + 1,
         covered=covered_cells(families, rows),
-        notes=notes,
         besides=besides,
     )
 
@@ -210,14 +238,11 @@ def published_families(
     return families
 
 
-def system_of(
-    table: FlowTable, published: Published, *, own_area: bool | None = None, base: int = 1
-) -> tuple[System, Ints]:
+def system_of(table: FlowTable, families: Sequence[Family]) -> tuple[System, Ints]:
     """Return small cells and totals in the order of the rows, and that order of the cells.
 
     All counts that are not small are taken for known.
     """
-    families = published_families(table, published, own_area=own_area, base=base)
     rows = table.cells["row"].to_numpy()
     order = np.argsort(rows, kind="stable")
     counts = table.frame[table.count].to_numpy(np.int64)

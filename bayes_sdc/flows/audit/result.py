@@ -41,6 +41,9 @@ class Audit(Result):
     besides
         Bounds of rows that are no small cells and that no release shows either: small own-area
         counts, and those that rest on too few people. None if there are none.
+    in_doubt
+        Number of further counts that follow if sums inside the table that chance may have made are
+        totals; until it is said what they are, no audit has shown that nothing follows.
     """
 
     bounds: pd.DataFrame
@@ -51,6 +54,7 @@ class Audit(Result):
     notes: tuple[str, ...] = ()
     covered: int = 0
     besides: pd.DataFrame | None = None
+    in_doubt: int = 0
 
     @property
     def pinned_besides(self) -> int:
@@ -117,7 +121,7 @@ class Audit(Result):
 
     def check(self) -> Check:
         """Judge it: a pinned cell fails; one with two values left is to be looked at."""
-        doubt = self.two_left or self.inexact
+        doubt = self.two_left or self.inexact or self.in_doubt
         verdict: Verdict = (
             "fail" if self.pinned + self.pinned_besides else "look" if doubt else "pass"
         )
@@ -179,6 +183,8 @@ class Audit(Result):
             lines.append(f"  and {self.pinned - SHOWN:,} more")
         if self.inexact:
             lines.append(f"  bounds of {self.inexact:,} cells hold but may not be the tightest")
+        if self.in_doubt:
+            lines.append(f"  in doubt: {self.in_doubt:,} more, if what may be chance is a total")
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
     def _title(self) -> str:

@@ -20,8 +20,8 @@ import xarray as xr
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.audit.audit import system_of
-from bayes_sdc.flows.audit.families import Ints, Published
+from bayes_sdc.flows.audit.audit import published_families, system_of
+from bayes_sdc.flows.audit.families import Family, Ints, Published
 from bayes_sdc.flows.audit.network import two_trees
 from bayes_sdc.flows.audit.programs import blocks_of, part_of
 from bayes_sdc.flows.audit.propagation import System
@@ -143,6 +143,31 @@ def given_totals(
     >>> given_totals(even, table, published="origin", seed=1).probability.values.round(3).tolist()
     [[0.8, 0.2], [0.2, 0.8]]
     """
+    families = published_families(table, published, own_area=own_area, base=base)
+    return given_families(probability, table, families, draws=draws, seed=seed)
+
+
+def given_families(
+    probability: xr.DataArray,
+    table: FlowTable,
+    families: Sequence[Family],
+    *,
+    draws: int = 1000,
+    seed: int,
+) -> GivenTotals:
+    """Combine what the release tells with totals of any kind, as :func:`given_totals` does.
+
+    Parameters
+    ----------
+    probability, table, draws, seed
+        As for :func:`given_totals`.
+    families : sequence of Family
+        Everything that is published, in columns that stay too.
+
+    Returns
+    -------
+    GivenTotals
+    """
     counts = np.arange(table.low, table.high + 1)
     if probability.shape != (table.n_small, len(counts)):
         raise InputError(
@@ -151,7 +176,7 @@ def given_totals(
         )
     if draws < 2 * CHAINS:
         raise InputError(f"draws must be at least {2 * CHAINS}; it is {draws}")
-    system, order = system_of(table, published, own_area=own_area, base=base)
+    system, order = system_of(table, families)
     truth = table.cells["y"].to_numpy(np.int64)[order] + table.low
     solved = solve(system, truth)
     weight = probability.to_numpy()[order] * (

@@ -1,13 +1,14 @@
 """What the intruder of a job finds once they combine the release with published totals."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.audit.families import Published
+from bayes_sdc.flows.audit.families import Family
 from bayes_sdc.flows.audit.result import Audit
-from bayes_sdc.flows.intruder.given_totals import GivenTotals, given_totals
+from bayes_sdc.flows.intruder.given_totals import GivenTotals, given_families
 from bayes_sdc.flows.intruder.knowledge import known_cells
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.intruder.settings import RiskSettings
@@ -57,9 +58,7 @@ def with_totals(
     risk: IntruderRisk,
     audit: Audit,
     settings: RiskSettings,
-    *,
-    published: Published,
-    base: int,
+    families: Sequence[Family],
 ) -> WithTotals:
     """Combine what the intruder of a job knows with the published totals, where it is cheap.
 
@@ -73,8 +72,8 @@ def with_totals(
         Of the same totals.
     settings : RiskSettings
         What was asked for: knowledge, share and seed.
-    published, base
-        As for :func:`bayes_sdc.audit_totals`.
+    families : sequence of Family
+        The same totals.
     """
     if settings.knowledge == "all-others":
         return WithTotals(
@@ -93,7 +92,7 @@ def with_totals(
     probability.data[known] = 0.0
     probability.data[truth[0][known], truth[1][known]] = 1.0
     try:
-        given = given_totals(probability, table, published=published, base=base, seed=settings.seed)
+        given = given_families(probability, table, families, seed=settings.seed)
     except InputError as error:
         return WithTotals(f"What the release and the totals tell together is undefined: {error}.")
     if known.all():

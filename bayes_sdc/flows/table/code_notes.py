@@ -31,6 +31,13 @@ ENDS = {
     "i", "j", "von", "nach", "left", "right", "start", "end",
 }  # fmt: skip
 FLAGS = frozenset({"0", "1", "y", "n", "yes", "no", "t", "f", "true", "false", "m"})
+# words of names that tell of larger areas, as in origin_state, statefips or HomeCountry
+AREA = re.compile(
+    r".*(state|region|countr|county|nation|provin|district|depart|territor|[ck]anton|kreis|bezirk"
+    r"|fylke|municip|kommun|fips|nuts|zone|area|geo).*|st|prov|dist|dept|land|lau|msa|cbsa|gov|iso"
+)
+CHANCE_ALIKE = 3.0  # standard errors that chance leaves
+FEWEST_ALIKE = 4.0  # rows expected in one larger area, below which their number tells nothing
 
 
 def code_notes(names: tuple[str, ...], columns: tuple[Codes, ...]) -> Iterator[str]:
@@ -170,12 +177,31 @@ def _larger_areas(one: str, other: str, a: np.ndarray, b: np.ndarray) -> bool:
     left, right = set(a), set(b)
     if len(left | right) < 2 or len(left & right) * 2 < len(left | right):
         return False
-    if _stem(one) == _stem(other) and _stem(one):
+    alike = bool(_stem(one)) and _stem(one) == _stem(other)
+    if alike and any(AREA.fullmatch(word) for word in _stem(one)):
         return True
     values = {value.strip().lower() for value in left | right}
     # numbers may be anything, and flags agree in their values without a meaning
-    return not values <= FLAGS and not any(
+    if values <= FLAGS or any(
         re.fullmatch(r"-?(0|[1-9]\d*)(\.\d+)?|nan|none|<na>|", value) for value in values
+    ):
+        return alike and not _unrelated(a, b)
+    return True
+
+
+def _unrelated(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two columns are equal as often as they would be if one of them were shuffled.
+
+    Flows stay in a larger area much more often than that, or, where a table holds flows between
+    larger areas only, never.
+    """
+    here, there = pd.Series(a).value_counts(), pd.Series(b).value_counts()
+    expected = float((here * there).dropna().sum()) / len(a)
+    found = int((a == b).sum())
+    return (
+        found > 0
+        and expected >= FEWEST_ALIKE
+        and (found - expected) ** 2 <= CHANCE_ALIKE**2 * expected
     )
 
 

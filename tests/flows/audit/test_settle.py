@@ -89,7 +89,7 @@ def test_an_audit_finds_by_itself_what_chance_does_not_make(code):
 def test_what_may_be_chance_is_noted_and_not_believed():
     """3 + 20 = 23 and 4 + 8 = 12 of a code that says nothing: a run asks, an audit tells."""
     found = audit_totals(table(), published=())
-    assert found.pinned == 0
+    assert (found.pinned, found.in_doubt, found.check().verdict) == (0, 1, "look")
     assert found.cells == 3
     assert "may be totals inside the table, or add up by chance" in found.notes[0]
     assert "code 'T'" in found.notes[0]
@@ -103,6 +103,16 @@ def test_what_may_be_chance_can_be_taken_for_flows():
     assert settle_totals(settled) is settled
     assert "taken for flows that add up by chance" in settled.notes[-1]
     assert audit_totals(settled, published=()).notes == ()
+    assert audit_totals(settled, published=()).in_doubt == 0
+
+
+def test_what_may_be_a_total_is_joined_with_what_is_published():
+    """3 + 4 + 20 = 27 pins nothing alone; beside a total of destination x it does."""
+    rows = [("A", "x", 3), ("A", "y", 4), ("A", "z", 20), ("A", "w", 27), ("B", "x", 30)]
+    rows += [("B", "y", 41), ("B", "z", 15), ("C", "w", 12), ("C", "x", 17)]
+    found = audit_totals(table(rows), published=pd.DataFrame({"d": ["x"], "t": [50]}))
+    assert set(found.bounds.index[found.bounds["pinned"]]) == {"A>x"}
+    assert found.in_doubt == 1  # A>y is 27 - 3 - 20
 
 
 def test_what_is_beyond_chance_is_not_taken_for_flows():

@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from bayes_sdc import FlowTable, InputError, read_flows
 
@@ -119,6 +121,37 @@ def test_other_columns_do_not_stop_the_run():
         o_state=frame["o"].str[1] > "3", d_state=frame["d"].str[1] > "3",
     )  # fmt: skip
     assert read(frame).n_set_aside == 8
+
+
+@pytest.mark.parametrize(
+    "names", [("r1", "r2"), ("x_o", "x_d"), ("age_from", "age_to"), ("from_score", "to_score")]
+)
+@given(st.integers(0, 2**31), st.integers(2, 12), st.sampled_from(["int", "flag", "float"]))
+def test_numbers_that_go_with_no_area_do_not_stop_the_run(names, seed, levels, kind):
+    """Two columns of numbers, equal as often as chance has it, are no larger areas."""
+    rng = np.random.default_rng(seed)
+    frame = square()
+    one, two = rng.integers(0, levels if kind != "flag" else 2, (2, len(frame)))
+    scale = 0.5 if kind == "float" else 1
+    # by chance, they may be equal much more or less often: then the run asks
+    expected = sum((one == v).sum() * (two == v).sum() for v in set(one)) / len(frame)
+    assume((((one == two).sum() - expected) ** 2) < 9 * expected)
+    frame = frame.assign(**{names[0]: one * scale, names[1]: two * scale})
+    assert read(frame).n_set_aside == 8
+
+
+@pytest.mark.parametrize("away_only", [True, False])
+@pytest.mark.parametrize("names", [("r1", "r2"), ("g_o", "g_d")])
+def test_numbers_of_larger_areas_stop_the_run_whatever_their_name(names, away_only):
+    """Most flows stay in their larger area, or none does: chance makes neither."""
+    rng = np.random.default_rng(4)
+    areas = [(s, f"{c:03}") for s in range(1, 4) for c in range(12)]
+    pairs = [(*a, *b) for a in areas for b in areas if a != b and (a[0] != b[0] or not away_only)]
+    frame = pd.DataFrame(pairs, columns=[names[0], "o", names[1], "d"])
+    likely = np.where(frame[names[0]] == frame[names[1]], 6.0, 1.0)
+    frame = frame.sample(400, weights=likely, random_state=1).drop_duplicates(["o", "d"])
+    with pytest.raises(InputError, match="unique only within"):
+        read(frame.assign(n=rng.integers(1, 30, len(frame))))
 
 
 def test_a_weighted_count_of_few_people_is_not_safe():
