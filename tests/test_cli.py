@@ -1,9 +1,12 @@
 """The command: what it writes, where, with which permissions, and how it ends."""
 
+import contextlib
+import io
 import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import stat
 import subprocess
@@ -11,6 +14,7 @@ import sys
 import time
 from importlib.metadata import version
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 import pytest
@@ -49,13 +53,45 @@ def released(out: Path) -> Path:
     return path
 
 
-def test_run_writes_both_folders_and_ends_with_a_summary(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+class Whole(NamedTuple):
+    """A whole run by the command: its folder, exit code and what it said."""
+
+    out: Path
+    code: int
+    said: str
+
+
+SEED = 987654321  # found wherever it stands, as no other number of a report is like it
+
+
+@pytest.fixture(scope="module")
+def whole(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    """One run that many tests look at; none changes it."""
+    out = tmp_path_factory.mktemp("whole") / "out"
+    told = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(told):
+        code = flows(patch, file, out, "--seed", SEED, "--cores", 1)
+    return Whole(out, code, told.getvalue())
+
+
+@pytest.fixture(scope="module")
+def limited(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    """The same run on more cores and with a policy, one of whose limits fails the release."""
+    folder = tmp_path_factory.mktemp("limited")
+    policy = folder / "policy.toml"
+    policy.write_text(
+        'name = "Board"\ndate = 2026-01-15\n[flows]\nr_all = 0\ntrue_count_probability = 0.9999\n'
+    )
+    told = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(told):
+        asked = ["--seed", SEED, "--cores", 2, "--policy", policy]
+        code = flows(patch, file, folder / "out", *asked)
+    return Whole(folder / "out", code, told.getvalue())
+
+
+def test_run_writes_both_folders_and_ends_with_a_summary(whole: Whole) -> None:
     """Everything promised is there, and what must not leave is readable by its owner alone."""
-    out = tmp_path / "out"
-    code = flows(monkeypatch, file, out, "--seed", 4)
-    said = capsys.readouterr().out
+    out, code, said = whole
     assert code in (0, 1)
     assert (code == 1) == ("FAIL" in said) == ("HELD" in said)
     assert sorted(path.name for path in (out / ("held" if code else "release")).iterdir()) == [
@@ -89,7 +125,7 @@ def test_run_writes_both_folders_and_ends_with_a_summary(
     for path in (out / "confidential").iterdir():
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path.name
     record = json.loads((out / "confidential" / "run.json").read_text(encoding="utf-8"))
-    assert record["seed"] == 4
+    assert record["seed"] == SEED
     assert record["input"]["small"] == len(pd.read_csv(out / "confidential" / "risk_by_cell.csv"))
     share = re.search(r"R_all: ([\d.]+)%", said)
     assert share is not None
@@ -99,13 +135,10 @@ def test_run_writes_both_folders_and_ends_with_a_summary(
     assert len(usual) <= 1 + LINES + 3
 
 
-def test_release_differs_only_in_small_cells(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_release_differs_only_in_small_cells(file: Path, whole: Whole) -> None:
     """Safe counts, own-area rows, names and the order of rows are those of the input."""
-    flows(monkeypatch, file, tmp_path, "--seed", 4)
     before = pd.read_csv(file, dtype=str)
-    after = pd.read_csv(released(tmp_path), dtype=str)
+    after = pd.read_csv(released(whole.out), dtype=str)
     small = before["count"].astype(int).between(1, 9) & (before["origin"] != before["destination"])
     pd.testing.assert_frame_equal(before.drop(columns="count"), after.drop(columns="count"))
     assert (before["count"] == after["count"])[~small].all()
@@ -114,13 +147,16 @@ def test_release_differs_only_in_small_cells(
 
 
 def test_same_seed_same_bytes_other_seed_other_bytes(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    file: Path, whole: Whole, limited: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, seed, cores in [("a", 4, 1), ("b", 4, 2), ("c", 5, 2)]:
-        flows(monkeypatch, file, tmp_path / name, "--seed", seed, "--cores", cores)
-    a, b, c = (released(tmp_path / name).read_bytes() for name in "abc")
-    assert a == b
-    assert a != c
+    """One run on a core, one on two; a policy judges the release and must not change it."""
+    flows(monkeypatch, file, tmp_path, "--seed", 5)
+    first = released(whole.out).read_bytes()
+    assert released(limited.out).read_bytes() == first
+    assert released(tmp_path).read_bytes() != first
+    for name in ("risk_by_cell.csv", "uses.csv"):
+        one, two = (out / "confidential" / name for out in (whole.out, limited.out))
+        assert one.read_bytes() == two.read_bytes()
 
 
 @pytest.mark.slow
@@ -137,15 +173,12 @@ def test_without_a_seed_two_runs_differ(
     assert len(seeds) == 2
 
 
-def test_nothing_releasable_names_the_seed_or_the_hash(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_releasable_names_the_seed_or_the_hash(whole: Whole) -> None:
     """With the hash of the table, who knows all other cells finds the last one by trying nine."""
-    flows(monkeypatch, file, tmp_path, "--seed", 987654321)
-    record = json.loads((tmp_path / "confidential" / "run.json").read_text())
-    for path in released(tmp_path).parent.iterdir():
+    record = json.loads((whole.out / "confidential" / "run.json").read_text())
+    for path in released(whole.out).parent.iterdir():
         text = path.read_text(encoding="utf-8")
-        assert "987654321" not in text
+        assert str(SEED) not in text
         assert record["input"]["sha256"] not in text
 
 
@@ -188,27 +221,17 @@ def test_table_without_small_cells_comes_back_unchanged(
 
 
 @pytest.mark.parametrize(
-    ("limits", "verdict"), [("r_all = 0", "FAIL"), ("true_count_probability = 0.9999", "LOOK")]
+    ("limit", "verdict"), [("r_all", "FAIL"), ("true_count_probability", "LOOK")]
 )
-def test_limits_of_a_policy_are_judged_and_named(
-    limits: str,
-    verdict: str,
-    file: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """The verdict reaches console, record and both reports; 1 only when something failed."""
-    policy = tmp_path / "policy.toml"
-    policy.write_text(f'name = "Board"\ndate = 2026-01-15\n[flows]\n{limits}\n')
-    out = tmp_path / "out"
-    code = flows(monkeypatch, file, out, "--seed", 4, "--policy", policy)
-    said = capsys.readouterr().out
-    name = f"limit {limits.partition(' ')[0]}"
+def test_limits_of_a_policy_are_judged_and_named(limit: str, verdict: str, limited: Whole) -> None:
+    """The verdict reaches console, record and both reports; what failed holds the release."""
+    out, code, said = limited
+    name = f"limit {limit}"
     # those to be looked at share a line, each that failed has its own
     assert any(line.startswith(f"{verdict}  ") and name in line for line in said.splitlines())
-    (last,) = [line for line in said.splitlines() if line.startswith("HELD")] or [""]
-    assert (code == 1) == bool(last) == ("may leave" not in said)
+    (last,) = (line for line in said.splitlines() if line.startswith("HELD"))
+    assert code == 1
+    assert "may leave" not in said
     assert (name in last) == (verdict == "FAIL")
     record = json.loads((out / "confidential" / "run.json").read_text(encoding="utf-8"))
     (check,) = (check for check in record["checks"] if check["name"] == name)
@@ -525,17 +548,15 @@ def test_the_seed_of_the_demo_reaches_both_jobs(
 
 
 def test_a_held_release_is_approved_by_the_command(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    limited: Whole,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """From a failed check to a release with a reason, all by the command."""
-    policy = tmp_path / "policy.toml"
-    policy.write_text('name = "Board"\ndate = 2026-01-15\n[flows]\nr_all = 0\n')
+    assert "limit r_all" in limited.said.partition("HELD: ")[2]
     out = tmp_path / "out"
-    assert flows(monkeypatch, file, out, "--seed", 4, "--policy", policy) == 1
-    said = capsys.readouterr().out
-    assert "HELD: " in said
-    assert "limit r_all" in said.partition("HELD: ")[2]
-    assert "may leave" not in said
+    shutil.copytree(limited.out, out)
     table = (out / "held" / "moves_synthetic.csv").read_bytes()
     assert run(monkeypatch, "approve", out, "--reason", " ") == 2
     assert run(monkeypatch, "approve", out, "--reason", "board decision") == 0
