@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import pandas as pd
 import pytest
+from markupsafe import Markup
 
 from bayes_sdc import cli, commands, read_flows
 from bayes_sdc.flows.table.simulate import simulate_flows
@@ -51,6 +52,12 @@ def released(out: Path) -> Path:
     """The synthetic table of a run, which is held if a check failed."""
     (path,) = [*out.glob("release/*.csv"), *out.glob("held/*.csv")]
     return path
+
+
+@pytest.fixture
+def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the pictures out where a test is about other things; they take half of a short run."""
+    monkeypatch.setattr("bayes_sdc.report.plots.draw_svg", lambda *_: Markup("<svg ></svg>"))
 
 
 class Whole(NamedTuple):
@@ -146,6 +153,7 @@ def test_release_differs_only_in_small_cells(file: Path, whole: Whole) -> None:
     assert (before["count"] != after["count"])[small].any()
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_same_seed_same_bytes_other_seed_other_bytes(
     file: Path, whole: Whole, limited: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -354,6 +362,7 @@ def test_simulate_writes_a_table_that_can_be_read(
     assert file.read_bytes() == before
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_simulated_areas_serve_as_covariates_of_the_simulated_flows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

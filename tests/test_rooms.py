@@ -35,7 +35,7 @@ STAGES = {
         "audit",
         "intruder",
         "kept_columns",
-        "diagnostics leaks limits forecast guarantee",
+        "diagnostics leaks limits forecast guarantee compiling",
         "protection",
         "protect",
     ],

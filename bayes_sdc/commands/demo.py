@@ -50,9 +50,9 @@ def demo(
     cores: Cores = None,
 ) -> None:
     """Run both jobs on the bundled files of an invented country."""
+    from bayes_sdc.flows.compiling import start_compiling
     from bayes_sdc.flows.fit.settings import sampling_of
     from bayes_sdc.flows.table.simulate import example_flows_path
-    from bayes_sdc.jobs.compiling import start_compiling
     from bayes_sdc.microdata.file.simulate import EXAMPLE_KEYS, PERSONS, example_persons_path
     from bayes_sdc.runs import discard_finished, is_interrupted
 

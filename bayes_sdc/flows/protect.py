@@ -19,6 +19,7 @@ from bayes_sdc.flows.audit.families import Family as Totals
 from bayes_sdc.flows.audit.families import Published
 from bayes_sdc.flows.audit.result import Audit
 from bayes_sdc.flows.audit.settle import settle_totals
+from bayes_sdc.flows.compiling import finish_compiling, seconds_left, start_compiling
 from bayes_sdc.flows.fit.fit import fit, seed_of_fit
 from bayes_sdc.flows.fit.forecast import duration
 from bayes_sdc.flows.fit.settings import Family, PriorName, Sampler, sampling_of, with_bound
@@ -206,6 +207,8 @@ def protect_flows(
         pinned_allowed=pinned_allowed, distance=distance,
     )  # fmt: skip
     job.check(table)
+    if table.n_small and job.sampling.sampler == "gibbs":
+        start_compiling()
     if len(released_epsilon) > len(already_released):
         raise InputError(
             f"released_epsilon: {len(released_epsilon)} numbers for {len(already_released)} "
@@ -386,9 +389,13 @@ class Laps:
 
 def _protected(table: FlowTable, job: Job) -> Protection:
     """Fit, release, measure and check a table with small cells."""
-    expected = job.forecast(table)
+    compiling = seconds_left() if job.sampling.sampler == "gibbs" else 0.0
+    expected = ({"compiling": compiling} if compiling else {}) | job.forecast(table)
     say(job_in_words(expected, job.sampling.cores))
     laps = Laps(expected)
+    if compiling:
+        finish_compiling()
+        laps.lap("compiling")
     seed, resume = job.sampling.seed, job.asked.resume
     posterior = fit(table, job.sampling, resume=resume)
     laps.lap("fit")

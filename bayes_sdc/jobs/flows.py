@@ -13,6 +13,7 @@ import pandas as pd
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.audit.settle import settle_totals
+from bayes_sdc.flows.compiling import start_compiling
 from bayes_sdc.flows.fit.checkpoint import kept_call
 from bayes_sdc.flows.fit.posterior import write_posterior
 from bayes_sdc.flows.intruder.gain import as_frames
@@ -33,7 +34,6 @@ from bayes_sdc.flows.table.read import FlowTable, read_flows
 from bayes_sdc.io.columns import read_codes
 from bayes_sdc.io.form import as_said
 from bayes_sdc.io.tables import encode
-from bayes_sdc.jobs.compiling import finish_compiling, start_compiling
 from bayes_sdc.jobs.repeated import check_repeated
 from bayes_sdc.jobs.summary import notes_to_act_on
 from bayes_sdc.jobs.writing import (
@@ -132,7 +132,6 @@ def run_flows(
         open_run(out, resume=resume)
         if resume:
             announce("nothing to resume" if earlier is None else "resuming: what is done is kept")
-        finish_compiling()
 
     repeated = check_repeated(out, table.sha256, arguments.get("already_released", ()))
     for check in repeated:

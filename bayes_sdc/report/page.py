@@ -4,6 +4,8 @@ import base64
 import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
+from importlib import resources
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -21,27 +23,33 @@ def render_page(template: str, context: Mapping[str, Any]) -> str:
     RuntimeError
         If a figure holds no picture.
     """
-    loader = PackageLoader("bayes_sdc", "report")
-    environment = Environment(
-        loader=loader,
+    script = _inline("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    page = _templates().get_template(template)
+    text = page.render(context, style=_inline("style.css"), script=script, script_hash=digest)
+    for figure in text.split("<figure>")[1:]:
+        if "<svg " not in figure.partition("</figure>")[0]:
+            raise RuntimeError("a figure of the report holds no picture")
+    return text + "\n"
+
+
+@cache
+def _templates() -> Environment:
+    """Templates of this folder; kept, because compiling them takes longer than filling one."""
+    return Environment(
+        loader=PackageLoader("bayes_sdc", "report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
 
-    def inline(name: str) -> Markup:
-        source, _, _ = loader.get_source(environment, name)
-        return Markup("\n".join(source.splitlines()))  # noqa: S704 - a file of this folder
 
-    script = inline("page.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    page = environment.get_template(template)
-    text = page.render(context, style=inline("style.css"), script=script, script_hash=digest)
-    for figure in text.split("<figure>")[1:]:
-        if "<svg " not in figure.partition("</figure>")[0]:
-            raise RuntimeError("a figure of the report holds no picture")
-    return text + "\n"
+@cache
+def _inline(name: str) -> Markup:
+    """Text of a style sheet or script of this folder."""
+    source = resources.files("bayes_sdc.report").joinpath(name).read_text(encoding="utf-8")
+    return Markup("\n".join(source.splitlines()))  # noqa: S704 - a file of this folder
 
 
 @contextmanager

@@ -2,11 +2,12 @@
 
 The constants are seconds of processor time, of one core, measured on simulated tables of 400, 5,000
 and 40,000 small cells; steps that run on several cores are divided by their number. A machine with
-other work takes longer by the clock, and the first run also compiles, for some minutes.
+other work takes longer by the clock; the first run also compiles, see `bayes_sdc.flows.compiling`.
 """
 
 from dataclasses import dataclass
 
+from bayes_sdc.flows.fit import compiled
 from bayes_sdc.flows.gibbs.engine import SWEEPS_PER_DRAW
 from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.table.cells import SmallCells
@@ -36,6 +37,8 @@ class Forecast:
         Bytes of the posterior.
     memory : int
         Largest memory in bytes, roughly.
+    compiling : float
+        Seconds of compiling before the chains start; 0 where that was done before.
     """
 
     cells: int
@@ -44,12 +47,15 @@ class Forecast:
     seconds: float | None
     draws: int
     memory: int
+    compiling: float = 0.0
 
     def __str__(self) -> str:
         """Return the forecast in words."""
         time = ""
         if self.seconds is not None:
-            time = f"about {duration(self.seconds)} (and minutes of compiling the first time), "
+            time = f"about {duration(self.seconds)}, "
+        if self.compiling:
+            time += f"after {duration(self.compiling)} of compiling, once on this machine, "
         return (
             f"{self.cells:,} small cells in {self.groups:,} groups with {self.effects:,} effects: "
             f"the chains take {time}{self.draws / 2**20:,.0f} MiB of draws, about "
@@ -86,16 +92,17 @@ def forecast(cells: SmallCells, sampling: Sampling) -> Forecast:
     )
     kept = sampling.draws * sampling.chains
     draws = kept * (BY_EFFECT * effects + (BY_GROUP + 8 * len(cells.covariates)) * groups)
-    seconds = None
+    seconds, compiling = None, 0.0
     if sampling.sampler == "gibbs":
         side_by_side = min(sampling.cores, sampling.chains)
         rounds = -(-sampling.chains // side_by_side)
         sweep = sweep_seconds(sampling.family, len(cells.y), groups)
         sweep *= 1.0 + COVARIATE * len(cells.covariates)
+        compiling = 0.0 if compiled.sampler_is_compiled() else compiled.SECONDS
         seconds = rounds * (sampling.draws + sampling.tune) * SWEEPS_PER_DRAW * sweep
     # draws are stacked once; each chain carries its cells
     memory = BASE + int(1.5 * draws) + BY_CELL * len(cells.y) * (1 + sampling.chains // 2)
-    return Forecast(len(cells.y), groups, effects, seconds, draws, memory)
+    return Forecast(len(cells.y), groups, effects, seconds, draws, memory, compiling)
 
 
 def sweep_seconds(family: str, cells: float, groups: int) -> float:

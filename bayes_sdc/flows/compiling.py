@@ -10,26 +10,26 @@ import functools
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
+from bayes_sdc.cores import threads
+from bayes_sdc.flows.fit import compiled
+from bayes_sdc.flows.fit.forecast import duration
 from bayes_sdc.progress import Progress, say
 
 if TYPE_CHECKING:
     from bayes_sdc.flows.table.read import FlowTable
 
-SECONDS = 60.0  # on two cores, about; on one core twice that
+RISK_SECONDS = 40.0  # of one core, to compile what measures the intruder's risk
 LOOK_EVERY = 0.5  # seconds
 
 
-def sampler_is_compiled() -> bool:
-    """Tell whether numba's cache has the sampler and the national move.
+class Compiling(NamedTuple):
+    """A process that compiles, when it began, and the seconds that it takes."""
 
-    Where numba does not tell, they count as compiled: then they are when they are first called.
-    """
-    from bayes_sdc.flows.gibbs.national import move_nation
-    from bayes_sdc.flows.gibbs.newton import sweep
-
-    return _in_cache(sweep, move_nation)
+    process: "subprocess.Popen[bytes]"
+    begun: float
+    seconds: float
 
 
 def risk_is_compiled() -> bool:
@@ -37,15 +37,7 @@ def risk_is_compiled() -> bool:
     from bayes_sdc.flows.intruder.integrated import add_draws
     from bayes_sdc.flows.intruder.pareto import khat_of_weights
 
-    return _in_cache(add_draws, khat_of_weights)
-
-
-def _in_cache(*functions: Any) -> bool:
-    try:
-        # an index is empty when its file, or numba, is another than it was made for
-        return all(function._cache._cache_file._load_index() for function in functions)
-    except (AttributeError, OSError):
-        return True
+    return compiled.in_cache(add_draws, khat_of_weights)
 
 
 def invented_table() -> "FlowTable":
@@ -81,40 +73,51 @@ def compile_risk() -> None:
 
 
 @functools.cache
-def start_compiling() -> "tuple[subprocess.Popen[bytes], ...]":
+def start_compiling() -> tuple[Compiling, ...]:
     """Start to compile, in processes of their own, what was not compiled on this machine."""
     wanted = []
-    if not sampler_is_compiled():
-        wanted.append(compile_sampler)
+    if not compiled.sampler_is_compiled():
+        wanted.append((compile_sampler, compiled.SECONDS))
     if not risk_is_compiled():
-        wanted.append(compile_risk)
-    processes = tuple(
-        subprocess.Popen(  # noqa: S603  # ourselves
-            [sys.executable, "-c", f"from {__name__} import {task.__name__} as run; run()"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        for task in wanted
+        wanted.append((compile_risk, RISK_SECONDS))
+    return tuple(Compiling(_started(task.__name__), time.monotonic(), s) for task, s in wanted)
+
+
+def _started(task: str) -> "subprocess.Popen[bytes]":
+    process = subprocess.Popen(  # noqa: S603  # ourselves
+        [sys.executable, "-c", f"from {__name__} import {task} as run; run()"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
-    for process in processes:
-        atexit.register(process.kill)  # a refused run leaves nothing behind that works on
-    return processes
+    atexit.register(process.kill)  # a refused run leaves nothing behind that works on
+    return process
+
+
+def seconds_left() -> float:
+    """Seconds until all that was started is compiled, about; 0 where nothing is left to do."""
+    left = [
+        max(one.seconds - (time.monotonic() - one.begun), 1.0)
+        for one in start_compiling()
+        if one.process.poll() is None
+    ]
+    return max(left, default=0.0) if threads(None) > 1 else sum(left)
 
 
 def finish_compiling() -> None:
     """Wait until all is compiled, with a progress of its own."""
-    processes = start_compiling()
+    processes = [one.process for one in start_compiling()]
     if all(process.poll() == 0 for process in processes):
         return
-    label = f"compiling, about {SECONDS:.0f} s, once on this machine"
+    seconds = max(seconds_left(), 1.0)
+    label = f"compiling, about {duration(seconds)}, once on this machine"
     waited = 0.0
-    with Progress(SECONDS, label) as progress:
+    with Progress(seconds, label) as progress:
         while any(process.poll() is None for process in processes):
             time.sleep(LOOK_EVERY)
-            if waited < 0.95 * SECONDS:
+            if waited < 0.95 * seconds:
                 progress.advance(LOOK_EVERY)
                 waited += LOOK_EVERY
-        progress.advance(SECONDS - waited)
+        progress.advance(seconds - waited)
     if any(process.returncode != 0 for process in processes):
         say("compiling beforehand failed: it is done on the way, which only takes longer")
