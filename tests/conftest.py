@@ -11,6 +11,16 @@ settings.register_profile("deep", max_examples=500, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile what a run needs before parallel workers start: each would do it for itself."""
+    asked = session.config.option
+    controls = bool(getattr(asked, "numprocesses", None))  # of a worker it is not set
+    if controls and not asked.collectonly:
+        from bayes_sdc.flows.compiling import finish_compiling
+
+        finish_compiling()
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Folder of the public files that are not in the repository; mark the test shared_data."""

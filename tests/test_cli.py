@@ -325,6 +325,8 @@ def test_ctrl_c_says_how_to_go_on(file: Path, tmp_path: Path) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        # a shell that started these tests in the background lets its children ignore Ctrl-C
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert process.stderr is not None
     line = ""

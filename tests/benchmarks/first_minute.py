@@ -31,24 +31,37 @@ GOALS = {
     "microdata of 5,000 records, again": 8.0,
 }
 FUNCTIONS_GOAL = 60
-#: The command, counting what numba compiles; functions that come from a cache are not counted.
-COUNTED = """
-import json, os, sys
-from numba.core import event
-names = []
-class Listener(event.Listener):
-    def on_start(self, found):
-        function = found.data["dispatcher"].py_func
-        names.append(f"{function.__module__}.{function.__qualname__}")
-    def on_end(self, found):
-        pass
-event.register("numba:compile", Listener())
-from bayes_sdc.cli import main
-try:
-    main()
-finally:
-    with open(os.environ["FIRST_MINUTE_NAMES"], "w") as file:
-        json.dump(names, file)
+#: Read by every process at its start: notes what numba compiles there, in those that compile ahead
+#: too. Functions that come from a cache are not compiled, so they are not counted.
+COUNTING = """
+import atexit, importlib.util, json, os, sys
+
+class AfterNumba:
+    def find_spec(self, name, path=None, target=None):
+        if name != "numba":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        load = spec.loader.exec_module
+        spec.loader.exec_module = lambda module: (load(module), count())
+        return spec
+
+def count():
+    from numba.core import event
+    names = []
+    class Listener(event.Listener):
+        def on_start(self, found):
+            function = found.data["dispatcher"].py_func
+            names.append(f"{function.__module__}.{function.__qualname__}")
+        def on_end(self, found):
+            pass
+    event.register("numba:compile", Listener())
+    def write():
+        with open(os.path.join(os.environ["FIRST_MINUTE"], f"{os.getpid()}.json"), "w") as file:
+            json.dump(names, file)
+    atexit.register(write)
+
+sys.meta_path.insert(0, AfterNumba())
 """
 
 
@@ -62,17 +75,19 @@ class Run(NamedTuple):
 
 def run(arguments: list[str], caches: Path) -> Run:
     """Run the command in a process of its own, with these caches."""
-    names = caches / "names.json"
+    names = Path(tempfile.mkdtemp(dir=caches))
+    (names / "sitecustomize.py").write_text(COUNTING, encoding="utf-8")
     environment = {
         **os.environ,
         "NUMBA_CACHE_DIR": str(caches / "numba"),
         "PYTENSOR_FLAGS": f"compiledir={caches / 'pytensor'}",
         "MPLCONFIGDIR": str(caches / "matplotlib"),
-        "FIRST_MINUTE_NAMES": str(names),
+        "PYTHONPATH": str(names),
+        "FIRST_MINUTE": str(names),
     }
     before, clock = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-c", COUNTED, *arguments],
+        [sys.executable, "-m", "bayes_sdc.cli", *arguments],
         env=environment,
         capture_output=True,
         text=True,
@@ -83,7 +98,8 @@ def run(arguments: list[str], caches: Path) -> Run:
     if done.returncode not in (0, 1):  # 1: done, but a limit or a diagnostic failed
         sys.exit(f"{' '.join(arguments)} ended with {done.returncode}:\n{done.stderr}")
     processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Run(wall, processor, json.loads(names.read_text(encoding="utf-8")))
+    compiled = [json.loads(path.read_text(encoding="utf-8")) for path in names.glob("*.json")]
+    return Run(wall, processor, [name for one in compiled for name in one])
 
 
 def commands(folder: Path) -> dict[str, list[str]]:
@@ -124,7 +140,11 @@ def measure(only: list[str], repeats: int) -> dict[str, list[Run]]:
                     out = folder / f"{job}-{repeat}-{when.replace(' ', '-')}"
                     result = run([*command, "--out", str(out)], caches)
                     found.setdefault(f"{titles[job]}, {when}", []).append(result)
-                    sys.stderr.write(f"{titles[job]}, {when}: {result.wall:.0f} s\n")
+                    sys.stderr.write(
+                        f"{titles[job]}, {when}: {result.wall:.0f} s, {result.processor:.0f} s of "
+                        f"the processor, {len(result.compiled)} functions compiled\n"
+                    )
+                    sys.stderr.flush()
     return found
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from markupsafe import Markup
 
 from bayes_sdc import InputError, cli, commands
 from bayes_sdc.microdata.file.keys import read_microdata
@@ -374,12 +375,7 @@ def test_command_writes_the_folders(
 
 @pytest.mark.parametrize(
     ("limits", "code"),
-    [
-        ("k = 3", 1),
-        ("record_risk = 0.01", 1),
-        ("file_risk = 1e-6", 1),
-        ("file_risk = 0.99", 0),
-    ],
+    [("k = 3\nrecord_risk = 0.01\nfile_risk = 1e-6", 1), ("file_risk = 0.99", 0)],
 )
 def test_a_limit_that_is_exceeded_ends_with_one_and_is_named(
     limits: str,
@@ -390,18 +386,21 @@ def test_a_limit_that_is_exceeded_ends_with_one_and_is_named(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     policy = written_policy(tmp_path, "microdata", limits)
+    monkeypatch.setattr("bayes_sdc.report.plots.draw_svg", lambda *_: Markup("<svg ></svg>"))
     assert command(monkeypatch, file, tmp_path / "out", "--policy", policy) == code
-    name = f"limit {limits.partition(' ')[0]}"
     said = capsys.readouterr().out
-    verdict = f"FAIL  {name}: " if code else f"{name}"
-    assert verdict in said
-    assert (f"HELD: {name} failed" in said) == bool(code)
+    (held,) = [line for line in said.splitlines() if line.startswith("HELD")] or [""]
+    assert bool(held) == bool(code)
     assert ("may leave" in said) != bool(code)
     assert bool(list(tmp_path.glob("out/release/*"))) != bool(code)
     record = json.loads((tmp_path / "out" / "confidential" / "run.json").read_text())
-    (check,) = (check for check in record["checks"] if check["name"] == name)
-    assert (check["policy"], check["date"]) == ("Board", "2026-01-15")
-    assert check["verdict"] == ("fail" if code else "pass")
+    for limit in limits.splitlines():
+        name = f"limit {limit.partition(' ')[0]}"
+        assert (f"FAIL  {name}: " if code else name) in said
+        assert (name in held) == bool(code)
+        (check,) = (check for check in record["checks"] if check["name"] == name)
+        assert (check["policy"], check["date"]) == ("Board", "2026-01-15")
+        assert check["verdict"] == ("fail" if code else "pass")
     assert record["arguments"]["policy"] == "policy 'Board' of 2026-01-15"
 
 

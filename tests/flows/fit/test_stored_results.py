@@ -111,7 +111,9 @@ def test_risk_that_is_gone_on_with_is_the_risk(
     table: FlowTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: dict[str, object]
 ) -> None:
     """Whatever was there when the run was killed, and in whatever lots."""
-    monkeypatch.setattr("bayes_sdc.flows.intruder.refit.LONGEST", 1)  # as good as any here
+    # as good as any here
+    monkeypatch.setattr("bayes_sdc.flows.intruder.refit.LONGEST", 1)
+    monkeypatch.setattr("bayes_sdc.flows.intruder.refit.STARTS", 4)
     posterior = fit_flows(table, draws=30, tune=30, chains=2, seed=1)
     release = synthesize(table, posterior, seed=2)
     whole = intruder_risk(table, posterior, release, **asked, seed=3)

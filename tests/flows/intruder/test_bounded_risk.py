@@ -23,7 +23,7 @@ def table() -> FlowTable:
 
 @pytest.fixture(scope="module")
 def posterior(table: FlowTable) -> xr.DataTree:
-    return fit_flows(table, epsilon=EPSILON, draws=1500, tune=500, chains=4, seed=4)
+    return fit_flows(table, epsilon=EPSILON, draws=800, tune=300, chains=4, seed=4)
 
 
 @pytest.mark.parametrize("estimator", ["integrated", "paper"])

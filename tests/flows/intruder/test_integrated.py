@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from scipy.integrate import dblquad, quad
+from scipy.integrate import dblquad, quad_vec
 from scipy.special import gammaln
 from scipy.stats import norm
 
@@ -66,11 +66,12 @@ def test_one_cell_with_known_hyperparameters_is_a_normal_integral(kappa, mean, s
     eta = norm(mean, np.hypot(sd_b, sd_g))
     ends = eta.ppf([1e-12, 1 - 1e-12])
 
-    def integral(f):
-        return quad(lambda e: eta.pdf(e) * f(probabilities(e, kappa)), *ends, limit=200)[0]
+    def integrand(e: float) -> np.ndarray:
+        p = probabilities(e, kappa)
+        return eta.pdf(e) * np.vstack([p, np.outer(p, p)])
 
-    z = np.array([integral(lambda p, y=y: p[y]) for y in COUNTS])
-    exact = [[integral(lambda p, y=y, k=k: p[y] * p[k]) / z[y] for k in COUNTS] for y in COUNTS]
+    z, *both = quad_vec(integrand, *ends, epsabs=1e-12, limit=200)[0]
+    exact = np.array(both) / z[:, None]
     # the grid cuts off a millionth of the density's height
     np.testing.assert_allclose(found.m[0], exact, atol=2e-5)
     np.testing.assert_allclose(found.prediction[0], z, atol=2e-5)
@@ -327,7 +328,7 @@ def check_against_refits(table: FlowTable, family: str, prior: str, targets: np.
 
 def test_entries_are_those_of_exact_refits(table, monkeypatch):
     monkeypatch.setattr("bayes_sdc.flows.intruder.refit.LONGEST", 2)  # within the errors it says
-    check_against_refits(table, "negative-binomial", "pooled", np.arange(0, 20, 7))
+    check_against_refits(table, "negative-binomial", "pooled", np.array([7]))
 
 
 @pytest.mark.slow

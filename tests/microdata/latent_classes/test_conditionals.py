@@ -49,11 +49,12 @@ def draw_data(rng: np.random.Generator, state: State) -> np.ndarray:
     records = np.zeros((2, 3), dtype=np.int64)
     state.counts[:] = 0
     for h, size in enumerate(state.size):
-        a = rng.choice(2, size, p=state.phi[:2, h])
-        b = rng.choice(3, size, p=state.phi[2:, h])
-        np.add.at(records, (a, b), 1)
-        np.add.at(state.counts[:, h], a, 1)
-        np.add.at(state.counts[:, h], 2 + b, 1)
+        if size > 0:
+            chances = np.outer(state.phi[:2, h], state.phi[2:, h]).ravel()
+            of_class = rng.multinomial(size, chances).reshape(2, 3)
+            records += of_class
+            state.counts[:2, h] = of_class.sum(axis=1)
+            state.counts[2:, h] = of_class.sum(axis=0)
     return records.ravel()
 
 
