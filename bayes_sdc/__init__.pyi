@@ -136,6 +136,7 @@ from .plots import plot_effects as plot_effects
 from .plots import plot_flows as plot_flows
 from .plots import plot_gain as plot_gain
 from .plots import plot_intruder_risk as plot_intruder_risk
+from .plots import plot_key_sets as plot_key_sets
 from .plots import plot_map as plot_map
 from .plots import plot_margins as plot_margins
 from .plots import plot_predictive as plot_predictive
@@ -147,6 +148,7 @@ from .plots import plot_risk_by_count as plot_risk_by_count
 from .plots import plot_risk_by_datasets as plot_risk_by_datasets
 from .plots import plot_risk_comparison as plot_risk_comparison
 from .plots import plot_ru_map as plot_ru_map
+from .plots import plot_sizes as plot_sizes
 from .plots import plot_treatments as plot_treatments
 from .policy import FlowLimits as FlowLimits
 from .policy import MicrodataLimits as MicrodataLimits
@@ -266,6 +268,7 @@ __all__ = [
     "plot_flows",
     "plot_gain",
     "plot_intruder_risk",
+    "plot_key_sets",
     "plot_map",
     "plot_margins",
     "plot_predictive",
@@ -277,6 +280,7 @@ __all__ = [
     "plot_risk_by_datasets",
     "plot_risk_comparison",
     "plot_ru_map",
+    "plot_sizes",
     "plot_treatments",
     "poisson_gamma",
     "posterior_so_far",

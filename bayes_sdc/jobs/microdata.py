@@ -218,6 +218,7 @@ def write_microdata(
         )
         external = render_microdata(result, audience="external", call=call, treatment=done)
     tables = {"risk_by_record": _records(result), "risk_by_combination": _combinations(result)}
+    tables["combinations_by_size"] = result.data.size_indices.reset_index()
     if result.latent_classes is not None:
         tables["risk_of_uniques"] = _uniques(result.latent_classes)
     if result.households is not None:

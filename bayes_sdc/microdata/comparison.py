@@ -5,6 +5,7 @@ another idea of how the values of the population depend on each other. Those tha
 a risk of its own are compared by how they rank the sample uniques, whatever their level.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.keys import Microdata
 from bayes_sdc.microdata.individual.closed_form import individual_risk
+from bayes_sdc.microdata.individual.superpopulation import MODELS, SuperpopulationRisk
 from bayes_sdc.microdata.lancaster.additive import Lancaster, lancaster
 from bayes_sdc.microdata.lancaster.structural_zeros import StructuralZeros, allowed_cells
 from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk, latent_class_risk
@@ -136,6 +138,7 @@ def compare_risks(
     structural_zeros: StructuralZeros | None = None,
     cells: int | None = None,
     latent_classes: LatentClassRisk | None = None,
+    models: Mapping[str, SuperpopulationRisk] | None = None,
     most_disagreements: int = 20,
     seed: int | None = 0,
     slow: bool = False,
@@ -157,6 +160,9 @@ def compare_risks(
         of levels but for the structural zeros.
     latent_classes : LatentClassRisk, optional
         From `latent_class_risk` for this file and population; computed by default.
+    models : mapping from name to SuperpopulationRisk, optional
+        From `superpopulation_risk` for this file, to stand beside the others; none by default. The
+        model "known" is the individual risk, which stands there where the file has weights.
     most_disagreements : int
         Records to list.
     seed : int, optional
@@ -215,7 +221,7 @@ def compare_risks(
     special = None if "suda" in late else dis_suda(microdata, fraction, max_size=max_size)
     if latent_classes is None:
         latent_classes = latent_class_risk(microdata, population_size=population_size, seed=seed)
-    lines = _class_lines(latent_classes)
+    lines = [*_class_lines(latent_classes), *_model_lines(models or {})]
     lines += [] if additive is None else _additive_lines(additive)
     lines += [] if validated is None else [_validated_line(validated)]
     lines += [] if special is None else [_special_line(special)]
@@ -267,6 +273,22 @@ def _class_lines(found: LatentClassRisk) -> list[_Line]:
             ("matches", MATCHES, found.tau2),
         )
     ]
+
+
+def _model_lines(models: Mapping[str, SuperpopulationRisk]) -> list[_Line]:
+    """Estimates of the models that let the frequencies in the population scatter."""
+    return [
+        _Line(
+            f"model {name}, {what}", about, total.value, *total.interval, True,
+            f"{words} (95 % interval)",
+        )
+        for name, words in MODELS.items()
+        if name in models and name != "known"
+        for what, about, total in (
+            ("uniques", UNIQUES, models[name].tau1),
+            ("matches", MATCHES, models[name].tau2),
+        )
+    ]  # fmt: skip
 
 
 def _ordered(lines: list[_Line]) -> pd.DataFrame:

@@ -43,6 +43,10 @@ from bayes_sdc.results import Fact, Result, summary_lines, with_interval
 from bayes_sdc.seeds import seed_or_fresh
 
 OVERLAP = 0.02  # share by which overlapping combinations may exceed the file without a remark
+ALL_IN_FILE = (
+    "every record stands for itself alone, so how many people share its key values counts as "
+    "known: the risk is 1/f, and no model of it was fitted"
+)
 AGREEMENT = 0.05  # relative difference of weight sum and population size that is remarked on
 
 
@@ -105,7 +109,8 @@ class Measurement(Result):
         The recommended estimate: the risk of the sample uniques, which are nearly all of the risk;
         None where the file has none, or counts as the whole population.
     models : dict of SuperpopulationRisk
-        Totals with intervals, by the name of the model.
+        Totals with intervals, by the name of the model. Of a file that is the whole population
+        "known" alone, without uncertainty.
     households : DataFrame or None
         A row a household, as `RecordRisk.households` gives it, with a column ``risk_MODEL`` for
         each model; None for a file without households.
@@ -113,7 +118,8 @@ class Measurement(Result):
         Where the number of cells was given, and no missing value hides how many records are unique.
     comparison : RiskComparison or None
         All measures of the sample uniques side by side; None for a single key, where there is no
-        sample unique, or where a method cannot work on the file, which ``notes`` tells.
+        sample unique, where the file is the whole population, or where a method cannot work on the
+        file, which ``notes`` tells.
     population_size : int
         As given, or the sum of the weights.
     truth : Truth or None
@@ -141,6 +147,13 @@ class Measurement(Result):
     notes: tuple[str, ...]
     seconds: dict[str, float]
     seed: int | None = None
+
+    @property
+    def whole_population(self) -> bool:
+        """Whether every member of the population is in the file, so that F = f is known."""
+        return self.data.n >= self.population_size and bool(
+            (self.risk.combinations["p"] == 1).all()
+        )
 
     @property
     def model_notes(self) -> list[str]:
@@ -194,6 +207,11 @@ class Measurement(Result):
     def _worst_line(self) -> str:
         n, worst = self.data.n, self.worst
         value, (low, high), _ = worst.expected
+        if self.whole_population:
+            return (
+                f"the file counts as the whole population: {value:,.1f} of {n:,} records are "
+                f"re-identified, {value / n:.2%}; {worst.tau1.value:,.0f} are unique"
+            )
         name = next(name for name, model in self.models.items() if model is worst)
         return (
             f"at worst, by the model {name!r}, {value:,.1f} ({low:,.1f} to {high:,.1f}) of {n:,} "
@@ -326,7 +344,10 @@ def measure_microdata(
         classes = latent_class_risk(microdata, population_size=N, seed=seed)
         seconds["latent classes"] = monotonic() - clock
     differing = size_indices_differ(microdata)
-    models = _by_model(microdata, risk.combinations, draws, seed, seconds)
+    certain = bool((risk.combinations["p"] == 1).all())
+    if certain:
+        notes.append(ALL_IN_FILE)
+    models = _by_model(microdata, risk.combinations, draws, seed, seconds, certain=certain)
     clock = monotonic()
     households = _households(risk, models)
     if households is not None:
@@ -339,7 +360,7 @@ def measure_microdata(
         unstructured = _unstructured(microdata, N, cells, draws, seed)
         seconds["uniques without structure"] = monotonic() - clock
     clock = monotonic()
-    comparison, why = _comparison(microdata, N, cells, classes, seed, slow=force)
+    comparison, why = _comparison(microdata, N, cells, classes, models, seed, slow=force)
     if comparison is not None or why:
         seconds["comparison"] = monotonic() - clock
     notes += why
@@ -369,16 +390,17 @@ def _comparison(
     N: int,
     cells: int | None,
     classes: LatentClassRisk | None,
+    models: Mapping[str, SuperpopulationRisk],
     seed: int,
     *,
     slow: bool,
 ) -> tuple[RiskComparison | None, list[str]]:
     """All measures side by side, or why there are none."""
-    if len(microdata.keys) < 2 or not microdata.sample_uniques:
+    if len(microdata.keys) < 2 or not microdata.sample_uniques or microdata.n >= N:
         return None, []
     try:
         found = compare_risks(
-            microdata, N, cells=cells, latent_classes=classes, seed=seed, slow=slow
+            microdata, N, cells=cells, latent_classes=classes, models=models, seed=seed, slow=slow
         )
     except InputError as error:
         # the risks stand without it: more keys or sets than SUDA can search, say
@@ -473,11 +495,19 @@ def _limits(policy: Policy | PathLike | None) -> Policy | None:
 
 
 def _by_model(
-    microdata: Microdata, frame: pd.DataFrame, draws: int, seed: int, seconds: dict[str, float]
+    microdata: Microdata,
+    frame: pd.DataFrame,
+    draws: int,
+    seed: int,
+    seconds: dict[str, float],
+    *,
+    certain: bool,
 ) -> dict[str, SuperpopulationRisk]:
     """Risk by every model that goes with the file; its wall times are put into ``seconds``."""
     models: dict[str, SuperpopulationRisk] = {}
     for model in MODELS:
+        if certain and model != "known":
+            continue  # F = f leaves nothing to learn
         clock = monotonic()
         spread = None
         if model == "uncertain":
@@ -507,12 +537,13 @@ def _checks(
     N: int,
     given: int | None,
 ) -> list[Check]:
-    learned = [(name, model.converged) for name, model in models.items()]
+    learned = [(name, model.converged) for name, model in models.items() if name != "known"]
     if unstructured is not None:
         learned.append(("learned concentration", unstructured.learned.trusted))
     return [
-        _convergence_check([name for name, trusted in learned if not trusted]),
-        _models_check(data, models),
+        # a question that was not asked must not be passed
+        *([_convergence_check([n for n, trusted in learned if not trusted])] if learned else []),
+        *([_models_check(data, models)] if len(models) > 1 else []),
         *_missing_check(data, risk),
         *_population_check(data, risk, N, given),
     ]

@@ -6,6 +6,7 @@ without it they make a pyplot figure. ``ci_prob`` and the like have the meaning 
 ``arviz_plots``, which draws anything else of a posterior: it is an ArviZ DataTree.
 """
 
+from bayes_sdc.plots.combinations import plot_key_sets, plot_sizes
 from bayes_sdc.plots.convergence import plot_chains, plot_convergence
 from bayes_sdc.plots.gain import plot_gain
 from bayes_sdc.plots.intruder import (
@@ -35,6 +36,7 @@ __all__ = [
     "plot_flows",
     "plot_gain",
     "plot_intruder_risk",
+    "plot_key_sets",
     "plot_map",
     "plot_margins",
     "plot_predictive",
@@ -46,6 +48,7 @@ __all__ = [
     "plot_risk_by_datasets",
     "plot_risk_comparison",
     "plot_ru_map",
+    "plot_sizes",
     "plot_treatments",
     "plot_weights",
 ]

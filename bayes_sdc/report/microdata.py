@@ -13,40 +13,43 @@ import pandas as pd
 
 from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.comparison import RiskComparison
 from bayes_sdc.microdata.file.keys import VIOLATIONS, Microdata
 from bayes_sdc.microdata.individual.record_risk import BULK, RecordRisk
 from bayes_sdc.microdata.individual.superpopulation import MODELS, SuperpopulationRisk
-from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk, recommended_line
+from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk
 from bayes_sdc.microdata.measure import Measurement
 from bayes_sdc.microdata.posterior.sampling import Estimate
 from bayes_sdc.microdata.treatment.result import Treatment
 from bayes_sdc.microdata.treatment.utility import TreatedUtility
 from bayes_sdc.report import plots
 from bayes_sdc.report.contents import checks_by_section, contents_of
+from bayes_sdc.report.microdata_page_one import external_page_one, internal_page_one
 from bayes_sdc.report.microdata_public import LEVELS, missing_rule, public_check, public_context
 from bayes_sdc.report.page import render_page
 from bayes_sdc.report.policy_limits import Told, limit_section
+from bayes_sdc.report.risk_comparison import tell_comparison, tell_truth
 from bayes_sdc.report.treatment import tell_treatment
 
 RISKIEST = 10
 
 SECTIONS = {  # id: title, keys of its checks
-    "input": ("Input and rules", ("population", "missing_values")),
     "treatment": (
         "The treatment, and what is left of the risk",
         ("treatment_target", "treatment_chains", "treatment_columns", "treatment_order"),
     ),
     "policy": ("Limits of the policy", ("limit_k", "limit_record_risk", "limit_file_risk")),
-    "keys": ("Frequencies of combinations", ()),
-    "risk": ("Individual risk", ()),
-    "models": ("Totals of the file, with their uncertainty", ("models", "convergence")),
     "classes": (
         "Recommended estimate: latent classes",
         ("classes_chains", "classes_width", "classes_fraction", "classes_kappa", "classes_scatter"),
     ),
     "comparison": ("All measures side by side", ()),
+    "keys": ("Frequencies of combinations", ()),
+    "risk": ("Individual risk", ()),
+    "models": ("Totals of the file by models of frequencies", ("models", "convergence")),
+    "truth": ("Truth beside the estimates", ()),
+    "unstructured": ("Population uniques without structure", ()),
     "households": ("Households", ()),
+    "input": ("Input and rules", ("population", "missing_values")),
     "other": ("Other checks", ()),
     "run": ("How it was made", ()),
     "glossary": ("Glossary and limits", ()),
@@ -102,7 +105,7 @@ def render_microdata(
     """
     checks: Sequence[Check | Told] = result.checks
     if audience == "internal":
-        context = {**_internal(result, call), "key_sets": _key_sets(key_sets)}
+        context = {**_internal(result, call), **_key_sets(key_sets)}
     elif audience == "external":
         context = public_context(result)
         checks = [public_check(check) for check in result.checks]
@@ -113,9 +116,14 @@ def render_microdata(
         "classes": result.latent_classes is not None,
         "comparison": result.comparison is not None and audience == "internal",
         "treatment": treatment is not None,
+        "models": not result.whole_population,
+        "truth": result.truth is not None and audience == "internal",
+        "unstructured": result.unstructured is not None and audience == "internal",
     }
+    first = internal_page_one if audience == "internal" else external_page_one
     context |= {
         **_shared(result),
+        **first(result, treatment),
         "treatment": None if treatment is None else tell_treatment(*treatment, audience=audience),
         "audience": audience,
         "created": call["created"],
@@ -140,7 +148,7 @@ def _shared(result: Measurement) -> dict[str, Any]:
         "basis": basis,
         "bulk_definition": BULK[0].upper() + BULK[1:],
         "model_words": {name: words for name, words in MODELS.items() if name in result.models},
-        "model_names": list(result.models),
+        "whole": result.whole_population,
     }
 
 
@@ -162,6 +170,22 @@ def _file_facts(result: Measurement, call: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
+def _given(argument: Any) -> bool:
+    """Tell whether an argument was given: neither left out nor empty."""
+    return argument is not None and argument != "" and argument not in ([], {}, ())
+
+
+def _plain(argument: Any) -> str:
+    """Write an argument in words, without the marks of a program."""
+    if isinstance(argument, bool):
+        return "yes" if argument else "no"
+    if isinstance(argument, Mapping):
+        return "; ".join(f"{name}: {_plain(one)}" for name, one in argument.items() if _given(one))
+    if isinstance(argument, list | tuple):
+        return ", ".join(map(_plain, argument))
+    return str(argument)
+
+
 def _violations(data: Microdata) -> list[list[str]]:
     """Records and combinations that are rarer than each k."""
     violations = []
@@ -179,8 +203,8 @@ def _measures(risk: RecordRisk) -> list[list[str]]:
     return [
         ["expected re-identifications", f"{risk.expected:,.2f}"],
         ["global risk (mean)", f"{risk.global_risk:.3%}"],
-        ["tau1", f"{risk.tau1:,.2f}"],
-        ["tau2", f"{risk.tau2:,.2f}"],
+        ["sample uniques that are population uniques (tau1)", f"{risk.tau1:,.2f}"],
+        ["right matches among sample uniques (tau2)", f"{risk.tau2:,.2f}"],
         *(
             [f"records, combinations {what}", f"{t.records:,}, {t.combinations:,}"]
             for what, t in above
@@ -190,33 +214,26 @@ def _measures(risk: RecordRisk) -> list[list[str]]:
 
 def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
     data, risk = result.data, result.risk
+    of_truth, truth = tell_truth(result)
     return {
-        "recommended": ""
-        if result.latent_classes is None
-        else recommended_line(result.latent_classes),
         "classes": [] if result.latent_classes is None else _classes(result.latent_classes),
+        "chains_of_classes": []
+        if result.latent_classes is None
+        else [
+            [str(name), f"{row['rhat']:.3f}", f"{row['ess']:,.0f}"]
+            for name, row in result.latent_classes.diagnostics.iterrows()
+        ],
         "input": _file_facts(result, call),
         "notes": data.notes,
         "left_out": result.notes,
         "model_notes": result.model_notes,
         "violation_columns": ["violation", "records", "share of records", "combinations"],
         "violations": _violations(data),
-        "sizes": [[f"{size:,}", f"{n:,}"] for size, n in data.size_indices.items()],
+        "sizes_plot": plots.sizes(data),
         "measures": _measures(risk),
         "risk_plot": plots.record_risk(risk),
         "bulk": f"{risk.bulk_limit:.4g}",
-        "risky_columns": [
-            *data.keys,
-            "records",
-            "f",
-            "F",
-            "risk",
-            "95 % of 1/F",
-            *(
-                f"{_beside(result).model}: {what}"
-                for what in ("risk", "95 % of risk", "95 % of 1/F")
-            ),
-        ],
+        "risky_columns": _risky_columns(result),
         "risky": _riskiest(result),
         "key_count": len(data.keys),
         "model_columns": ["model", "expected re-identifications", "share", "tau1", "tau2"],
@@ -230,18 +247,22 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
             ]
             for name, model in result.models.items()
         ],
-        "truth": _truth(result),
+        "truth_columns": of_truth,
+        "truth": truth,
         "unstructured": _unstructured(result),
         "cells": "" if result.unstructured is None else f"{result.unstructured.cells:,}",
-        "comparison": None if result.comparison is None else _comparison(result.comparison, result),
+        "comparison": None
+        if result.comparison is None
+        else tell_comparison(result.comparison, result),
         "households": _households(result),
         "call": call,
+        "arguments": {name: _plain(one) for name, one in call["arguments"].items() if _given(one)},
         "stages": [[stage, f"{s:,.1f}"] for stage, s in result.seconds.items()],
     }
 
 
 def _classes(found: LatentClassRisk) -> list[list[str]]:
-    """Estimates by latent classes with 90 % intervals, and how the chains did."""
+    """Estimates by latent classes with 90 % intervals."""
     totals = [
         ("tau1, sample uniques that are population uniques", found.tau1),
         ("tau2, expected correct matches of sample uniques", found.tau2),
@@ -256,16 +277,14 @@ def _classes(found: LatentClassRisk) -> list[list[str]]:
     for level in LEVELS:
         above = int((found.records["P_unique"] > level).sum())
         rows.append([f"sample uniques with P(F = 1) > {level:g}", f"{above:,}", ""])
-    for name, row in found.diagnostics.iterrows():
-        rows.append([f"{name}: R-hat, effective size", f"{row['rhat']:.3f}, {row['ess']:,.0f}", ""])
     return rows
 
 
-def _key_sets(table: pd.DataFrame | None) -> list[list[str]]:
+def _key_sets(table: pd.DataFrame | None) -> dict[str, Any]:
     if table is None:
-        return []
+        return {"key_sets": [], "key_sets_plot": ""}
     counts = [f"records_below_{k}" for k in VIOLATIONS]
-    return [
+    rows = [
         [
             str(name),
             *(f"{row[column]:,.0f}" for column in ("keys", "combinations", *counts)),
@@ -276,12 +295,22 @@ def _key_sets(table: pd.DataFrame | None) -> list[list[str]]:
         ]
         for name, row in table.iterrows()
     ]
+    return {"key_sets": rows, "key_sets_plot": plots.key_sets(table)}
 
 
-def _beside(result: Measurement) -> SuperpopulationRisk:
+def _beside(result: Measurement) -> SuperpopulationRisk | None:
     """Return the model to stand beside the closed form: where most are re-identified."""
     others = (model for name, model in result.models.items() if name != "known")
-    return max(others, key=lambda model: model.expected.value)
+    return max(others, key=lambda model: model.expected.value, default=None)
+
+
+def _risky_columns(result: Measurement) -> list[str]:
+    columns = [*result.data.keys, "records", "f", "F", "risk"]
+    beside = _beside(result)
+    if beside is None:
+        return columns
+    of_model = ("risk", "95 % of risk", "95 % of 1/F")
+    return [*columns, "95 % of 1/F", *(f"{beside.model}: {what}" for what in of_model)]
 
 
 def _riskiest(result: Measurement) -> list[list[str]]:
@@ -299,10 +328,16 @@ def _riskiest(result: Measurement) -> list[list[str]]:
             f"{row.f:,}",
             f"{row.F:,.1f}",
             f"{row.risk:.4f}",
-            _ends(result.models["known"].inverse_interval[place]),
-            f"{worst.risk[place]:.4f}",
-            _ends(worst.risk_interval[place]),
-            _ends(worst.inverse_interval[place]),
+            *(
+                []
+                if worst is None
+                else [
+                    _ends(result.models["known"].inverse_interval[place]),
+                    f"{worst.risk[place]:.4f}",
+                    _ends(worst.risk_interval[place]),
+                    _ends(worst.inverse_interval[place]),
+                ]
+            ),
         ]
         for place, values, row in zip(order, labels, top.itertuples(index=False), strict=True)
     ]
@@ -315,20 +350,6 @@ def _ends(interval: np.ndarray) -> str:
 def _interval(estimate: Estimate) -> str:
     low, high = estimate.interval
     return f"{estimate.value:,.1f} ({low:,.1f} to {high:,.1f})"
-
-
-def _truth(result: Measurement) -> list[list[str]]:
-    if result.truth is None:
-        return []
-    names = {"expected": "expected re-identifications", "tau1": "tau1", "tau2": "tau2"}
-    return [
-        [
-            words,
-            f"{getattr(result.truth, name):,.1f}",
-            *(_interval(getattr(model, name)) for model in result.models.values()),
-        ]
-        for name, words in names.items()
-    ]
 
 
 def _unstructured(result: Measurement) -> list[list[str]]:
@@ -348,50 +369,6 @@ def _unstructured(result: Measurement) -> list[list[str]]:
             f"95 % interval {uniques.interval[0]:,.0f} to {uniques.interval[1]:,.0f}",
         ],
     ]
-
-
-def _comparison(found: RiskComparison, result: Measurement) -> dict[str, Any]:
-    """Expected numbers of every method, how their rankings agree, and where they do not."""
-    methods = found.methods
-    return {
-        "uniques": f"{found.uniques:,}",
-        "notes": found.notes,
-        "plot": plots.risk_comparison(found, None if result.truth is None else result.truth.tau1),
-        "methods": [
-            [
-                str(name),
-                str(row["assumption"]),
-                str(row["about"]),
-                f"{row['expected']:,.2f}",
-                _range(float(row["low"]), float(row["high"])),
-            ]
-            for name, row in methods.iterrows()
-        ],
-        "above": _above(found.records),
-        "ranking_columns": ["method", *found.agreement.columns],
-        "rankings": [
-            [
-                str(name),
-                *("undefined" if pd.isna(value) else f"{value:.2f}" for value in row),
-            ]
-            for name, row in zip(found.agreement.index, found.agreement.to_numpy(), strict=True)
-        ],
-    }
-
-
-def _above(records: pd.DataFrame) -> list[list[str]]:
-    """Sample uniques beyond levels of DIS-SUDA, a risk, and of the SUDA score, which has no end."""
-    score = records["SUDA score"]
-    powers = [10.0**k for k in range(int(np.log10(max(score.max(), 1.0))) + 1)]
-    return [
-        [f"{name} > {level:,g}", f"{int((records[name] > level).sum()):,}"]
-        for name, levels in (("DIS-SUDA", LEVELS), ("SUDA score", (0.0, *powers)))
-        for level in levels
-    ]
-
-
-def _range(low: float, high: float) -> str:
-    return "none given" if pd.isna(low) or pd.isna(high) else f"{low:,.2f} to {high:,.2f}"
 
 
 def _households(result: Measurement) -> list[list[str]]:

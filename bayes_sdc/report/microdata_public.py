@@ -10,7 +10,9 @@ import numpy as np
 
 from bayes_sdc.checks import Check
 from bayes_sdc.microdata.file.keys import RULES, VIOLATIONS, Microdata
+from bayes_sdc.microdata.latent_classes.risk import Estimate90
 from bayes_sdc.microdata.measure import Measurement
+from bayes_sdc.microdata.posterior.sampling import Estimate
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report.policy_limits import PUBLIC_REASON, Told, tell_limit
 from bayes_sdc.report.rounding import two_figures
@@ -90,17 +92,16 @@ def public_context(result: Measurement) -> dict[str, Any]:
         "classes": {}
         if result.latent_classes is None
         else {
-            "share of records alone in file and population": _public(
-                result.latent_classes.tau1.value / data.n, enough
+            "share of records alone in file and population": public_interval(
+                result.latent_classes.tau1, data.n
             ),
-            "expected share of sample uniques that are matched correctly, of all records": _public(
-                result.latent_classes.tau2.value / data.n, enough
+            "expected share of sample uniques that are matched correctly, of all records": (
+                public_interval(result.latent_classes.tau2, data.n)
             ),
         },
         "model_columns": ["model", "expected share of re-identified records"],
         "models": [
-            [name, _public(model.expected.value / data.n, enough)]
-            for name, model in result.models.items()
+            [name, public_interval(model.expected, data.n)] for name, model in result.models.items()
         ],
         "households": []
         if household is None
@@ -148,6 +149,16 @@ def _about(number: float, enough: bool) -> str:
 def public_share(share: float, records: int) -> str:
     """Return a share of the records of a file as the public may read it."""
     return _public(share, records >= PUBLIC_RECORDS)
+
+
+def public_interval(estimate: Estimate | Estimate90, records: int) -> str:
+    """Return an expected number as a share of the records, with its interval, for the public."""
+    if records < PUBLIC_RECORDS:
+        return public_share(0.0, records)
+    value, low, high = (
+        public_share(number / records, records) for number in (estimate.value, *estimate.interval)
+    )
+    return f"{value} ({low} to {high})" if low != high else value
 
 
 def missing_rule(data: Microdata) -> str:

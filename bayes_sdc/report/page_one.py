@@ -136,7 +136,7 @@ def _lost(measured: Measured) -> str:
         for verdict in ("good for", "with care for", "not good for"):
             if verdict in by_verdict:
                 uses = by_verdict[verdict]
-                sentences.append(f"{verdict.capitalize()} {_listed([_lower(u) for u in uses])}.")
+                sentences.append(f"{verdict.capitalize()} {listed([_lower(u) for u in uses])}.")
     sentences.append(
         f"Totals of the small cells by area are off by {measured.utility.totals_error:.1%} in all."
     )
@@ -172,10 +172,10 @@ def _to_decide(checks: list[Check]) -> str:
     sentences = []
     if failed:
         sentences.append(
-            f"Failed: {_listed(failed)}. The release is held until somebody answers for it."
+            f"Failed: {listed(failed)}. The release is held until somebody answers for it."
         )
     if look:
-        sentences.append(f"Read before a release: {_listed(look, len(look))}.")
+        sentences.append(f"Read before a release: {listed(look, len(look))}.")
     if not any(isinstance(check, LimitCheck) for check in checks):
         sentences.append(
             "How much risk is too much: no policy with limits was given, so no risk was judged."
@@ -252,7 +252,7 @@ def _graded(value: float | None, limit: float) -> str:
     return "pass" if value <= limit else "look"
 
 
-def _listed(items: list[str], most: int = NAMED) -> str:
+def listed(items: list[str], most: int = NAMED) -> str:
     """Join a few items, and say how many more there are."""
     rest = len(items) - most
     return ", ".join(items[:most]) + (f" and {rest} more" if rest > 0 else "")

@@ -20,6 +20,7 @@ from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.model.parameters import CI_PROB
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.microdata.comparison import RiskComparison
+from bayes_sdc.microdata.file.keys import Microdata
 from bayes_sdc.microdata.individual.record_risk import RecordRisk
 from bayes_sdc.shapes import Shapes
 
@@ -208,12 +209,32 @@ def record_risk(risk: RecordRisk) -> Markup:
     )
 
 
+def sizes(data: Microdata) -> Markup:
+    """Records by the number of records with their values."""
+    return draw_svg(
+        "sizes",
+        "Records by the number of records with the same values",
+        lambda figure: plots.plot_sizes(data, ax=figure.add_subplot()),
+    )
+
+
+def key_sets(table: pd.DataFrame) -> Markup:
+    """Risk by set of key variables."""
+    return draw_svg(
+        "key-sets",
+        "Rare records and expected right guesses by set of key variables",
+        lambda figure: plots.plot_key_sets(table, ax=figure.add_subplot()),
+        (SIZE[0], max(1.2 + 0.45 * len(table), 2.2)),
+    )
+
+
 def risk_comparison(comparison: RiskComparison, truth: float | None) -> Markup:
     """Expected number by method."""
     return draw_svg(
         "expected-by-method",
         "Expected number by method",
         lambda figure: plots.plot_risk_comparison(comparison, truth=truth, ax=figure.add_subplot()),
+        (SIZE[0], 1.6 + 0.19 * len(comparison.methods)),
     )
 
 

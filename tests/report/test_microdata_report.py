@@ -17,7 +17,6 @@ from markupsafe import Markup
 from bayes_sdc import InputError, cli, commands
 from bayes_sdc.microdata.file.keys import read_microdata
 from bayes_sdc.microdata.individual import superpopulation
-from bayes_sdc.microdata.latent_classes.risk import recommended_line
 from bayes_sdc.microdata.measure import Measurement, measure_microdata
 from bayes_sdc.report.microdata import render_microdata
 
@@ -96,9 +95,10 @@ def test_the_recommended_estimate_comes_first(
     """A reader who stops after a line has the estimate that holds, with its interval."""
     found = result.latent_classes
     assert found is not None
-    line = recommended_line(found)[1:]
+    low, high = found.tau1.interval
+    line = f"Latent classes: {found.tau1.value:,.0f} ({low:,.0f} to {high:,.0f}) sample uniques"
     assert internal.count(line) == 1
-    assert internal.index(line) < internal.index("<section>")
+    assert internal.index(line) < internal.index("<nav")
     assert line not in external
     table = {row[0]: row[1:] for row in Page(internal).tables[
         "Estimates by latent classes, with 90 % intervals"
@@ -303,6 +303,7 @@ def test_command_writes_the_folders(
     names = {path.name for path in (out / "confidential").iterdir()}
     assert names == {
         ".gitignore",
+        "combinations_by_size.csv",
         "key_sets.csv",
         "report.html",
         "risk_by_combination.csv",

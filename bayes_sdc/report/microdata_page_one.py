@@ -1,0 +1,413 @@
+"""The first page of a report on records: what was found, in words made from the results.
+
+A board reads it alone. The sections after it hold the reasons.
+"""
+
+from typing import Any
+
+from bayes_sdc.microdata.comparison import UNIQUES
+from bayes_sdc.microdata.latent_classes.risk import Estimate90, LatentClassRisk
+from bayes_sdc.microdata.measure import Measurement
+from bayes_sdc.microdata.posterior.sampling import Estimate
+from bayes_sdc.microdata.treatment.result import METHODS, Treatment
+from bayes_sdc.microdata.treatment.utility import SMALL_RATIO, SMALL_TABLE, TreatedUtility
+from bayes_sdc.policy import LimitCheck
+from bayes_sdc.report.contents import NOT_JUDGED
+from bayes_sdc.report.microdata_public import PUBLIC_RECORDS, public_interval, public_share
+from bayes_sdc.report.page_one import Figure, listed
+from bayes_sdc.report.rounding import two_figures
+from bayes_sdc.results import or_undefined
+
+Treated = tuple[Treatment, TreatedUtility]
+LEVEL = 0.2  # risk of a record that is counted on page one
+
+WHY = (
+    "It is recommended because it alone learns both from the file: how the key variables depend on "
+    "each other, and how far combinations scatter about that. The others assume the one or the "
+    "other."
+)
+OTHER_KNOWLEDGE = "Somebody who knows other things of a person than the key variables."
+HARM = "What the file tells of people who are not identified, and what harm that does."
+
+
+def internal_page_one(result: Measurement, treated: Treated | None) -> dict[str, Any]:
+    """Paragraphs and figures for those who may see everything.
+
+    Parameters
+    ----------
+    result : Measurement
+        With the checks that count, those of the treated file where there is one.
+    treated : Treatment and TreatedUtility, or None
+        What was done to the file.
+
+    Returns
+    -------
+    dict
+        ``page_one``: pairs of a question and its answer; ``figures``: :class:`Figure`.
+    """
+    done = "before the treatment" if treated else "if it leaves as it is"
+    figures = _measured_figures(result) if treated is None else _treated_figures(result, treated)
+    return {
+        "page_one": [
+            ("What the file is", _file(result)),
+            (f"What an intruder could do {done}", _could(result)),
+            ("The estimate, and why this one", _estimate(result)),
+            ("What was treated", _treated(result, treated)),
+            ("What is to be decided", _to_decide(result, treated)),
+            ("What was not judged", f"{OTHER_KNOWLEDGE} {HARM}"),
+        ],
+        "figures": figures,
+    }
+
+
+def external_page_one(result: Measurement, treated: Treated | None) -> dict[str, Any]:
+    """What the public is told first; shares in whole per cents, and of few records none."""
+    data, n = result.data, result.data.n
+    records = f"about {two_figures(n):,}" if n >= PUBLIC_RECORDS else f"fewer than {PUBLIC_RECORDS}"
+    of_population = "" if result.whole_population else ", a sample of a larger population"
+    answers = [
+        (
+            "What the file is",
+            f"A file of {records} persons{of_population}. Its key variables, which somebody could "
+            f"know of a person and find in the file, are {', '.join(data.keys)}.",
+        ),
+        ("What an intruder could do", _public_risk(result)),
+    ]
+    if treated is not None:
+        answers.append(("What was treated", _public_treatment(*treated)))
+    answers.append(("What was not judged", f"{OTHER_KNOWLEDGE} {HARM}"))
+    return {"page_one": answers, "figures": _public_figures(result, treated)}
+
+
+def _file(result: Measurement) -> str:
+    data, N = result.data, result.population_size
+    homes = "" if result.households is None else f" in {len(result.households):,} households"
+    size = (
+        "It counts as the whole population. "
+        if result.whole_population
+        else f"It is a sample of {data.n / N:.1%} of {N:,} people. "
+    )
+    return (
+        f"{data.n:,} records of persons{homes}. {size}The key variables, which somebody could know "
+        f"of a person and find in the file, are {', '.join(data.keys)}. "
+        f"{data.sample_uniques:,} records ({data.sample_uniques / data.n:.0%}) are sample uniques: "
+        "alone in the file with their values."
+    )
+
+
+def _could(result: Measurement) -> str:
+    found, uniques = result.latent_classes, result.data.sample_uniques
+    if result.whole_population:
+        return (
+            f"They are sure of the {uniques:,} records that are alone, for nobody else has these "
+            f"values. Of every {result.data.n:,} guesses, one a record, "
+            f"{result.risk.expected:,.0f} are right."
+        )
+    if found is None:
+        return (
+            "No record is alone in the file with its values, so they cannot be sure of one. Of "
+            f"every {result.data.n:,} guesses, one a record, {_wide(result.worst.expected)} are "
+            "right by the worst model."
+        )
+    share = found.tau2.value / found.uniques
+    return (
+        f"They know the key values of a person, find a single record with them, and believe that "
+        f"it is theirs. That is right for {_wide(found.tau2)} of the {found.uniques:,} sample "
+        f"uniques, {share:.0%}. {_wide(found.tau1)} of them are alone in the population too: there "
+        "the intruder is never wrong."
+    )
+
+
+def _estimate(result: Measurement) -> str:
+    found = result.latent_classes
+    if found is None:
+        return (
+            "No model was needed: how many people share the values of a record counts as known."
+            if result.whole_population
+            else "Latent classes, which are recommended, estimate the risk of sample uniques; this "
+            f"file has none. By the models of frequencies {_range(result)}."
+        )
+    trust = (
+        WHY
+        if found.trusted
+        else "Do not rely on it here: the chains disagree, or it is too uncertain to be of use; "
+        "its checks say which. Then the range over all methods is what is known."
+    )
+    truth = ""
+    if result.truth is not None:
+        truth = (
+            f" The truth is known here: {result.truth.tau1:,} are. The interval "
+            f"{holds(found.tau1, result.truth.tau1)}."
+        )
+    return (
+        f"Latent classes: {_wide(found.tau1)} sample uniques are alone in the population (90 % "
+        f"interval). {trust} Over all methods {_range(result)}.{truth}"
+    )
+
+
+def _range(result: Measurement) -> str:
+    """Say from where to where all methods go."""
+    if result.comparison is not None:
+        methods = result.comparison.methods
+        expected = methods.loc[methods["about"] == UNIQUES, "expected"]
+        return (
+            f"it is {expected.min():,.0f} ({expected.idxmin()}) to {expected.max():,.0f} "
+            f"({expected.idxmax()})"
+        )
+    by_model = {name: model.expected.value for name, model in result.models.items()}
+    low, high = min(by_model, key=by_model.__getitem__), max(by_model, key=by_model.__getitem__)
+    return (
+        f"{by_model[low]:,.1f} ({low}) to {by_model[high]:,.1f} ({high}) of {result.data.n:,} "
+        "records are re-identified"
+    )
+
+
+def _treated(result: Measurement, treated: Treated | None) -> str:
+    if treated is None:
+        return "Nothing: this run measures the file and changes nothing in it."
+    done, use = treated
+    before, after, strongest = done.before, done.after, done.strongest
+    good = [one.use for one in use.good_for if one.good]
+    bad = [one.use for one in use.good_for if one.good is False]
+    return (
+        f"{int(done.treated.sum()):,} of {done.data.n:,} records, in "
+        f"{listed(list(done.treated_keys), 8) or 'no key'}: {METHODS[done.method]}. Right matches "
+        f"fall from {before.expected.value:,.0f} to {_wide(after.expected)}, and to "
+        f"{strongest.expected.value:,.0f} for an intruder who knows which records were treated. "
+        f"The file stays good for {listed(good, len(good)) or 'nothing that was measured'}; it is "
+        f"not good for {listed(bad, len(bad)) or 'nothing that was measured'}."
+    )
+
+
+def _to_decide(result: Measurement, treated: Treated | None) -> str:
+    failed = [check.name for check in result.checks if check.verdict == "fail"]
+    look = [check.name for check in result.checks if check.verdict == "look"]
+    sentences = []
+    if failed:
+        sentences.append(
+            f"Failed: {listed(failed, len(failed))}. The release is held until somebody answers "
+            "for it."
+        )
+    if look:
+        sentences.append(f"Read before a release: {listed(look, len(look))}.")
+    target = None if treated is None else treated[0].target_risk
+    if not any(isinstance(check, LimitCheck) for check in result.checks):
+        sentences.append(
+            "How much risk is too much: no policy with limits was given, so no risk was judged."
+            if target is None
+            else f"Whether the target, a risk of {target:g} of a record, is low enough: no policy "
+            "with limits was given."
+        )
+    return " ".join(sentences) or "Nothing stands out: every limit of the policy is kept."
+
+
+def _measured_figures(result: Measurement) -> list[Figure]:
+    found, data = result.latent_classes, result.data
+    figures = [
+        Figure(
+            f"{data.sample_uniques:,}",
+            f"of {data.n:,} records are alone in the file with their key values",
+            *_judged(result, "k"),
+        )
+    ]
+    if found is not None:
+        trust = "pass" if found.trusted else "look"
+        figures += [
+            Figure(
+                _wide(found.tau1),
+                f"of {found.uniques:,} sample uniques are alone in the population, 90 % interval",
+                trust,
+                "chains agree, spread below a third" if found.trusted else "not trusted",
+            ),
+            Figure(
+                _wide(found.tau2),
+                "right matches of sample uniques, 90 % interval",
+                *_judged(result, "file_risk"),
+            ),
+        ]
+    figures.append(
+        Figure(
+            f"{_records_above(result, found):,}",
+            f"records with a risk above {LEVEL:g}",
+            *_judged(result, "record_risk"),
+        )
+    )
+    if not result.whole_population:
+        low, high = _span(result)
+        apart = next((check for check in result.checks if check.key == "models"), None)
+        figures.append(
+            Figure(
+                f"{low:,.0f} to {high:,.0f}",
+                "the same as the estimate, over all methods"
+                if result.comparison is not None
+                else "expected re-identifications, over all models",
+                NOT_JUDGED if apart is None else apart.verdict,
+                "pass where models differ by less than a half",
+            )
+        )
+    if result.households is not None:
+        homes = result.risk.expected_households or 0.0
+        figures.append(
+            Figure(
+                f"{homes:,.0f}",
+                f"of {len(result.households):,} households with a member re-identified, closed "
+                "form, which is low for rare values",
+                NOT_JUDGED,
+                "",
+            )
+        )
+    return figures
+
+
+def _treated_figures(result: Measurement, treated: Treated) -> list[Figure]:
+    done, use = treated
+    target = next((check for check in result.checks if check.key == "treatment_target"), None)
+    on_target = (NOT_JUDGED, "no target") if target is None else (
+        target.verdict, f"target {done.target_risk:g}"
+    )  # fmt: skip
+    moved = use.distance(2)
+    return [
+        Figure(
+            f"{done.before.expected.value:,.0f} → {_wide(done.after.expected)}",
+            "expected right matches, before and after, 90 % interval",
+            *_judged(result, "file_risk"),
+        ),
+        Figure(
+            f"{done.before.highest:.2f} → {done.after.highest:.3f}",
+            "highest risk of a record, before and after",
+            *on_target,
+        ),
+        Figure(
+            _wide(done.strongest.expected),
+            "expected right matches if the treated records are known",
+            NOT_JUDGED,
+            "",
+        ),
+        Figure(
+            f"{done.treated.mean():.0%}", f"of {done.data.n:,} records were treated", NOT_JUDGED, ""
+        ),
+        Figure(
+            or_undefined(moved, ".1%"),
+            "of the records moved between the cells of tables of two keys, a mean",
+            NOT_JUDGED if moved is None else "pass" if moved <= SMALL_TABLE else "look",
+            f"pass up to {SMALL_TABLE:.0%}",
+        ),
+        Figure(
+            or_undefined(use.pmse_ratio, ".1f"),
+            "pMSE ratio: how well released records are told from true ones, 1 if not at all",
+            NOT_JUDGED
+            if use.pmse_ratio is None
+            else "pass"
+            if use.pmse_ratio <= SMALL_RATIO
+            else "look",
+            f"pass up to {SMALL_RATIO:g}",
+        ),
+    ]
+
+
+def _judged(result: Measurement, limit: str) -> tuple[str, str]:
+    check = next((one for one in result.checks if one.key == f"limit_{limit}"), None)
+    return (NOT_JUDGED, "") if check is None else (check.verdict, check.reason)
+
+
+def _records_above(result: Measurement, found: LatentClassRisk | None) -> int:
+    """Records with a risk above the level: uniques by latent classes, others by the closed form."""
+    risk = result.risk.risk.copy()
+    if found is not None:
+        risk[found.records.index] = found.records["inverse_F"]
+    return int((risk > LEVEL).sum())
+
+
+def _span(result: Measurement) -> tuple[float, float]:
+    if result.comparison is None:
+        expected = [model.expected.value for model in result.models.values()]
+        return min(expected), max(expected)
+    methods = result.comparison.methods
+    of_uniques = methods.loc[methods["about"] == UNIQUES, "expected"]
+    return float(of_uniques.min()), float(of_uniques.max())
+
+
+def holds(estimate: Estimate | Estimate90, truth: float) -> str:
+    """Say whether an interval holds the truth.
+
+    Examples
+    --------
+    >>> holds(Estimate(2.0, (1.0, 3.0), 0.0), 3.5)
+    'misses it: the estimate is too low'
+    """
+    low, high = estimate.interval
+    if low <= truth <= high:
+        return "holds it"
+    return f"misses it: the estimate is too {'low' if truth > high else 'high'}"
+
+
+def _wide(estimate: Estimate | Estimate90) -> str:
+    low, high = estimate.interval
+    return f"{estimate.value:,.0f} ({low:,.0f} to {high:,.0f})"
+
+
+def _public_risk(result: Measurement) -> str:
+    n, found = result.data.n, result.latent_classes
+    if n < PUBLIC_RECORDS:
+        return "That is not told: shares of so few records could tell of single ones."
+    if result.whole_population:
+        return (
+            "Who guesses a record from the key values is right in "
+            f"{public_share(result.risk.global_risk, n)} of all cases."
+        )
+    if found is None:
+        share = public_interval(result.worst.expected, n)
+        return f"Who guesses a record from the key values is right in {share} of all cases."
+    return (
+        "Somebody who knows the key values of a person can find their record for certain only if "
+        "nobody else in the population has these values. That is so for "
+        f"{public_interval(found.tau1, n)} of the records. Who takes every record that is alone in "
+        f"the file for that of the person they look for is right for "
+        f"{public_interval(found.tau2, n)} of all records. These are estimates with 90 % intervals."
+        + ("" if found.trusted else " They are uncertain in this file.")
+    )
+
+
+def _public_treatment(done: Treatment, use: TreatedUtility) -> str:
+    n = done.data.n
+    share = public_share(float(done.treated.mean()), n)
+    good = [one.use for one in use.good_for if one.good]
+    bad = [one.use for one in use.good_for if one.good is False]
+    return (
+        f"The file was treated before it left ({METHODS[done.method]}), in a share of records of "
+        f"{share}. Matches that are right fell from "
+        f"{public_share(done.before.expected.value / n, n)} of the records to "
+        f"{public_share(done.after.expected.value / n, n)}. It is good for "
+        f"{listed(good, len(good)) or 'nothing that was measured'}; not for "
+        f"{listed(bad, len(bad)) or 'nothing that was measured'}."
+    )
+
+
+def _public_figures(result: Measurement, treated: Treated | None) -> list[Figure]:
+    n, found = result.data.n, result.latent_classes
+    if n < PUBLIC_RECORDS:
+        return []
+    figures = []
+    if found is not None and treated is None:
+        words = "of the records are alone in file and population, 90 % interval"
+        figures = [
+            Figure(public_interval(found.tau1, n), words, NOT_JUDGED, ""),
+            Figure(
+                public_interval(found.tau2, n),
+                "of the records are matched rightly among those alone in the file, 90 % interval",
+                NOT_JUDGED,
+                "",
+            ),
+        ]
+    if treated is not None:
+        done = treated[0]
+        before, after = done.before.expected, done.after.expected
+        figures = [
+            Figure(
+                f"{public_share(before.value / n, n)} → {public_share(after.value / n, n)}",
+                "of the records matched rightly, before and after the treatment",
+                NOT_JUDGED,
+                "",
+            )
+        ]
+    return figures

@@ -1,0 +1,152 @@
+"""All measures of a file side by side, beside the truth where it is known."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayes_sdc.microdata.comparison import MATCHES, UNIQUES, RiskComparison
+from bayes_sdc.microdata.latent_classes.risk import Estimate90
+from bayes_sdc.microdata.measure import Measurement, Truth
+from bayes_sdc.microdata.posterior.sampling import Estimate
+from bayes_sdc.report import plots
+from bayes_sdc.report.microdata_public import LEVELS
+
+NOTHING, MUCH = 0.2, 0.7  # rank correlations: nothing in common below the first, much above
+RANKED = {
+    "individual risk": "the weight alone, so how many people a record stands for",
+    "SUDA score": "the values alone, so how few of them single a record out",
+    "latent classes": "how plausible the whole combination is",
+    "independence": "how rare its values are one by one",
+}
+PAIRS = (("individual risk", "SUDA score"), ("latent classes", "SUDA score"))
+
+
+def tell_comparison(found: RiskComparison, result: Measurement) -> dict[str, Any]:
+    """Return expected numbers of every method, how their rankings agree, and where they do not.
+
+    Parameters
+    ----------
+    found : RiskComparison
+        Of the file.
+    result : Measurement
+        With the truth, where it is known: then every interval is marked.
+
+    Returns
+    -------
+    dict
+        What the template shows.
+    """
+    truth = result.truth
+    columns = ["method", "assumption", "what is expected", "expected", "interval or range"]
+    return {
+        "uniques": f"{found.uniques:,}",
+        "notes": found.notes,
+        "plot": plots.risk_comparison(found, None if truth is None else truth.tau1),
+        "columns": columns if truth is None else [*columns, "truth"],
+        "methods": [
+            [
+                str(name),
+                str(row["assumption"]),
+                str(row["about"]),
+                f"{row['expected']:,.2f}",
+                _range(float(row["low"]), float(row["high"])),
+                *([] if truth is None else [_mark(row, truth)]),
+            ]
+            for name, row in found.methods.iterrows()
+        ],
+        "above": _above(found.records),
+        "words": [_in_common(found.agreement, *pair) for pair in PAIRS if _both(found, pair)],
+        "ranking_columns": ["method", *found.agreement.columns],
+        "rankings": [
+            [
+                str(name),
+                *("undefined" if pd.isna(value) else f"{value:.2f}" for value in row),
+            ]
+            for name, row in zip(found.agreement.index, found.agreement.to_numpy(), strict=True)
+        ],
+    }
+
+
+def tell_truth(result: Measurement) -> tuple[list[str], list[list[str]]]:
+    """Return columns and rows: each measure, its truth, and each estimate marked right or wrong."""
+    if result.truth is None:
+        return [], []
+    classes = result.latent_classes
+    rows = []
+    for name, words in (
+        ("tau1", "sample uniques that are population uniques (tau1)"),
+        ("tau2", "right matches among sample uniques (tau2)"),
+        ("expected", "right matches over all records"),
+    ):
+        truth = float(getattr(result.truth, name))
+        of_classes = None if classes is None or name == "expected" else getattr(classes, name)
+        estimates = [of_classes, *(getattr(model, name) for model in result.models.values())]
+        rows.append([words, f"{truth:,.1f}", *(_marked(one, truth) for one in estimates)])
+    return ["latent classes", *result.models], rows
+
+
+def _marked(estimate: Estimate | Estimate90 | None, truth: float) -> str:
+    if estimate is None:
+        return "not estimated"
+    low, high = estimate.interval
+    return f"{estimate.value:,.1f} ({low:,.1f} to {high:,.1f}): {_verdict(low, high, truth)}"
+
+
+def _mark(row: pd.Series, truth: Truth) -> str:
+    """Mark the interval of a method."""
+    known = {UNIQUES: truth.tau1, MATCHES: truth.tau2}.get(row["about"])
+    if known is None:
+        return "not asked"
+    if pd.isna(row["low"]) or pd.isna(row["high"]):
+        return f"{known:,.1f}: no interval"
+    return f"{known:,.1f}: {_verdict(float(row['low']), float(row['high']), known)}"
+
+
+def _verdict(low: float, high: float, truth: float) -> str:
+    if low <= truth <= high:
+        return "right"
+    return "wrong, too low" if truth > high else "wrong, too high"
+
+
+def _both(found: RiskComparison, pair: Iterable[str]) -> bool:
+    return all(name in found.agreement for name in pair)
+
+
+def _in_common(agreement: pd.DataFrame, first: str, second: str) -> str:
+    """Say what a rank correlation means for who reads both rankings."""
+    rho = float(agreement.loc[[first], [second]].to_numpy()[0, 0])
+    if np.isnan(rho):
+        return f"{first} and {second} cannot be compared: one of them gives all records the same."
+    meaning = (
+        "they have nothing in common"
+        if abs(rho) < NOTHING
+        else "they order the records much alike"
+        if rho >= MUCH
+        else "they have something in common"
+        if rho > 0.0
+        else "they order the records against each other"
+    )
+    return (
+        f"{first[0].upper()}{first[1:]} and {second} have a rank correlation of {rho:.2f}: "
+        f"{meaning}. The first goes by {RANKED[first]}; the second by {RANKED[second]}. A record "
+        "that is high by one need not be so by the other, so neither stands for the other."
+    )
+
+
+def _above(records: pd.DataFrame) -> list[list[str]]:
+    """Sample uniques beyond levels of DIS-SUDA, a risk, and of the SUDA score, which has no end."""
+    if "SUDA score" not in records:
+        return []
+    score = records["SUDA score"]
+    powers = [10.0**k for k in range(int(np.log10(max(score.max(), 1.0))) + 1)]
+    return [
+        [f"{name} > {level:,g}", f"{int((records[name] > level).sum()):,}"]
+        for name, levels in (("DIS-SUDA", LEVELS), ("SUDA score", (0.0, *powers)))
+        for level in levels
+    ]
+
+
+def _range(low: float, high: float) -> str:
+    return "none given" if pd.isna(low) or pd.isna(high) else f"{low:,.2f} to {high:,.2f}"

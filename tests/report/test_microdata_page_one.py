@@ -1,0 +1,136 @@
+"""Page one of a report on records says what the results say, to the agency and to the public."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayes_sdc import measure_microdata, read_microdata
+from bayes_sdc.checks import Check
+from bayes_sdc.microdata.measure import Measurement
+from bayes_sdc.report.microdata import render_microdata
+from bayes_sdc.report.microdata_page_one import external_page_one, internal_page_one
+from bayes_sdc.report.risk_comparison import tell_comparison, tell_truth
+
+CALL = {"command": "", "created": "2026-11-29", "seed": 5, "arguments": {}, "versions": {}}
+
+
+def said(page: dict, start: str) -> str:
+    (answer,) = [answer for question, answer in page["page_one"] if question.startswith(start)]
+    return answer
+
+
+@pytest.fixture(scope="module")
+def register() -> Measurement:
+    """Everybody is in the file: every weight is 1."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(rng.integers(0, 4, (120, 4)).astype(str), columns=list("abcd"))
+    return measure_microdata(
+        read_microdata(frame.assign(w=1), keys=list("abcd"), weight="w"), seed=1
+    )
+
+
+def test_an_interval_that_misses_the_truth_is_said_on_page_one(measured: Measurement) -> None:
+    """Else a report recommends, without a word, what its own truth contradicts."""
+    found = measured.latent_classes
+    assert found is not None
+    assert measured.truth is not None
+    low, high = found.tau1.interval
+    for truth, words in (
+        (int(high) + 5, "misses it: the estimate is too low"),
+        (round(found.tau1.value), "holds it"),
+    ):
+        known = dataclasses.replace(measured, truth=measured.truth._replace(tau1=truth))
+        assert low <= found.tau1.value <= high
+        answer = said(internal_page_one(known, None), "The estimate")
+        assert f"{truth:,} are. The interval {words}" in answer
+    without = dataclasses.replace(measured, truth=None)
+    assert "truth" not in said(internal_page_one(without, None), "The estimate")
+
+
+def test_every_interval_is_marked_by_the_truth(measured: Measurement) -> None:
+    columns, rows = tell_truth(measured)
+    assert columns == ["latent classes", *measured.models]
+    for row, name in zip(rows, ("tau1", "tau2", "expected"), strict=True):
+        truth = getattr(measured.truth, name)
+        for shown, model in zip(row[3:], measured.models.values(), strict=True):
+            low, high = getattr(model, name).interval
+            assert shown.endswith(": right") is bool(low <= truth <= high), (name, shown)
+    assert measured.comparison is not None
+    table = tell_comparison(measured.comparison, measured)
+    marks = [row[-1] for row in table["methods"]]
+    assert table["columns"][-1] == "truth"
+    for row, mark in zip(table["methods"], marks, strict=True):
+        assert ("no interval" in mark) is (row[4] == "none given" and mark != "not asked")
+
+
+def test_the_models_stand_beside_the_other_measures(measured: Measurement) -> None:
+    assert measured.comparison is not None
+    methods = measured.comparison.methods
+    for name in ("uncertain", "gamma", "extended"):
+        row = methods.loc[f"model {name}, uniques"]
+        assert row["expected"] == measured.models[name].tau1.value
+        assert (row["low"], row["high"]) == measured.models[name].tau1.interval
+
+
+def test_what_a_correlation_of_nothing_means_is_said(measured: Measurement) -> None:
+    found = measured.comparison
+    assert found is not None
+    for rho, words in ((-0.02, "nothing in common"), (0.9, "much alike"), (-0.8, "against")):
+        agreement = found.agreement.copy()
+        agreement.loc["individual risk", "SUDA score"] = rho
+        one = dataclasses.replace(found, agreement=agreement)
+        first = tell_comparison(one, measured)["words"][0]
+        assert f"{rho:.2f}" in first
+        assert words in first
+
+
+def test_a_file_that_is_the_population_has_no_models_and_says_why(register: Measurement) -> None:
+    """Four models of what is known would differ, and a reader would ask which one is right."""
+    assert register.whole_population
+    assert list(register.models) == ["known"]
+    assert register.latent_classes is None
+    assert register.comparison is None
+    assert {check.key for check in register.checks} & {"models", "convergence"} == set()
+    alone = int((register.data.f == 1).sum())
+    assert register.worst.tau1.value == alone
+    assert register.risk.expected == pytest.approx(len(register.data.combinations))
+    text = render_microdata(register, audience="internal", call=CALL)
+    assert "no model of it was fitted" in text
+    assert "models of frequencies" not in text
+    assert "counts as the whole population" in said(internal_page_one(register, None), "What the")
+    assert "whole population" in register.summary()
+    render_microdata(register, audience="external", call=CALL)
+
+
+def test_what_is_held_is_the_first_thing_to_decide(measured: Measurement) -> None:
+    held = dataclasses.replace(measured, checks=[Check("limit k", "fail", "1", key="limit_k")])
+    answer = said(internal_page_one(held, None), "What is to be decided")
+    assert answer.startswith("Failed: limit k. The release is held")
+
+
+def test_the_figures_are_few_and_judged_only_where_asked(measured: Measurement) -> None:
+    plain = dataclasses.replace(
+        measured, checks=[one for one in measured.checks if not one.key.startswith("limit")]
+    )
+    figures = internal_page_one(plain, None)["figures"]
+    assert 4 <= len(figures) <= 6
+    assert figures[0].verdict == "not judged"
+    judged = internal_page_one(measured, None)["figures"]
+    assert judged[0].verdict == "fail", "the limit k is exceeded, and page one does not say so"
+
+
+def test_the_public_reads_whole_per_cents_with_intervals(measured: Measurement) -> None:
+    page = external_page_one(measured, None)
+    text = " ".join(answer for _, answer in page["page_one"])
+    assert "90 % intervals" in text
+    assert "about 900 persons" in text
+    for exact in (measured.data.sample_uniques, len(measured.data.combinations)):
+        assert f"{exact:,} " not in text
+    few = dataclasses.replace(measured.data, codes=measured.data.codes[:400])
+    assert few.n == 400
+    small = external_page_one(dataclasses.replace(measured, data=few), None)
+    assert small["figures"] == []
+    assert "not told" in said(small, "What an intruder")
+    assert "%" not in " ".join(answer for _, answer in small["page_one"])
