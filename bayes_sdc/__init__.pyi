@@ -77,6 +77,7 @@ from .microdata.individual.closed_form import household_risk as household_risk
 from .microdata.individual.closed_form import individual_risk as individual_risk
 from .microdata.individual.closed_form import terms_for_error as terms_for_error
 from .microdata.individual.inclusion import weight_spread as weight_spread
+from .microdata.individual.pymc_model import individual_risk_model as individual_risk_model
 from .microdata.individual.record_risk import RecordRisk as RecordRisk
 from .microdata.individual.record_risk import compare_key_sets as compare_key_sets
 from .microdata.individual.record_risk import record_risk as record_risk
@@ -122,6 +123,7 @@ from .microdata.treatment.utility import UseVerdict as UseVerdict
 from .microdata.treatment.utility import treated_utility as treated_utility
 from .microdata.uniques.learned import LearnedUniques as LearnedUniques
 from .microdata.uniques.learned import learn_uniques as learn_uniques
+from .microdata.uniques.pymc_model import uniques_model as uniques_model
 from .microdata.uniques.unstructured import Mixture as Mixture
 from .microdata.uniques.unstructured import expected_uniques as expected_uniques
 from .microdata.uniques.unstructured import largest_sample as largest_sample
@@ -249,6 +251,7 @@ __all__ = [
     "hidden_margins",
     "household_risk",
     "individual_risk",
+    "individual_risk_model",
     "intruder_gain",
     "intruder_risk",
     "keep_totals",
@@ -311,6 +314,7 @@ __all__ = [
     "unique_probability",
     "unique_test",
     "uniques_deviation",
+    "uniques_model",
     "utility",
     "weight_spread",
     "with_covariates",

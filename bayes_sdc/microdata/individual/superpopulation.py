@@ -29,6 +29,7 @@ from bayes_sdc.microdata.posterior.sampling import (
     check_draws,
     check_sampler,
     estimate,
+    learned_from,
     mean_error,
     thinned_draws,
 )
@@ -151,6 +152,7 @@ def superpopulation_risk(
     empty: int | None = None,
     draws: int = 1000,
     sampler: Sampler = "quadrature",
+    trace: xr.DataTree | None = None,
     seed: int | None = None,
 ) -> SuperpopulationRisk:
     """Draw the population frequencies of all combinations, and sum up the risk of the file.
@@ -176,6 +178,9 @@ def superpopulation_risk(
     sampler : {"quadrature", "nuts"}
         How alpha and beta of "gamma" and "extended" are learned: means are exact by quadrature;
         NUTS samples the PyMC model, and compiles it first.
+    trace : DataTree, optional
+        What ``pm.sample`` returns in the model of :func:`bayes_sdc.individual_risk_model`: then
+        alpha and beta of "gamma" and "extended" are its draws, and nothing is learned here.
     seed : int, optional
         Everything random follows from it.
         By default a fresh one of 128 bits; ``seed`` of the result.
@@ -192,7 +197,7 @@ def superpopulation_risk(
 
     See Also
     --------
-    bayes_sdc.record_risk, bayes_sdc.latent_class_risk
+    bayes_sdc.record_risk, bayes_sdc.latent_class_risk, bayes_sdc.individual_risk_model
 
     References
     ----------
@@ -217,7 +222,9 @@ def superpopulation_risk(
     if frequency.ndim != 1 or not len(frequency) or multiplicity.shape != frequency.shape:
         raise InputError("f, p and records must have one dimension, equal lengths and no length 0")
     inclusion = _as_long("p", p, frequency)
-    _check_model(model, spread, empty)
+    check_model(model, spread, empty)
+    if trace is not None and model not in ("gamma", "extended"):
+        raise InputError(f"the model {model!r} learns nothing, so it takes no trace")
     check_draws(draws)
     check_sampler(sampler)
     seed = seed_or_fresh(seed)
@@ -237,7 +244,11 @@ def superpopulation_risk(
         risk_interval = uncertain_risk_interval(frequency, inclusion, deviation)
         inverse_interval = uncertain_interval(frequency, inclusion, deviation)
     elif model in ("gamma", "extended"):
-        learned = fit_rates(frequency, inclusion, empty, model == "extended", used, seed, sampler)
+        learned = (
+            fit_rates(frequency, inclusion, empty, model == "extended", used, seed, sampler)
+            if trace is None
+            else learned_from(trace, ["alpha", "beta"], f"model {model}")
+        )
         posterior, trusted = learned.posterior, learned.trusted
         notes += learned.notes
         shape = thinned_draws(posterior, "alpha", used)
@@ -305,7 +316,7 @@ def _fewer(used: int, draws: int, combinations: int) -> tuple[str, ...]:
     )
 
 
-def _check_model(model: Model, spread: npt.ArrayLike | None, empty: int | None) -> None:
+def check_model(model: Model, spread: npt.ArrayLike | None, empty: int | None) -> None:
     """Refuse an argument that is missing, out of range or of another model."""
     for name, given, only in (("spread", spread, "uncertain"), ("empty", empty, "gamma")):
         if given is not None and model != only:

@@ -210,8 +210,6 @@ def sample_posterior(
     Learned
         The posterior, and notes on it.
     """
-    import arviz_stats
-
     notes: tuple[str, ...] = ()
     for way in WAYS:
         if way is not WAYS[0]:
@@ -227,17 +225,70 @@ def sample_posterior(
             seed=int(seed_sequence(seed, "nuts").generate_state(1)[0]),
             **{**way, "draws": max(way["draws"], -(-draws // CHAINS))},
         )
-        judged = posterior["posterior"].to_dataset()[names]
-        rhat, ess = arviz_stats.rhat(judged), arviz_stats.ess(judged)
-        trusted = all(
-            float(rhat[name]) <= RHAT_LIMIT and float(ess[name]) >= ESS_LIMIT for name in names
-        )
+        trusted = _agree(posterior, names)
         if trusted:
             break
+    return Learned(cast(xr.DataTree, posterior), trusted, notes + _diverged(posterior, what))
+
+
+def learned_from(trace: xr.DataTree, names: list[str], what: str) -> Learned:
+    """Take over a trace that somebody else sampled, judged like the package's own.
+
+    Parameters
+    ----------
+    trace : DataTree
+        With a group ``posterior`` of dimensions chain and draw.
+    names : list of str
+        Scalar variables that are needed.
+    what : str
+        What is learned, for the notes.
+
+    Returns
+    -------
+    Learned
+        The trace itself.
+
+    Raises
+    ------
+    InputError
+        If a variable is missing, has another shape or a value that is no number, or the draws are
+        too few for an interval.
+    """
+    if not isinstance(trace, xr.DataTree) or "posterior" not in trace.children:
+        raise InputError("trace must be what pm.sample returns: a DataTree with a posterior")
+    drawn = trace["posterior"].to_dataset()
+    if missing := [name for name in names if name not in drawn]:
+        raise InputError(f"the trace holds no {', '.join(missing)}: it is of another model")
+    for name in names:
+        if set(drawn[name].dims) != {"chain", "draw"}:
+            raise InputError(f"{name} of the trace must be one number a draw")
+        if not bool(np.isfinite(drawn[name]).all()):
+            raise InputError(f"{name} of the trace holds values that are no numbers")
+    if drawn[names[0]].size < FEWEST_DRAWS:
+        raise InputError(
+            f"the trace has {drawn[names[0]].size} draws; intervals need {FEWEST_DRAWS} or more"
+        )
+    trusted = _agree(trace, names)
+    notes: tuple[str, ...] = () if trusted else (f"{what}: the chains of the trace do not agree",)
+    return Learned(trace, trusted, notes + _diverged(trace, what))
+
+
+def _agree(posterior: Any, names: list[str]) -> bool:
+    """Tell whether the chains agree about all variables."""
+    import arviz_stats
+
+    judged = posterior["posterior"].to_dataset()[names]
+    rhat, ess = arviz_stats.rhat(judged), arviz_stats.ess(judged)
+    return all(float(rhat[name]) <= RHAT_LIMIT and float(ess[name]) >= ESS_LIMIT for name in names)
+
+
+def _diverged(posterior: Any, what: str) -> tuple[str, ...]:
+    if "sample_stats" not in posterior.children or "diverging" not in posterior["sample_stats"]:
+        return ()
     diverging = posterior["sample_stats"]["diverging"]
-    if diverging.any():
-        notes += (f"{what}: {int(diverging.sum()):,} of {diverging.size:,} transitions diverged",)
-    return Learned(cast(xr.DataTree, posterior), trusted, notes)
+    if not diverging.any():
+        return ()
+    return (f"{what}: {int(diverging.sum()):,} of {diverging.size:,} transitions diverged",)
 
 
 def thinned_draws(posterior: xr.DataTree, name: str, draws: int) -> npt.NDArray[np.float64]:

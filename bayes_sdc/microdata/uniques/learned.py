@@ -25,6 +25,7 @@ from bayes_sdc.microdata.posterior.sampling import (
     check_sampler,
     estimate,
     integrate_posterior,
+    learned_from,
     log_rising,
     mean_error,
     pad,
@@ -107,6 +108,7 @@ def learn_uniques(
     *,
     draws: int = 1000,
     sampler: Sampler = "quadrature",
+    trace: xr.DataTree | None = None,
     seed: int | None = None,
 ) -> LearnedUniques:
     """Estimate the number of population uniques, learning the concentration from the sample.
@@ -125,6 +127,9 @@ def learn_uniques(
     sampler : {"quadrature", "nuts"}
         How c is learned: means are exact by quadrature; NUTS samples the PyMC model, and compiles
         it first.
+    trace : DataTree, optional
+        What ``pm.sample`` returns in the model of :func:`bayes_sdc.uniques_model`: then the
+        concentrations are its draws, and nothing is learned here.
     seed : int, optional
         Everything random follows from it.
         By default a fresh one of 128 bits; ``seed`` of the result.
@@ -141,7 +146,7 @@ def learn_uniques(
 
     See Also
     --------
-    bayes_sdc.unique_probability, bayes_sdc.mixture_of_priors
+    bayes_sdc.unique_probability, bayes_sdc.mixture_of_priors, bayes_sdc.uniques_model
 
     References
     ----------
@@ -159,7 +164,9 @@ def learn_uniques(
     unique_probability(n, N, K)  # refuses sizes that do not go together
     check_draws(draws)
     check_sampler(sampler)
-    if sampler == "nuts":
+    if trace is not None:
+        learned = learned_from(trace, ["concentration"], "learned concentration")
+    elif sampler == "nuts":
         learned = _sampled(sizes, cells, K, draws, seed)
     else:
         prior = CONCENTRATION["log_concentration"]
