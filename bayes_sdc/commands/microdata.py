@@ -169,6 +169,14 @@ def microdata(
             choices=["keys", "records"],
         ),
     ] = "keys",
+    compare_treatments: Annotated[
+        bool,
+        option(
+            "Try every treatment at several strengths: risk left and tables lost, as a picture.",
+            RISK,
+            "--compare-treatments",
+        ),
+    ] = False,
     policy: PolicyFile = None,
     force: Annotated[
         bool,
@@ -238,6 +246,7 @@ def microdata(
         key_sets=sets,
         out=out,
         treating=None if treat is None else treating,
+        comparing=intruder if compare_treatments else None,
     )
 
 
@@ -270,6 +279,7 @@ def run_and_tell(
     key_sets: dict[str, list[str]],
     out: Path,
     treating: dict[str, Any] | None = None,
+    comparing: dict[str, Any] | None = None,
 ) -> None:
     """Run the job and print its summary."""
     # imported here: PyMC takes seconds, and --help should not
@@ -287,5 +297,6 @@ def run_and_tell(
         command=the_command(),
         announce=say,
         treating=treating,
+        comparing=comparing,
     )
     end_of_run(written, lines)

@@ -29,6 +29,8 @@ from bayes_sdc.microdata.lancaster.forecast import lancaster_forecast
 from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk
 from bayes_sdc.microdata.measure import Measurement, measure_microdata
 from bayes_sdc.microdata.posterior.sampling import Estimate
+from bayes_sdc.microdata.treatment.setting import Intruder
+from bayes_sdc.microdata.treatment.tradeoff import compare_treatments
 from bayes_sdc.policy import Policy
 from bayes_sdc.progress import say
 from bayes_sdc.report.microdata import render_microdata
@@ -51,6 +53,7 @@ def run_microdata(
     command: str,
     announce: Callable[[str], None],
     treating: Mapping[str, Any] | None = None,
+    comparing: Mapping[str, Any] | None = None,
 ) -> tuple[WrittenRun, list[str]]:
     """Read a file, measure its risk, treat it where that is asked for, and write the run folder.
 
@@ -77,6 +80,8 @@ def run_microdata(
     treating : mapping, optional
         What :func:`bayes_sdc.jobs.treatment.treat_file` is asked for, and ``given``, the variables
         that inform about treated values; by default the file is only measured.
+    comparing : mapping, optional
+        What the intruder knows, to compare all treatments; by default they are not compared.
 
     Returns
     -------
@@ -128,6 +133,14 @@ def run_microdata(
         named = {"keys of this run": reading["keys"], **key_sets}
         fraction = result.risk.sampling_fraction
         sets = compare_key_sets(whole, named, sampling_fraction=fraction)
+    tried = None
+    if comparing is not None:
+        tried = compare_treatments(
+            model,
+            intruder=Intruder(**{"keys": reading["keys"], **comparing}),
+            population_size=arguments.get("population_size") or result.population_size,
+            seed=arguments["seed"],
+        )
     call = describe_call(
         command,
         seed=arguments["seed"],
@@ -138,11 +151,14 @@ def run_microdata(
             "key_sets": {name: list(keys) for name, keys in key_sets.items()},
             "policy": None if policy is None else str(policy),
             **({} if treating is None else {"treatment": _plain(treating)}),
+            **({} if comparing is None else {"treatments_compared": _plain(comparing)}),
         },
         packages=PACKAGES,
     )
     call["input"] = {"bytes": file.stat().st_size}
-    written = write_microdata(open_run(out), result, call, key_sets=sets, treated=treated)
+    written = write_microdata(
+        open_run(out), result, call, key_sets=sets, treated=treated, treatments=tried
+    )
     lines = result.summary().splitlines() if treated is None else treated.summary(result)
     return written, lines
 
@@ -182,6 +198,7 @@ def write_microdata(
     *,
     key_sets: pd.DataFrame | None = None,
     treated: TreatedRun | None = None,
+    treatments: pd.DataFrame | None = None,
 ) -> WrittenRun:
     """Write the folder of a run; files of an earlier run are deleted first.
 
@@ -197,6 +214,8 @@ def write_microdata(
         From :func:`bayes_sdc.compare_key_sets`.
     treated : TreatedRun, optional
         The treated file. Then the limits are judged by what is left of the risk.
+    treatments : DataFrame, optional
+        From :func:`bayes_sdc.compare_treatments`.
 
     Returns
     -------
@@ -214,8 +233,9 @@ def write_microdata(
         result = replace(result, checks=treated.checks_after(result.checks))
     with all_or_nothing():
         internal = render_microdata(
-            result, audience="internal", call=call, key_sets=key_sets, treatment=done
-        )
+            result, audience="internal", call=call, key_sets=key_sets, treatment=done,
+            treatments=treatments,
+        )  # fmt: skip
         external = render_microdata(result, audience="external", call=call, treatment=done)
     tables = {"risk_by_record": _records(result), "risk_by_combination": _combinations(result)}
     tables["combinations_by_size"] = result.data.size_indices.reset_index()
@@ -225,6 +245,8 @@ def write_microdata(
         tables["risk_by_household"] = result.households
     if key_sets is not None:
         tables["key_sets"] = key_sets.reset_index()
+    if treatments is not None:
+        tables["treatments"] = treatments
     if result.comparison is not None:
         tables |= _comparison(result.comparison)
     confidential = {f"{name}.csv": csv_writer(frame, index=False) for name, frame in tables.items()}

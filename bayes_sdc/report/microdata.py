@@ -28,7 +28,7 @@ from bayes_sdc.report.microdata_public import LEVELS, missing_rule, public_check
 from bayes_sdc.report.page import render_page
 from bayes_sdc.report.policy_limits import Told, limit_section
 from bayes_sdc.report.risk_comparison import tell_comparison, tell_truth
-from bayes_sdc.report.treatment import tell_treatment
+from bayes_sdc.report.treatment import tell_treatment, tell_treatments
 
 RISKIEST = 10
 
@@ -37,6 +37,7 @@ SECTIONS = {  # id: title, keys of its checks
         "The treatment, and what is left of the risk",
         ("treatment_target", "treatment_chains", "treatment_columns", "treatment_order"),
     ),
+    "treatments": ("What every treatment would leave and cost", ()),
     "policy": ("Limits of the policy", ("limit_k", "limit_record_risk", "limit_file_risk")),
     "classes": (
         "Recommended estimate: latent classes",
@@ -63,6 +64,7 @@ def render_microdata(
     call: Mapping[str, Any],
     key_sets: pd.DataFrame | None = None,
     treatment: tuple[Treatment, TreatedUtility] | None = None,
+    treatments: pd.DataFrame | None = None,
 ) -> str:
     """Return the report of a file as one HTML document that needs no other file.
 
@@ -81,6 +83,8 @@ def render_microdata(
     treatment : Treatment and TreatedUtility, optional
         From :func:`bayes_sdc.treat` and :func:`bayes_sdc.treated_utility`; the checks of
         ``result`` are then those of the treated file.
+    treatments : DataFrame, optional
+        From :func:`bayes_sdc.compare_treatments`, for the internal report.
 
     Returns
     -------
@@ -105,7 +109,11 @@ def render_microdata(
     """
     checks: Sequence[Check | Told] = result.checks
     if audience == "internal":
-        context = {**_internal(result, call), **_key_sets(key_sets)}
+        context = {
+            **_internal(result, call),
+            **_key_sets(key_sets),
+            "treatments": None if treatments is None else tell_treatments(treatments),
+        }
     elif audience == "external":
         context = public_context(result)
         checks = [public_check(check) for check in result.checks]
@@ -116,6 +124,7 @@ def render_microdata(
         "classes": result.latent_classes is not None,
         "comparison": result.comparison is not None and audience == "internal",
         "treatment": treatment is not None,
+        "treatments": treatments is not None and audience == "internal",
         "models": not result.whole_population,
         "truth": result.truth is not None and audience == "internal",
         "unstructured": result.unstructured is not None and audience == "internal",

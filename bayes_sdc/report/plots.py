@@ -238,6 +238,15 @@ def risk_comparison(comparison: RiskComparison, truth: float | None) -> Markup:
     )
 
 
+def treatments(frame: pd.DataFrame) -> Markup:
+    """Expected right matches against the distance of tables, a line a treatment."""
+    return draw_svg(
+        "treatments",
+        "Expected right matches against records moved in tables of two keys, by treatment",
+        lambda figure: plots.plot_treatments(frame, ax=figure.add_subplot()),
+    )
+
+
 def draw_svg(
     name: str, label: str, draw: Callable[[Figure], object], size: tuple[float, float] = SIZE
 ) -> Markup:

@@ -2,13 +2,29 @@
 
 from typing import Any, Literal
 
+import pandas as pd
+
 from bayes_sdc.microdata.treatment.intruder import KNOWLEDGE, KNOWS, MatchRisk
 from bayes_sdc.microdata.treatment.result import METHODS, Treatment
 from bayes_sdc.microdata.treatment.utility import TreatedUtility
+from bayes_sdc.report import plots
 from bayes_sdc.report.microdata_public import public_share
-from bayes_sdc.results import with_interval
+from bayes_sdc.results import or_undefined, with_interval
 
 GOOD = {True: "good", False: "not good", None: "not judged"}
+TRIED = {  # words, column and form
+    "strength": ("strength", "g"),
+    "right matches": ("expected", ",.1f"),
+    "low": ("expected_low", ",.1f"),
+    "high": ("expected_high", ",.1f"),
+    "treated records known": ("strongest", ",.1f"),
+    "highest risk": ("highest", ".3f"),
+    "records treated": ("treated", ".0%"),
+    "moved in tables of two": ("two_way", ".1%"),
+    "of three": ("three_way", ".1%"),
+    "pMSE ratio": ("pmse_ratio", ".1f"),
+    "rare levels kept": ("rare_kept", ".0%"),
+}
 REGRESSION = ("true", "true_low", "true_high", "released", "released_low", "released_high")
 
 
@@ -69,6 +85,36 @@ def tell_treatment(
         ],
         "notes": treatment.notes,
     }
+
+
+def tell_treatments(frame: pd.DataFrame) -> dict[str, Any]:
+    """Return a picture and a table of what every treatment leaves and costs.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        From :func:`bayes_sdc.compare_treatments`.
+
+    Returns
+    -------
+    dict
+        ``plot``, ``columns`` and ``rows``.
+    """
+    return {
+        "plot": plots.treatments(frame),
+        "columns": ["treatment", *TRIED],
+        "rows": [
+            [
+                str(row["method"]),
+                *(
+                    "" if name == "strength" and pd.isna(row[column])
+                    else or_undefined(None if pd.isna(row[column]) else float(row[column]), form)
+                    for name, (column, form) in TRIED.items()
+                ),
+            ]
+            for _, row in frame.iterrows()
+        ],
+    }  # fmt: skip
 
 
 def _measures(risk: MatchRisk, n: int, internal: bool) -> dict[str, str]:
