@@ -19,6 +19,7 @@ from bayes_sdc.report.rounding import two_figures
 from bayes_sdc.results import or_undefined
 
 Treated = tuple[Treatment, TreatedUtility]
+FEW = 10.0  # a smaller number has a decimal
 LEVEL = 0.2  # risk of a record that is counted on page one
 
 WHY = (
@@ -343,7 +344,8 @@ def holds(estimate: Estimate | Estimate90, truth: float) -> str:
 
 def _wide(estimate: Estimate | Estimate90) -> str:
     low, high = estimate.interval
-    return f"{estimate.value:,.0f} ({low:,.0f} to {high:,.0f})"
+    form = ",.1f" if 0.0 < high < FEW else ",.0f"
+    return f"{estimate.value:{form}} ({low:{form}} to {high:{form}})"
 
 
 def _public_risk(result: Measurement) -> str:

@@ -39,23 +39,17 @@ def tell_comparison(found: RiskComparison, result: Measurement) -> dict[str, Any
         What the template shows.
     """
     truth = result.truth
-    columns = ["method", "assumption", "what is expected", "expected", "interval or range"]
+    methods = {
+        str(about): [_method(str(name), row, truth) for name, row in part.iterrows()]
+        for about, part in found.methods.groupby("about", sort=False)
+    }
+    marked = [] if truth is None else ["truth"]
     return {
         "uniques": f"{found.uniques:,}",
         "notes": found.notes,
         "plot": plots.risk_comparison(found, None if truth is None else truth.tau1),
-        "columns": columns if truth is None else [*columns, "truth"],
-        "methods": [
-            [
-                str(name),
-                str(row["assumption"]),
-                str(row["about"]),
-                f"{row['expected']:,.2f}",
-                _range(float(row["low"]), float(row["high"])),
-                *([] if truth is None else [_mark(row, truth)]),
-            ]
-            for name, row in found.methods.iterrows()
-        ],
+        "columns": ["method", "expected", "interval or range", *marked, "assumption"],
+        "methods": methods,
         "above": _above(found.records),
         "words": [_in_common(found.agreement, *pair) for pair in PAIRS if _both(found, pair)],
         "ranking_columns": ["method", *found.agreement.columns],
@@ -85,6 +79,17 @@ def tell_truth(result: Measurement) -> tuple[list[str], list[list[str]]]:
         estimates = [of_classes, *(getattr(model, name) for model in result.models.values())]
         rows.append([words, f"{truth:,.1f}", *(_marked(one, truth) for one in estimates)])
     return ["latent classes", *result.models], rows
+
+
+def _method(name: str, row: pd.Series, truth: Truth | None) -> list[str]:
+    """Write a row of the table of methods."""
+    return [
+        name,
+        f"{row['expected']:,.2f}",
+        _range(float(row["low"]), float(row["high"])),
+        *([] if truth is None else [_mark(row, truth)]),
+        str(row["assumption"]),
+    ]
 
 
 def _marked(estimate: Estimate | Estimate90 | None, truth: float) -> str:

@@ -59,10 +59,11 @@ def test_every_interval_is_marked_by_the_truth(measured: Measurement) -> None:
             assert shown.endswith(": right") is bool(low <= truth <= high), (name, shown)
     assert measured.comparison is not None
     table = tell_comparison(measured.comparison, measured)
-    marks = [row[-1] for row in table["methods"]]
-    assert table["columns"][-1] == "truth"
-    for row, mark in zip(table["methods"], marks, strict=True):
-        assert ("no interval" in mark) is (row[4] == "none given" and mark != "not asked")
+    assert table["columns"][3] == "truth"
+    for about, shown in table["methods"].items():
+        for row in shown:
+            assert (row[3] == "not asked") is about.startswith("sample uniques times")
+            assert ("no interval" in row[3]) is (row[2] == "none given" and row[3] != "not asked")
 
 
 def test_the_models_stand_beside_the_other_measures(measured: Measurement) -> None:
