@@ -108,5 +108,8 @@ def plot_key_sets(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     axes.set_xlim(left=0.0)
     axes.set_xlabel("records")
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axes.legend(loc="upper center", bbox_to_anchor=(0.4, -0.22), ncols=2, fontsize="small")
+    # below the label of the axis, however high the picture is
+    axes.legend(
+        loc="upper center", bbox_to_anchor=(0.4, 0.0), borderaxespad=4.2, ncols=2, fontsize="small"
+    )
     return axes

@@ -123,5 +123,6 @@ def plot_risk_comparison(
     axes.set_yticks(places, list(methods.index))
     left, right = axes.get_xlim()
     plain_powers(axes.xaxis, right / left)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize="small")
+    # below the label of the axis, however high the picture is
+    axes.legend(loc="upper center", bbox_to_anchor=(0.4, 0.0), borderaxespad=4.2, fontsize="small")
     return axes
