@@ -23,6 +23,9 @@ with mean :math:`\lambda` and size :math:`r`, truncated to the same support,
 Its free parameter is the coefficient of variation of the cell effects, :math:`cv = r^{-1/2}`,
 one a group: 0 is the Poisson model.
 
+``base`` multiplies these probabilities by a measure :math:`h(y)` that all cells of a nation share:
+:mod:`bayes_sdc.models.base_measure`. It needs the pooled prior.
+
 Bound. With ``epsilon`` the log ratio of neighbouring counts of either family is kept within half of
 it about given ``centres``, smoothly: :mod:`bayes_sdc.models.bounded`. Parameters and priors are the
 same.
@@ -74,13 +77,15 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
+from bayes_sdc.models.base_counts import BaseCounts
+from bayes_sdc.models.base_measure import IMPOSSIBLE, basis, possible
 from bayes_sdc.models.bounded import BoundedCounts
 from bayes_sdc.models.truncated import TruncatedNegativeBinomial, TruncatedPoisson
 
 NAME = "migration"
-VERSION = "3"
+VERSION = "4"
 
-FAMILIES = ("poisson", "negative-binomial")
+FAMILIES = ("poisson", "negative-binomial", "base")
 
 #: Hyperpriors by name. ``mu_sd``: standard deviation of mu_beta and mu_gamma, or of the free
 #: direction delta alone where the prior is pooled. Then either ``phi_shape`` and ``phi_rate``
@@ -88,7 +93,8 @@ FAMILIES = ("poisson", "negative-binomial")
 #: ``cv_scale``: half-normal prior of cv, which the paper's Poisson model does not have.
 #: ``coefficient_sd``: normal prior of a covariate's coefficient. Of a pooled prior: mean and
 #: standard deviation of each national mean, median of each national standard deviation
-#: (``_spread``), and the standard deviation of the log of the latter.
+#: (``_spread``), and the standard deviation of the log of the latter; of the base measure, the
+#: median of its standard deviation tau (``base_spread``) and the standard deviation of its log.
 PRIORS: dict[str, dict[str, float]] = {
     "paper": {
         "mu_sd": 5.0, "phi_shape": 0.01, "phi_rate": 0.01, "cv_scale": 1.0, "coefficient_sd": 1.0,
@@ -101,6 +107,7 @@ PRIORS: dict[str, dict[str, float]] = {
         "log_cv_mean": -0.35, "log_cv_mean_sd": 1.0, "log_cv_spread": 0.3,
         "coefficient_mean": 0.0, "coefficient_mean_sd": 1.0, "coefficient_spread": 0.3,
         "national_log_sd_sd": 0.5,
+        "base_spread": 0.2, "base_log_sd_sd": 1.0,
     },
 }  # fmt: skip
 # chosen by held-out scores and calibration on four real tables: tests/validation/default_study.md
@@ -191,6 +198,25 @@ def _level_shift(prior: Mapping[str, float], group_covariates: np.ndarray | None
     return pt.dot(group_covariates, slope)
 
 
+def _base_measure(
+    prior: Mapping[str, float], cells: int, upper: int, impossible: Sequence[int]
+) -> Any:
+    """Log h of every value; recorded for the possible ones."""
+    if "national_log_sd_sd" not in prior:
+        raise ValueError("family 'base' needs a pooled prior")
+    columns, values = basis(upper, impossible), possible(upper, impossible)
+    model = pm.modelcontext(None)
+    model.add_coord("value", values)
+    model.add_coord("degree", np.arange(2, columns.shape[1] + 2))
+    sd = pm.LogNormal("base_sd", np.log(prior["base_spread"]), prior["base_log_sd_sd"])
+    along = _partly_centred("base", "degree", sd, float(centering(np.array(cells))))
+    measure = pt.dot(columns, along)
+    pm.Deterministic("base", measure[values], dims="value")
+    rule = np.zeros(upper + 1)
+    rule[np.asarray(impossible, np.int64)] = IMPOSSIBLE
+    return measure + rule
+
+
 def centering(cells_per_area: np.ndarray) -> np.ndarray:
     """Choose the centering of each effect from the number of its cells, in [0, 1).
 
@@ -227,6 +253,7 @@ def build(
     offset: np.ndarray | None = None,
     epsilon: float | None = None,
     centres: Sequence[float] = (),
+    impossible: Sequence[int] = (),
 ) -> pm.Model:
     """Build the model of the small cells of one group, or of several.
 
@@ -244,7 +271,7 @@ def build(
         Labels of the groups.
     group_of_origin, group_of_destination : array of int, optional
         Position of each effect's group in ``groups``; not needed for one group.
-    family : {"default", "poisson", "negative-binomial"}
+    family : {"default", "poisson", "negative-binomial", "base"}
         Distribution of the counts.
     prior : str or mapping
         ``"paper"``, ``"weak"``, ``"pooled"``, ``"default"``, or a mapping like those in
@@ -264,20 +291,24 @@ def build(
         default.
     centres : sequence of float, shape (upper,)
         Of these intervals, with ``epsilon``; they must not come from ``y``.
+    impossible : sequence of int
+        Values of ``y`` with probability 0, with family "base".
 
     Returns
     -------
     pymc.Model
         Deterministics alpha, mu_beta, mu_gamma, phi_beta, phi_gamma and r (group,), beta
-        (origin,), gamma (destination,), coefficient (group, covariate); national_mean and
+        (origin,), gamma (destination,), coefficient (group, covariate); base (value,), the log of
+        h, and base_sd with family "base"; national_mean and
         national_sd (parameter,) and national_slope (group_covariate,) under the pooled prior;
         observed y.
 
     Raises
     ------
     ValueError
-        If the name of the family or of the prior is unknown, or a prior that is not pooled is given
-        properties of groups.
+        If the name of the family or of the prior is unknown, a prior that is not pooled is given
+        properties of groups or family "base", or this one an ``epsilon`` or fewer than three
+        possible values.
 
     References
     ----------
@@ -299,6 +330,8 @@ def build(
     if group_of_origin is None or group_of_destination is None:
         group_of_origin = np.zeros(len(origins), np.int64)
         group_of_destination = np.zeros(len(destinations), np.int64)
+    if family == "base" and epsilon is not None:
+        raise ValueError("family 'base' has no bounded steps")
     x = np.empty((len(y), 0)) if covariates is None else np.asarray(covariates, np.float64)
     cells_of_origin = np.bincount(origin_index, minlength=len(origins))
     cells_of_destination = np.bincount(destination_index, minlength=len(destinations))
@@ -356,6 +389,9 @@ def build(
             pm.Deterministic("r", 1.0 / kappa, dims="group")
             distribution = TruncatedNegativeBinomial
             likelihood["kappa"] = kappa[of_cell]
+        if family == "base":
+            distribution = BaseCounts
+            likelihood["log_measure"] = _base_measure(settings, len(y), upper, impossible)
         if epsilon is not None:
             distribution = BoundedCounts
             likelihood |= {"epsilon": epsilon, "centres": centres}

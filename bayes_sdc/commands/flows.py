@@ -29,6 +29,7 @@ from bayes_sdc.commands.options import (
     numbers,
     option,
     shares_or_name,
+    whole_numbers,
 )
 from bayes_sdc.commands.terminal import end_of_run, interruptible, say, the_command
 
@@ -62,9 +63,10 @@ def flows(
     family: Annotated[
         str,
         option(
-            "default (negative-binomial), or poisson: the paper's.",
+            "default (negative-binomial), base for heaped or rounded counts, or poisson: the "
+            "paper's.",
             MODEL,
-            choices=["default", "negative-binomial", "poisson"],
+            choices=["default", "negative-binomial", "poisson", "base"],
         ),
     ] = "default",
     prior: Annotated[
@@ -119,6 +121,12 @@ def flows(
         str,
         option("With --epsilon: bundled, file of another year, or shares, comma between.", MODEL),
     ] = "bundled",
+    impossible: Annotated[
+        str | None,
+        option(
+            "With --family base: counts that a rule excludes, such as 1,2, comma between.", MODEL
+        ),
+    ] = None,
     out: Out,
     keep: Annotated[
         str | None,
@@ -262,6 +270,7 @@ def flows(
             "covariates": covariates,
             "epsilon": epsilon,
             "centres": shares_or_name(centres),
+            "impossible": whole_numbers(impossible or "", "--impossible"),
             "released_epsilon": numbers(released_epsilon or "", "--released-epsilon"),
             "sampler": sampler,
             "draws": draws,

@@ -115,6 +115,20 @@ def numbers(listed: str, name: str) -> list[float]:
         raise InputError(f"{name} must be numbers, comma between; it is {listed!r}") from None
 
 
+def whole_numbers(listed: str, name: str) -> list[int]:
+    """Split a list of whole numbers.
+
+    Examples
+    --------
+    >>> whole_numbers("1, 2", "--impossible")
+    [1, 2]
+    """
+    try:
+        return [int(number) for number in columns(listed)]
+    except ValueError:
+        raise InputError(f"{name} must be whole numbers, comma between; it is {listed!r}") from None
+
+
 def shares_or_name(text: str) -> str | list[float]:
     """Return numbers where a list of them is given, else the text: a name or a file.
 

@@ -22,7 +22,14 @@ from bayes_sdc.flows.audit.settle import settle_totals
 from bayes_sdc.flows.compiling import finish_compiling, seconds_left, start_compiling
 from bayes_sdc.flows.fit.fit import fit, seed_of_fit
 from bayes_sdc.flows.fit.forecast import duration
-from bayes_sdc.flows.fit.settings import Family, PriorName, Sampler, sampling_of, with_bound
+from bayes_sdc.flows.fit.settings import (
+    Family,
+    PriorName,
+    Sampler,
+    sampling_of,
+    with_bound,
+    with_rule,
+)
 from bayes_sdc.flows.fit.stored_results import fingerprint, fingerprint_of_draws, kept_frame
 from bayes_sdc.flows.forecast import forecast_job, job_in_words
 from bayes_sdc.flows.gibbs.sampling import Sampling
@@ -48,7 +55,7 @@ from bayes_sdc.flows.release.predictive import compare_counts
 from bayes_sdc.flows.release.synthesis import refuse_column_named_dataset, synthesize
 from bayes_sdc.flows.release.uses import flow_uses
 from bayes_sdc.flows.release.utility import margins, utility
-from bayes_sdc.flows.table.cells import small_cells
+from bayes_sdc.flows.table.cells import small_cells, under_rule
 from bayes_sdc.flows.table.centres import Centres
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.policy import Policy, read_policy
@@ -67,6 +74,7 @@ def protect_flows(
     covariates: str = "default",
     epsilon: float | None = None,
     centres: Centres = "bundled",
+    impossible: Sequence[int] = (),
     released_epsilon: Sequence[float] = (),
     sampler: Sampler = "gibbs",
     draws: int = 1000,
@@ -104,7 +112,8 @@ def protect_flows(
     ----------
     table : FlowTable
         From :func:`bayes_sdc.read_flows`.
-    family, prior, covariates, epsilon, centres, sampler, draws, tune, chains, cores, scheduler
+    family, prior, covariates, epsilon, centres, impossible, sampler, draws, tune, chains, cores, \
+scheduler
         As for :func:`bayes_sdc.fit_flows`. With ``epsilon`` a check tells whether the guarantee
         holds for the release: :func:`bayes_sdc.guarantee`.
     released_epsilon : sequence of float
@@ -191,10 +200,10 @@ def protect_flows(
     if not isinstance(policy, Policy | None):
         policy = read_policy(policy)
     job = Job(
-        sampling=with_bound(sampling_of(
+        sampling=with_rule(with_bound(sampling_of(
             family=family, prior=prior, sampler=sampler, draws=draws, tune=tune, chains=chains,
             seed=seed, cores=cores, scheduler=scheduler, covariates=covariates,
-        ), table, epsilon, centres),
+        ), table, epsilon, centres), table, impossible),
         asked=RiskSettings(
             estimator=estimator, prior=intruder_prior, knowledge=knowledge, share=share,
             unique=unique, already_released=already_released, refits=refits, seed=seed,
@@ -209,6 +218,7 @@ def protect_flows(
     job.check(table)
     if table.n_small and job.sampling.sampler == "gibbs":
         start_compiling()
+    table = under_rule(table, job.sampling.impossible)
     if len(released_epsilon) > len(already_released):
         raise InputError(
             f"released_epsilon: {len(released_epsilon)} numbers for {len(already_released)} "

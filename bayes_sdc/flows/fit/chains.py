@@ -27,7 +27,7 @@ def start_chain(cells: SmallCells, sampling: Sampling, number: int) -> MarkovCha
     seed = seed_sequence(sampling.seed, "gibbs", cells.groups[0]).spawn(sampling.chains)[number]
     if sampling.sampler == "gibbs":
         return engine.MarkovChain(engine.prepare(cells), sampling, seed)
-    return gibbs.MarkovChain(gibbs.prepare(cells), sampling, seed)
+    return gibbs.MarkovChain(gibbs.prepare(cells, sampling.family), sampling, seed)
 
 
 def sample_chain(
@@ -100,6 +100,9 @@ def _posterior_values(
     poisson = sampling.family == "poisson"
     if not poisson:
         values["r"] = np.exp(-2.0 * record["log_cv"])
+    if "base" in record:
+        values["base"] = np.delete(record["base"], sampling.impossible)
+        values["base_sd"] = record["base_sd"][0]
     if record["coefficient"].shape[1]:
         values["coefficient"] = record["coefficient"]
     if "national_mean" in record:

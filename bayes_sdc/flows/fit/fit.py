@@ -20,6 +20,7 @@ from bayes_sdc.flows.fit.settings import (
     cells_to_fit,
     sampling_of,
     with_bound,
+    with_rule,
 )
 from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.model.hyperpriors import is_pooled
@@ -40,6 +41,7 @@ def fit_flows(
     covariates: str = "default",
     epsilon: float | None = None,
     centres: Centres = "bundled",
+    impossible: Sequence[int] = (),
     sampler: Sampler = "gibbs",
     draws: int = 1000,
     tune: int | None = None,
@@ -56,9 +58,11 @@ def fit_flows(
     ----------
     table : FlowTable
         The table with its small cells.
-    family : {"default", "negative-binomial", "poisson"}
+    family : {"default", "negative-binomial", "poisson", "base"}
         Distribution of the counts given the effects; see :mod:`bayes_sdc.models.migration`. The
-        default is the negative binomial, and the paper's Poisson with ``prior="paper"``.
+        default is the negative binomial, and the paper's Poisson with ``prior="paper"``. "base"
+        learns besides which counts are heaped or rare in the whole table, for counts of surveys
+        and rounded or adjusted ones; a check of the fit says what it would gain.
     prior : {"default", "pooled", "weak", "paper"}
         Hyperprior; see :data:`bayes_sdc.models.migration.PRIORS`. With the default, the pooled one,
         the groups share a national distribution; with the others each group stands alone.
@@ -78,6 +82,10 @@ def fit_flows(
         ``table.high`` that do not come from this table. ``"bundled"``: averaged over public
         tables (:data:`bayes_sdc.flows.table.centres.BUNDLED`); the file of another table with the
         same columns, such as that of another year; or the shares themselves. They count as public.
+    impossible : sequence of int
+        Small counts that a rule excludes, such as 1 and 2 where they were adjusted away; with
+        family "base". The rule counts as public: no release has these counts, and the intruder
+        knows it. A count that merely does not occur stays possible.
     sampler : {"gibbs", "nuts", "reference"}
         Metropolis within Gibbs with Newton proposals, all groups at once; nutpie's NUTS, group by
         group, or on one model of all groups where the prior pools them, which takes long for more
@@ -110,9 +118,11 @@ def fit_flows(
     xarray.DataTree
         ``posterior`` with mu_beta, mu_gamma, alpha, delta, phi_beta, phi_gamma (chain, draw,
         group), beta (chain, draw, origin_effect) and gamma (chain, draw, destination_effect),
-        log rates, r (chain, draw, group) for the negative binomial, coefficient (chain, draw,
-        group, covariate), and national_mean and national_sd (chain, draw, parameter) and
-        national_slope (chain, draw, group_covariate) for the pooled prior; ``sample_stats``;
+        log rates, r (chain, draw, group) unless the family is Poisson, coefficient (chain, draw,
+        group, covariate), base (chain, draw, value), the log of the base measure, and base_sd
+        (chain, draw) with family "base", and national_mean and national_sd (chain, draw,
+        parameter) and national_slope (chain, draw, group_covariate) for the pooled prior;
+        ``sample_stats``;
         ``observed_data`` and ``constant_data`` by cell. Labels of effects are ``group|area``.
         Attributes: model, family, prior, covariates, those that were dropped, sampler, seed,
         bounds, input hash, versions; epsilon and centres where there are any.
@@ -120,7 +130,8 @@ def fit_flows(
     Raises
     ------
     InputError
-        If the table has no small cell, an argument is unknown, the centres come from the table
+        If the table has no small cell, an argument is unknown or does not go with another, a count
+        said to be impossible occurs, the centres come from the table
         itself, or ``resume`` belongs to another run.
 
     See Also
@@ -145,7 +156,7 @@ def fit_flows(
         family=family, prior=prior, sampler=sampler, draws=draws, tune=tune, chains=chains,
         seed=seed_of_fit(seed, resume), cores=cores, scheduler=scheduler, covariates=covariates,
     )  # fmt: skip
-    sampling = with_bound(sampling, table, epsilon, centres)
+    sampling = with_rule(with_bound(sampling, table, epsilon, centres), table, impossible)
     posterior = fit(table, sampling, resume=None if resume is None else Path(resume))
     if not extend:
         return posterior

@@ -38,7 +38,7 @@ LOW_RANK = {
 CAREFUL_BELOW = 200  # cells; with fewer, a scale may be near zero and large steps diverge
 RECORDED = [
     "alpha", "delta", "mu_beta", "mu_gamma", "phi_beta", "phi_gamma", "beta", "gamma", "r",
-    "coefficient", "national_mean", "national_sd", "national_slope",
+    "coefficient", "national_mean", "national_sd", "national_slope", "base", "base_sd",
 ]  # fmt: skip
 STATISTICS = ["diverging", "energy", "step_size", "n_steps", "energy_error"]
 
@@ -215,6 +215,7 @@ def model_of(cells: SmallCells, sampling: Sampling) -> Any:
         covariate_names=cells.covariates,
         group_covariates=cells.z,
         group_covariate_names=cells.group_covariates,
+        impossible=sampling.impossible,
         **_of_bound(sampling.bound),
     )
 

@@ -1,5 +1,6 @@
 """Parts of a fit put together into one tree with labels."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ DIMENSIONS: dict[str, tuple[str, ...]] = {
     "national_mean": ("parameter",),
     "national_sd": ("parameter",),
     "national_slope": ("group_covariate",),
+    "base": ("value",),
+    "base_sd": (),
 }
 
 
@@ -43,13 +46,13 @@ def assemble(cells: SmallCells, parts: list[Part], attributes: dict[str, Any]) -
         As :func:`bayes_sdc.fit_flows` describes it.
     """
     positions = [_positions(cells, part.groups) for part in parts]
-    labels = _labels(cells, poisson="r" not in parts[0].posterior)
+    labels = _labels(cells, attributes, poisson="r" not in parts[0].posterior)
 
     def gather(kind: str, name: str) -> tuple[tuple[str, ...], np.ndarray]:
         dims = DIMENSIONS.get(name, ("group",))
         first = getattr(parts[0], kind)[name]
         leading = ("chain", "draw")[: first.ndim - len(dims)]
-        if dims[0] in ("parameter", "group_covariate"):  # one for all groups
+        if not dims or dims[0] in ("parameter", "group_covariate", "value"):  # one for all groups
             return (*leading, *dims), first
         if dims[0] == "group" and first.shape[len(leading)] != len(parts[0].groups):
             return leading, first[..., 0]  # statistics of groups that were sampled as one model
@@ -92,7 +95,7 @@ def assemble(cells: SmallCells, parts: list[Part], attributes: dict[str, Any]) -
                 },
                 coords={
                     **of_cell,
-                    **{dim: values for dim, values in labels.items() if dim != "parameter"},
+                    **{d: each for d, each in labels.items() if d not in ("parameter", "value")},
                 },
             ),
         }
@@ -129,7 +132,15 @@ def _positions(cells: SmallCells, groups: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-def _labels(cells: SmallCells, *, poisson: bool) -> dict[str, list[str]]:
+def _values(cells: SmallCells, attributes: Mapping[str, Any]) -> list[int]:
+    """Counts that can occur, as the table has them."""
+    ys = range(cells.upper + 1)
+    return [int(attributes["low"]) + y for y in ys if y not in cells.impossible]
+
+
+def _labels(
+    cells: SmallCells, attributes: Mapping[str, Any], *, poisson: bool
+) -> dict[str, list[Any]]:
     parameters = [name for name in PARAMETERS if not (poisson and name == "log_cv")]
     return {
         "group": cells.groups,
@@ -137,5 +148,6 @@ def _labels(cells: SmallCells, *, poisson: bool) -> dict[str, list[str]]:
         "destination_effect": cells.destination_effects,
         **({"covariate": cells.covariates} if cells.covariates else {}),
         **({"group_covariate": cells.group_covariates} if cells.group_covariates else {}),
+        **({"value": _values(cells, attributes)} if attributes["family"] == "base" else {}),
         "parameter": [*parameters, *(f"coefficient of {name}" for name in cells.covariates)],
     }

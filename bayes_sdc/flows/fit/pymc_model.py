@@ -48,8 +48,8 @@ def migration_model(
     ----------
     table : FlowTable
         From :func:`bayes_sdc.read_flows`.
-    family : {"default", "negative-binomial", "poisson"}
-        Distribution of the counts.
+    family : {"default", "negative-binomial", "poisson", "base"}
+        Distribution of the counts; "base" without a rule of impossible counts.
     prior : {"default", "pooled", "weak", "paper"}
         Hyperpriors by name.
     covariates : {"default", "published", "none"}
@@ -191,6 +191,7 @@ def _draws(trace: xr.DataTree, cells: SmallCells, sampling: Sampling) -> xr.Data
     draws = trace["posterior"].to_dataset()
     needed = ["alpha", "beta", "gamma", "mu_beta", "mu_gamma", "phi_beta", "phi_gamma"]
     needed += ["r"] if sampling.family != "poisson" else []
+    needed += ["base", "base_sd"] if sampling.family == "base" else []
     needed += ["coefficient"] if cells.covariates else []
     needed += ["national_mean", "national_sd"] if "national_log_sd_sd" in sampling.prior else []
     for name in needed:

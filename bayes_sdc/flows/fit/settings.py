@@ -1,10 +1,11 @@
 """The settings of a fit: their names and defaults, resolved, and kept with the posterior."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, Literal
 
+import numpy as np
 import xarray as xr
 
 from bayes_sdc.cores import threads
@@ -12,7 +13,7 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.model.hyperpriors import is_pooled
 from bayes_sdc.flows.table.bound import attributes_of, bound_of
-from bayes_sdc.flows.table.cells import SmallCells, identity, small_cells
+from bayes_sdc.flows.table.cells import SmallCells, identity, impossible_of, small_cells
 from bayes_sdc.flows.table.centres import Centres, resolve_bound
 from bayes_sdc.flows.table.published import COVARIATES
 from bayes_sdc.flows.table.read import FlowTable
@@ -23,7 +24,7 @@ from bayes_sdc.seeds import seed_sequence
 WARM_UP = {"nuts": 500, "gibbs": 1000, "reference": 1000}
 SAMPLERS = tuple(WARM_UP)
 
-Family = Literal["default", "negative-binomial", "poisson"]
+Family = Literal["default", "negative-binomial", "poisson", "base"]
 PriorName = Literal["default", "pooled", "weak", "paper"]
 Sampler = Literal["gibbs", "nuts", "reference"]
 InferenceGroup = Literal["prior", "prior_predictive", "posterior_predictive", "log_likelihood"]
@@ -62,6 +63,11 @@ def sampling_of(
         raise InputError(
             f"covariates {covariates!r} is unknown; choose from {['default', *COVARIATES]}"
         )
+    if family == "base" and not is_pooled(settings):
+        raise InputError(
+            f"family 'base' has a measure that all groups share, and prior {prior!r} lets each "
+            "stand alone; choose the pooled prior"
+        )
     if covariates == "default":
         covariates = "published" if is_pooled(settings) else "none"
     if scheduler is not None and sampler == "nuts":
@@ -82,6 +88,43 @@ def with_bound(
     return sampling._replace(bound=bound, centres_from=words)
 
 
+def with_rule(sampling: Sampling, table: FlowTable, impossible: Sequence[int]) -> Sampling:
+    """Add the counts that a rule excludes; refuses those that occur, and what cannot be fitted."""
+    rule = sorted(set(impossible))
+    if sampling.family != "base":
+        if rule:
+            raise InputError(
+                f"impossible: counts are excluded with family 'base' only; it is "
+                f"{sampling.family!r}"
+            )
+        return sampling
+    if sampling.bound is not None:
+        raise InputError(
+            "epsilon: the measure of family 'base' is learned without a bound; leave one of the "
+            "two out"
+        )
+    outside = [count for count in rule if not table.low <= count <= table.high]
+    if outside:
+        raise InputError(
+            f"impossible: {outside[0]} is no small count; they are {table.low} to {table.high}"
+        )
+    if table.high - table.low + 1 - len(rule) < 3:
+        raise InputError(
+            f"family 'base' needs at least three possible small counts; of {table.low} to "
+            f"{table.high} there are {table.high - table.low + 1 - len(rule)}"
+        )
+    count = table.frame[table.count]
+    found = np.flatnonzero(count.isin(rule).to_numpy())
+    if len(found):
+        row = found[0]
+        raise InputError(
+            f"{table.source}: row {row + 1}, column {table.count!r}: the count "
+            f"{count.iloc[row]} is said to be impossible, and occurs in {len(found):,} rows; leave "
+            "it out of the rule, or mend the rows"
+        )
+    return sampling._replace(impossible=tuple(value - table.low for value in rule))
+
+
 def sampling_again(posterior: xr.DataTree, *, seed: int, cores: int | None) -> Sampling:
     """Settings of the fit that made a posterior, on this machine and with another seed."""
     made = posterior.attrs
@@ -90,12 +133,16 @@ def sampling_again(posterior: xr.DataTree, *, seed: int, cores: int | None) -> S
         int(made["tune"]), int(made["chains"]), seed, threads(cores), str(made["sampler"]),
         prior_name=made["prior"], covariates=str(made.get("covariates", "none")),
         bound=bound_of(made), centres_from=str(made.get("centres_from", "")),
+        impossible=impossible_of(made),
     )  # fmt: skip
 
 
 def cells_to_fit(table: FlowTable, sampling: Sampling) -> SmallCells:
     """Return the small cells with what a model knows of them; refuses a table that has none."""
-    cells = small_cells(table, covariates=sampling.covariates, bound=sampling.bound)
+    cells = small_cells(
+        table, covariates=sampling.covariates, bound=sampling.bound,
+        impossible=sampling.impossible,
+    )  # fmt: skip
     if not cells.cells:
         raise InputError(f"{table.source}: no small cells between {table.low} and {table.high}")
     return cells
@@ -118,6 +165,11 @@ def attributes_of_fit(
         "covariates_dropped": json.dumps(dropped, sort_keys=True),
         **attributes_of(sampling.bound),
         **({} if sampling.bound is None else {"centres_from": sampling.centres_from}),
+        **(
+            {"impossible": json.dumps([table.low + y for y in sampling.impossible])}
+            if sampling.impossible
+            else {}
+        ),
         "sampler": sampling.sampler,
         # netCDF has no whole numbers of more than 64 bits
         "seed": sampling.seed if sampling.seed < 2**63 else str(sampling.seed),

@@ -10,6 +10,8 @@ power after the other for all cells, which processors do four cells at a time. F
 polynomials in 1 / s count from the top, so that nothing overflows and counts at the bound lose no
 digits.
 
+A base measure of the counts multiplies the coefficients; its logarithm stands in a row of theirs.
+
 Where the coefficients hold a bound of the steps, :mod:`bayes_sdc.flows.gibbs.bounded_terms` is used
 instead.
 """
@@ -23,7 +25,8 @@ from bayes_sdc.flows.gibbs.bounded_terms import BOUNDED_ROWS, CENTRE, bounded_te
 
 UP, DOWN = 0, 6  # first of six rows of polynomial coefficients each, highest power first
 LOG_PRODUCT, SLOPE_KAPPA = 12, 13  # rows: log of c_0 ... c_(y-1), and its derivative by kappa
-ROWS = BOUNDED_ROWS  # of the coefficients of a group; those of the bound follow
+BASE = BOUNDED_ROWS  # row after those of the bound: log of the base measure, 0 without one
+ROWS = BASE + 1  # of the coefficients of a group
 LARGEST_RATE = 700.0  # a log rate whose exponential is a number
 STEP, RISING, SHRINK, SHARE, LOG_STEP, POLYNOMIALS = 0, 1, 2, 3, 4, 5
 WORK_ROWS = POLYNOMIALS + 6  # of the scratch array
@@ -35,7 +38,7 @@ compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"co
 
 @compiled
 def fill_coefficients(log_cv: float, coefficients: np.ndarray) -> None:
-    """Write the coefficients of a group, shape (ROWS, K + 1), whose row of the bound is there.
+    """Write the coefficients of a group, shape (ROWS, K + 1), with its rows of bound and base.
 
     Above kappa = 1 the polynomials that rise are in kappa s, which is below 1, and none falls.
     """
@@ -45,17 +48,20 @@ def fill_coefficients(log_cv: float, coefficients: np.ndarray) -> None:
     coefficients[LOG_PRODUCT, 0], coefficients[SLOPE_KAPPA, 0] = 0.0, 0.0
     for y in range(upper):
         factor = (1.0 + kappa * y) / (y + 1.0)
-        coefficients[LOG_PRODUCT, y + 1] = coefficients[LOG_PRODUCT, y] + math.log(factor)
+        climb = coefficients[BASE, y + 1] - coefficients[BASE, y]
+        coefficients[LOG_PRODUCT, y + 1] = coefficients[LOG_PRODUCT, y] + math.log(factor) + climb
         coefficients[SLOPE_KAPPA, y + 1] = coefficients[SLOPE_KAPPA, y] + y / (1.0 + kappa * y)
     top = coefficients[SLOPE_KAPPA, upper]
     rising, falling = 1.0, 1.0
     for k in range(1, upper + 1):
         rising *= (1.0 + kappa * (k - 1.0)) / (k * unit)
-        _fill_power(rising, k, coefficients[SLOPE_KAPPA, k], UP, coefficients)
+        weight = math.exp(coefficients[BASE, k] - coefficients[BASE, 0])
+        _fill_power(rising * weight, k, coefficients[SLOPE_KAPPA, k], UP, coefficients)
         if kappa <= 1.0:
             falling *= (upper - k + 1.0) / (1.0 + kappa * (upper - k))
             below = top - coefficients[SLOPE_KAPPA, upper - k]
-            _fill_power(falling, k, below, DOWN, coefficients)
+            weight = math.exp(coefficients[BASE, upper - k] - coefficients[BASE, upper])
+            _fill_power(falling * weight, k, below, DOWN, coefficients)
         else:
             _fill_power(0.0, k, 0.0, DOWN, coefficients)
     if coefficients[CENTRE, upper] > 0.0:

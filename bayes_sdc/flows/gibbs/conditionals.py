@@ -14,7 +14,14 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from bayes_sdc.flows.model.hyperpriors import CV, GAMMA, LEVEL, Priors, log_priors
+from bayes_sdc.flows.model.hyperpriors import (
+    CV,
+    GAMMA,
+    LEVEL,
+    BasePrior,
+    Priors,
+    log_priors,
+)
 from bayes_sdc.flows.model.truncated import (
     Ladder,
     fill_bounded,
@@ -24,6 +31,7 @@ from bayes_sdc.flows.model.truncated import (
     log_step,
 )
 from bayes_sdc.flows.table.bound import Bound
+from bayes_sdc.models.base_measure import IMPOSSIBLE
 
 SD_STEPS = 3  # random-chain steps for a standard deviation without a conjugate draw
 
@@ -42,6 +50,8 @@ class State(NamedTuple):
     national_mean: np.ndarray  # (parameter,) of alpha, log sd, log sd, log cv, coefficients
     national_sd: np.ndarray  # (parameter,) both as the prior has them unless it is pooled
     national_slope: np.ndarray  # (group covariate,) of the mean of alpha
+    base_z: np.ndarray  # (degree,) coordinates of the base measure over their scale; or none
+    base_log_sd: np.ndarray  # (1,) log of that scale
     log_p: np.ndarray  # (cell,) log-probability of the counts, kept to be computed once a step
 
 
@@ -67,6 +77,22 @@ class Data(NamedTuple):
     destinations: Side
     upper: int
     bound: Bound | None  # of the steps from a count to the next
+    base: np.ndarray  # (K + 1, degree) columns of the base measure; no degree without one
+    impossible: np.ndarray  # counts that a rule excludes
+
+
+def measure(state: State, data: Data) -> np.ndarray | None:
+    """Log of the base measure; None without one."""
+    if not len(state.base_z):
+        return None
+    of_counts = data.base @ (np.exp(state.base_log_sd[0]) * state.base_z)
+    of_counts[data.impossible] = IMPOSSIBLE
+    return np.asarray(of_counts)
+
+
+def ladders(state: State, data: Data) -> Ladder:
+    """Ladders of all groups at the present parameters."""
+    return ladder(np.exp(2.0 * state.log_cv), data.upper, data.bound, measure(state, data))
 
 
 def offset(coefficient: np.ndarray, data: Data) -> np.ndarray:
@@ -78,7 +104,7 @@ def refresh(state: State, data: Data) -> State:
     """Compute the carried log-probabilities anew, as after a change of the counts."""
     log_rate = state.beta[data.origin] + state.gamma[data.destination]
     log_rate += offset(state.coefficient, data)
-    rungs = ladder(np.exp(2.0 * state.log_cv), data.upper, data.bound)
+    rungs = ladders(state, data)
     return state._replace(log_p=log_probabilities(data.y, log_rate, data.group, rungs))
 
 
@@ -95,7 +121,7 @@ def metropolis(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Propose and accept the effects of one side; ``other`` is the other side's, per cell."""
     proposal = effect + scale * rng.standard_normal(len(effect))
-    rungs = ladder(np.exp(2.0 * state.log_cv), data.upper, data.bound)
+    rungs = ladders(state, data)
     log_ratio, log_p_then = log_likelihood_ratio(
         proposal, other, state.log_p, data.y, side.order, side.start, side.group, rungs
     )
@@ -178,6 +204,25 @@ def metropolis_coefficients(
             coefficient=np.where(chosen[:, None], proposal, state.coefficient),
             log_p=np.where(chosen[data.group], then.log_p, state.log_p),
         )
+    return state, accepted
+
+
+def metropolis_base(
+    rng: np.random.Generator, state: State, data: Data, scale: np.ndarray, prior: BasePrior
+) -> tuple[State, np.ndarray]:
+    """A random-chain step for one coordinate of the base measure after another, then its scale."""
+    accepted = np.zeros(len(scale), dtype=bool)
+    for k in range(len(scale)):
+        z, log_sd = state.base_z.copy(), state.base_log_sd.copy()
+        moving = z if k < len(z) else log_sd
+        moving[k % len(z)] += scale[k] * rng.standard_normal()
+        then = refresh(state._replace(base_z=z, base_log_sd=log_sd), data)
+        log_ratio = then.log_p.sum() - state.log_p.sum()
+        log_ratio -= 0.5 * (z @ z - state.base_z @ state.base_z)
+        away, now = (log_sd - prior.mean) / prior.sd, (state.base_log_sd - prior.mean) / prior.sd
+        log_ratio -= 0.5 * float(away @ away - now @ now)
+        accepted[k] = -rng.standard_exponential() < log_ratio
+        state = then if accepted[k] else state
     return state, accepted
 
 

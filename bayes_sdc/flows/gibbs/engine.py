@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from bayes_sdc.flows.gibbs.base_move import Base, move_base, put_base, start_base
 from bayes_sdc.flows.gibbs.batch_terms import TERMS
 from bayes_sdc.flows.gibbs.national import draw_nation, move_nation
 from bayes_sdc.flows.gibbs.newton import sweep
@@ -27,6 +28,7 @@ from bayes_sdc.flows.model.hyperpriors import (
     CV,
     LEVEL,
     Priors,
+    base_prior,
     is_pooled,
     nation,
     priors,
@@ -34,6 +36,7 @@ from bayes_sdc.flows.model.hyperpriors import (
 )
 from bayes_sdc.flows.table.cells import SmallCells
 
+OF_BASE = ("z", "log_sd", "step_size")  # what moves of a base measure
 SWEEPS_PER_DRAW = 3  # the sweeps between two kept draws cost time but no memory
 
 
@@ -125,6 +128,11 @@ class MarkovChain:
         self._now = priors(sampling.prior, covariates, data.z.shape[1])
         pooled = is_pooled(sampling.prior)
         self._hyper = nation(sampling.prior, covariates) if pooled else None
+        self._base: Base | None = None
+        if sampling.family == "base":
+            of_base = base_prior(sampling.prior)
+            self._base = start_base(self._rng, data.upper, sampling.impossible, of_base)
+            put_base(self._base, data, self._state)
         self._accepted = np.zeros((groups, 3))
         self._number = 0  # sweeps done
 
@@ -160,11 +168,20 @@ class MarkovChain:
         moved = move_nation(self._rng, columns, self._data, state, self._now, *hyper)
         if adapt > 0.0:
             state.step_size[-1] = adapted(state.step_size[-1], float(moved), adapt)
+        if self._base is not None and len(columns) == len(self._columns):  # once a draw
+            prior = base_prior(self._sampling.prior)
+            move_base(
+                self._rng, self._base, self._data, state, self._now, self._hyper, prior, adapt
+            )
 
     def record(self) -> dict[str, np.ndarray]:
         """Present values under the names of the posterior."""
         pooled = self._hyper is not None
-        return _record(self._rng, self._data, self._state, self._now, self._sampling.prior, pooled)
+        found = _record(self._rng, self._data, self._state, self._now, self._sampling.prior, pooled)
+        if self._base is not None:
+            found["base"] = self._base.log_measure()
+            found["base_sd"] = np.exp(self._base.log_sd)
+        return found
 
     def acceptance(self) -> dict[str, np.ndarray]:
         """Acceptance rates after the warm-up."""
@@ -187,6 +204,11 @@ class MarkovChain:
             "generator": generator_state(self._rng),
             # sums that were rounded on the way would be rounded otherwise when formed anew
             "log_rate": self._state.log_rate,
+            **(
+                {}
+                if self._base is None
+                else {f"base_{name}": getattr(self._base, name) for name in OF_BASE}
+            ),
         }
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
@@ -200,6 +222,10 @@ class MarkovChain:
         self._state = self._state._replace(
             **{name: arrays[name] for name in ("theta", "b", "g", "step_size", "log_rate")}
         )
+        if self._base is not None:
+            kept = {name: arrays[f"base_{name}"] for name in OF_BASE}
+            self._base = self._base._replace(**kept)
+            put_base(self._base, self._data, self._state)
         refresh_terms(self._data, self._state)
 
 

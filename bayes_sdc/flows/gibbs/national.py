@@ -117,7 +117,7 @@ def move_nation(
     slope, metric = np.zeros(all_of_it), np.zeros((all_of_it, all_of_it))
     height = nation_priors(columns, mean, sd, coefficient, hyper, of_slope, slope, metric)
     centre = centres(mean, coefficient, data.z)
-    one_slope, one_metric, work = np.empty(d), np.empty((d, d)), make_work(data)
+    one_slope, one_metric, work = np.empty(d), np.empty((d, d)), make_work(data, state)
     for g in range(groups):
         height += joint_information(
             g, columns, data, state, state.terms, data.cells_of_group[g], one, one, one_slope,

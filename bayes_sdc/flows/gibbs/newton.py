@@ -425,7 +425,7 @@ def sweep(
     adapt: float, accepted: np.ndarray,
 ) -> None:  # fmt: skip
     """Advance every group by one sweep; ``adapt`` above 0 tunes the joint move's size."""
-    work = make_work(data)
+    work = make_work(data, state)
     for g in range(len(data.cells_of_group) - 1):
         own = priors_of_group(g, data, priors)
         result = sweep_group(rng, g, columns, data, state, own, work)

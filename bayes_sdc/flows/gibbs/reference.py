@@ -11,10 +11,11 @@ One step is added. The data do not see :math:`\delta = \mu_\beta - \mu_\gamma`, 
 :math:`\alpha = \mu_\beta + \mu_\gamma` and the deviations its full conditional is its prior, so it
 is redrawn exactly.
 
-Three extensions add steps: the negative binomial family the coefficient of variation
+Four extensions add steps: the negative binomial family the coefficient of variation
 ``cv = r ** -0.5`` of the gamma-distributed cell effects that it stands for, by a random walk on
 its logarithm; covariates their coefficients, by a random walk; the pooled prior the national means
-and standard deviations of the groups' parameters.
+and standard deviations of the groups' parameters; the family ``base`` the coordinates of the base
+measure and their scale, by a random walk.
 
 References
 ----------
@@ -33,7 +34,9 @@ from bayes_sdc.flows.gibbs.conditionals import (
     State,
     draw_log_precision,
     draw_mean,
+    measure,
     metropolis,
+    metropolis_base,
     metropolis_coefficients,
     metropolis_cv,
     offset,
@@ -46,6 +49,7 @@ from bayes_sdc.flows.model.hyperpriors import (
     SD_DESTINATION,
     SD_ORIGIN,
     Priors,
+    base_prior,
     is_pooled,
     level_means,
     nation,
@@ -53,6 +57,7 @@ from bayes_sdc.flows.model.hyperpriors import (
     slope_prior,
 )
 from bayes_sdc.flows.table.cells import SmallCells
+from bayes_sdc.models.base_measure import basis
 
 TARGET_ACCEPTANCE = 0.44  # of a one-dimensional random walk (Roberts and Rosenthal 2001)
 SWEEPS_PER_DRAW = 5  # the random walk mixes slowly; the sweeps between are not kept
@@ -65,6 +70,7 @@ class Info(NamedTuple):
     accepted_gamma: np.ndarray  # (destination_effect,) bool
     accepted_cv: np.ndarray  # (group,) bool
     accepted_coefficient: np.ndarray  # (group, covariate) bool
+    accepted_base: np.ndarray  # (degree + 1,) bool; or none
 
 
 class Scales(NamedTuple):
@@ -74,10 +80,12 @@ class Scales(NamedTuple):
     gamma: np.ndarray  # (destination_effect,)
     log_cv: np.ndarray  # (group,)
     coefficient: np.ndarray  # (group, covariate)
+    base: np.ndarray  # (degree + 1,) of the base measure, and of its scale; or none
 
 
-def prepare(cells: SmallCells) -> Data:
+def prepare(cells: SmallCells, family: str = "negative-binomial") -> Data:
     """Sort the cells by origin and by destination once."""
+    none, impossible = np.empty((cells.upper + 1, 0)), cells.impossible
     return Data(
         y=cells.y.astype(np.float64),
         group=cells.group,
@@ -89,6 +97,8 @@ def prepare(cells: SmallCells) -> Data:
         destinations=_side(cells.destination, cells.group_of_destination, len(cells.groups)),
         upper=cells.upper,
         bound=cells.bound,
+        base=basis(cells.upper, impossible) if family == "base" else none,
+        impossible=np.array(impossible, np.int64),
     )
 
 
@@ -124,6 +134,8 @@ def init(rng: np.random.Generator, data: Data, family: str, prior: Mapping[str, 
         national_mean=start.first,
         national_sd=start.second,
         national_slope=start.slope,
+        base_z=np.asarray(rng.normal(0.0, 0.5, (data.base.shape[1],))),
+        base_log_sd=np.array([base_prior(prior).mean if family == "base" else 0.0]),
         log_p=np.empty(0),
     )
     return refresh(state, data)
@@ -137,6 +149,7 @@ def first_scales(data: Data) -> Scales:
         gamma=2.4 / np.sqrt(1.0 + 1.5 * np.diff(data.destinations.start)),
         log_cv=2.4 / np.sqrt(1.0 + 0.2 * cells),
         coefficient=np.repeat(1.0 / np.sqrt(1.0 + cells)[:, None], data.x.shape[1], axis=1),
+        base=np.full(data.base.shape[1] + 1 if data.base.shape[1] else 0, 0.3),
     )
 
 
@@ -201,6 +214,9 @@ def step(
     state, accepted_cv = metropolis_cv(rng, state, data, scales.log_cv, now)
     # covariates only: each coefficient given the rest
     state, accepted_coefficient = metropolis_coefficients(rng, state, data, scales.coefficient, now)
+    accepted_base = np.zeros(0, dtype=bool)
+    if len(state.base_z):  # family "base" only
+        state, accepted_base = metropolis_base(rng, state, data, scales.base, base_prior(prior))
     # the direction that the data do not see, exactly
     delta = rng.normal(0.0, math.sqrt(2.0) * prior["mu_sd"], len(mu_beta))
     shift = (delta - (mu_beta - mu_gamma)) / 2.0
@@ -214,7 +230,9 @@ def step(
     )
     # pooled prior only: the national distribution given the groups
     state = pool(rng, state, data.z, prior, now)
-    return state, Info(accepted_beta, accepted_gamma, accepted_cv, accepted_coefficient)
+    return state, Info(
+        accepted_beta, accepted_gamma, accepted_cv, accepted_coefficient, accepted_base
+    )
 
 
 def priors_now(state: State, prior: Mapping[str, float]) -> Priors:
@@ -295,6 +313,7 @@ def tune(scales: Scales, info: Info, sweep: int) -> Scales:
         log_cv=scales.log_cv * np.exp(rate * (info.accepted_cv - TARGET_ACCEPTANCE)),
         coefficient=scales.coefficient
         * np.exp(rate * (info.accepted_coefficient - TARGET_ACCEPTANCE)),
+        base=scales.base * np.exp(rate * (info.accepted_base - TARGET_ACCEPTANCE)),
     )
 
 
@@ -342,7 +361,11 @@ class MarkovChain:
         names = [name for name in State._fields if name != "log_p"]
         if not is_pooled(self._sampling.prior):
             names = [name for name in names if not name.startswith("national")]
-        return {name: getattr(self._state, name) for name in names}
+        found = {name: getattr(self._state, name) for name in names}
+        if len(self._state.base_z):
+            found["base"] = measure(self._state, self._data)
+            found["base_sd"] = np.exp(self._state.base_log_sd)
+        return found
 
     def acceptance(self) -> dict[str, np.ndarray]:
         """Acceptance rates after the warm-up."""

@@ -24,6 +24,7 @@ class Sampling(NamedTuple):
     prior_name: str = "given"
     covariates: str = "none"  # or "published", besides those of the table
     bound: Bound | None = None  # of the steps from a count to the next
+    impossible: tuple[int, ...] = ()  # counts from 0 that a rule excludes, with family "base"
     centres_from: str = ""  # where its centres come from, in words
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_sdc.flows.gibbs.batch_terms import (
+    BASE,
     ROWS,
     TERMS,
     WORK_ROWS,
@@ -68,11 +69,13 @@ def empty_coefficients(groups: int, data: Data) -> np.ndarray:
 
 
 @compiled
-def make_work(data: Data) -> Work:
+def make_work(data: Data, state: State) -> Work:
     """Allocate what a sweep needs."""
     coefficients = np.zeros((ROWS, data.upper + 1))
     for y in range(data.upper + 1):
         coefficients[CENTRE, y] = data.bound[y]
+        if len(state.coefficients) > 0:  # one for all groups
+            coefficients[BASE, y] = state.coefficients[0, BASE, y]
     cells = effects = 0
     for g in range(len(data.cells_of_group) - 1):
         cells = max(cells, data.cells_of_group[g + 1] - data.cells_of_group[g])
@@ -145,7 +148,7 @@ def refresh(data: Data, state: State) -> None:
 @compiled
 def refresh_terms(data: Data, state: State) -> None:
     """Compute what is carried of the cells anew from their log rates."""
-    work = make_work(data)
+    work = make_work(data, state)
     for g in range(len(state.theta)):
         start, stop = data.cells_of_group[g], data.cells_of_group[g + 1]
         fill_coefficients(state.theta[g, CV], state.coefficients[g])

@@ -33,7 +33,7 @@ from bayes_sdc.flows.release.synthesis import (
     draw_datasets,
     release_of,
 )
-from bayes_sdc.flows.table.cells import SmallCells, fitted_cells
+from bayes_sdc.flows.table.cells import SmallCells, fitted_cells, impossible_of, under_rule
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.policy import FlowLimits
 from bayes_sdc.results import Fact, Result
@@ -182,6 +182,7 @@ def choose_release(
         if value < 1:
             raise InputError(f"{name} must be at least 1; it is {value}")
     check_repeatable(table, posterior, risk)
+    table = under_rule(table, impossible_of(posterior.attrs))
     if risk.kept is not None:
         raise InputError(
             "candidates are compared by the error of their totals, and where totals are kept it is "

@@ -89,12 +89,14 @@ def make_room() -> Room:
 
 
 @compiled
-def family(log_cv: float, terms: np.ndarray, bound: np.ndarray) -> Family:
+def family(log_cv: float, base: np.ndarray, terms: np.ndarray, bound: np.ndarray) -> Family:
     """Prepare the distribution of a group; ``terms`` and ``bound`` are written.
+
+    ``base`` is the log of a base measure, 0 without one: it changes the c_y, and nothing else.
 
     Examples
     --------
-    >>> poisson = family(-np.inf, np.empty((2, 3)), np.zeros((3, 3)))
+    >>> poisson = family(-np.inf, np.zeros(3), np.empty((2, 3)), np.zeros((3, 3)))
     >>> poisson.terms[0].round(3).tolist(), round(poisson.unit**2, 3)
     ([1.0, 1.414, 1.0], 0.5)
     """
@@ -103,7 +105,8 @@ def family(log_cv: float, terms: np.ndarray, bound: np.ndarray) -> Family:
         fill_bound(kappa, bound)
     terms[0, 0] = 0.0
     for y in range(upper):
-        terms[0, y + 1] = terms[0, y] + math.log((1.0 + kappa * y) / (y + 1.0))
+        climb = base[y + 1] - base[y]
+        terms[0, y + 1] = terms[0, y] + math.log((1.0 + kappa * y) / (y + 1.0)) + climb
     log_unit = terms[0, upper] / upper
     for y in range(upper + 1):
         terms[0, y] = math.exp(terms[0, y] - y * log_unit)
@@ -293,7 +296,7 @@ def fill_factors(
 
     Examples
     --------
-    >>> poisson = family(-np.inf, np.empty((2, 3)), np.zeros((3, 3)))
+    >>> poisson = family(-np.inf, np.zeros(3), np.empty((2, 3)), np.zeros((3, 3)))
     >>> s, powers, sums = np.empty(1), np.empty(1), np.empty(1)
     >>> fill_factors(1, np.ones(1), 1.0, poisson, s, powers, sums)
     >>> powers / sums
@@ -318,7 +321,7 @@ def score(y: int, rate: float, now: Family) -> tuple[float, float]:
 
     Examples
     --------
-    >>> poisson = family(-np.inf, np.empty((2, 3)), np.zeros((3, 3)))
+    >>> poisson = family(-np.inf, np.zeros(3), np.empty((2, 3)), np.zeros((3, 3)))
     >>> [round(value, 3) for value in score(1, 1.0, poisson)]
     [0.2, 0.56]
     """

@@ -37,7 +37,7 @@ from bayes_sdc.flows.release.earlier import earlier_counts
 from bayes_sdc.flows.release.kept import KeptTotals, kept_of
 from bayes_sdc.flows.release.margins import totals_kept
 from bayes_sdc.flows.release.released import released_counts
-from bayes_sdc.flows.table.cells import fitted_cells
+from bayes_sdc.flows.table.cells import fitted_cells, impossible_of, under_rule
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import generator, seed_or_fresh
@@ -167,6 +167,7 @@ def measured_risk(
     if table.n_small == 0:
         raise InputError(f"{table.source}: no small cells, so there is no risk to measure")
     check_posterior(table, posterior)
+    table = under_rule(table, impossible_of(posterior.attrs))
     released = released_counts(table, release)
     plan = kept_of(table, totals)
     if not plan.sides and (names := totals_kept(table, released)):

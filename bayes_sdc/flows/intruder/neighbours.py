@@ -12,6 +12,7 @@ import xarray as xr
 
 from bayes_sdc.flows.intruder.refit import SMALLEST_PRECISION
 from bayes_sdc.flows.model.bounded import row_of
+from bayes_sdc.flows.model.rates import base_by_draw
 from bayes_sdc.flows.table.cells import SmallCells
 
 
@@ -27,6 +28,7 @@ class Draws(NamedTuple):
     log_cv: np.ndarray  # (draw, group) minus infinity for the Poisson family
     coefficient: np.ndarray  # (draw, group, covariate)
     bound: np.ndarray  # (K + 1,) centres of the steps, then half their width; 0 without a bound
+    base: np.ndarray  # (draw, K + 1) log of the base measure; 0 without one
 
 
 class Side(NamedTuple):
@@ -193,6 +195,12 @@ def _draws(
         return np.asarray(precision**-0.5)
 
     alpha = of("alpha", groups)
+    base = base_by_draw(posterior)
+    if base is None:
+        measure = np.zeros((len(alpha), len(bound)))
+    else:
+        length = draws["alpha"].sizes["draw"]
+        measure = base.reshape(-1, length, len(bound))[:, kept].reshape(-1, len(bound))
     poisson, none = np.full_like(alpha, -np.inf), np.empty((*alpha.shape, 0))
     return Draws(
         beta=of("beta", origins),
@@ -204,4 +212,5 @@ def _draws(
         log_cv=-0.5 * np.log(of("r", groups)) if "r" in draws else poisson,
         coefficient=of("coefficient", groups) if "coefficient" in draws else none,
         bound=bound,
+        base=np.ascontiguousarray(measure),
     )

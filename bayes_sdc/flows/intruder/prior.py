@@ -19,6 +19,8 @@ def prior_of_cells(
 ) -> np.ndarray:
     """Prior probabilities of the counts of each target cell; rows sum to one.
 
+    Counts that a rule of the table excludes have the prior 0, for everybody knows the rule.
+
     Parameters
     ----------
     prior : "uniform", "shape", "model", sequence of float or DataFrame
@@ -44,12 +46,12 @@ def prior_of_cells(
     shape = (len(labels), len(counts))
     if isinstance(prior, str):
         if prior == "model" and prediction is not None:
-            return prediction
+            return _possible(prediction, table, labels)
         if prior == "shape":
             return np.tile(shares_of_counts(table), (len(labels), 1))
         if prior != "uniform":
             raise InputError(f"prior {prior!r} is unknown; choose from {list(NAMED)} or give it")
-        return np.full(shape, 1.0 / len(counts))
+        return _possible(np.full(shape, 1.0 / len(counts)), table, labels)
     if isinstance(prior, pd.DataFrame):
         if sorted(map(str, prior.columns)) != sorted(map(str, counts)):
             raise InputError(
@@ -91,7 +93,23 @@ def prior_of_cells(
             f"{weights[np.argmax(bad)].tolist()}"
         )
     weights = weights / weights.max(axis=1, keepdims=True)  # before the sum, which may overflow
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+    return _possible(np.asarray(weights / weights.sum(axis=1, keepdims=True)), table, labels)
+
+
+def _possible(prior: np.ndarray, table: FlowTable, labels: pd.Index) -> np.ndarray:
+    """The prior without the counts that a rule excludes."""
+    if not table.impossible:
+        return prior
+    left = prior.copy()
+    left[:, list(table.impossible)] = 0.0
+    total = left.sum(axis=1, keepdims=True)
+    if not (total > 0.0).all():
+        cell = labels[int(np.argmin(total))]
+        raise InputError(
+            f"prior: the weights of cell {cell!r} are those of counts that the model's rule "
+            "excludes; give the others some"
+        )
+    return np.asarray(left / total)
 
 
 def shares_of_counts(table: FlowTable) -> np.ndarray:

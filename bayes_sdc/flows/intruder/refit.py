@@ -23,7 +23,8 @@ import xarray as xr
 
 from bayes_sdc.cores import threads
 from bayes_sdc.flows.gibbs import engine
-from bayes_sdc.flows.gibbs.batch_terms import TERMS
+from bayes_sdc.flows.gibbs.base_move import Base, base_at, copy_of, move_base
+from bayes_sdc.flows.gibbs.batch_terms import BASE, TERMS
 from bayes_sdc.flows.gibbs.national import draw_nation, move_nation
 from bayes_sdc.flows.gibbs.newton import sweep
 from bayes_sdc.flows.gibbs.newton_step import adapted
@@ -32,6 +33,7 @@ from bayes_sdc.flows.model import truncated as counts
 from bayes_sdc.flows.model.hyperpriors import (
     CV,
     Priors,
+    base_prior,
     compiled,
     is_pooled,
     nation,
@@ -48,6 +50,9 @@ STARTS, WARM_UP, SWEEPS = 20, 20, 60  # starts a candidate, and the sweeps of ea
 # least. In tables of 4 to 12 cells 80 sweeps left errors of M of 0.03, 60 times as many
 # leave 0.01: against quadrature, tests/flows/intruder/test_refit.py.
 WORK, LONGEST = 60_000, 60
+OPTIONAL = (
+    "r", "coefficient", "national_mean", "national_sd", "national_slope", "base", "base_sd",
+)  # fmt: skip
 AT_A_TIME = 5  # sweeps between two draws of the national distribution given all groups
 WHOLE = 1000  # cells of a table that is sampled as a whole under the pooled prior
 
@@ -169,6 +174,7 @@ class _Start(NamedTuple):
     mean: np.ndarray  # (parameter,) of the nation; empty without pooling
     sd: np.ndarray
     slope: np.ndarray  # (group covariate,)
+    base: Base | None  # the measure of all groups, with family "base"
 
     def state(self, data: Data, step_size: np.ndarray) -> State:
         """State of the engine at this draw."""
@@ -182,6 +188,8 @@ class _Start(NamedTuple):
             coefficients=empty_coefficients(groups, data),
             step_size=step_size.copy(),
         )
+        if self.base is not None:
+            state.coefficients[:, BASE] = self.base.log_measure()
         refresh(data, state)
         return state
 
@@ -198,11 +206,7 @@ def _starts(
     in_origin = np.isin(cells.group_of_origin, moving)
     in_destination = np.isin(cells.group_of_destination, moving)
     names = ["alpha", "phi_beta", "phi_gamma", "mu_beta", "mu_gamma", "beta", "gamma"]
-    names += [
-        name
-        for name in ("r", "coefficient", "national_mean", "national_sd", "national_slope")
-        if name in draws
-    ]
+    names += [name for name in OPTIONAL if name in draws]
     starts = []
     for number in chosen:
         one = {name: draws[name].values[number // length, number % length] for name in names}
@@ -229,6 +233,9 @@ def _starts(
                 mean=one.get("national_mean", np.empty(0)),
                 sd=one.get("national_sd", np.empty(0)),
                 slope=one.get("national_slope", np.zeros(cells.z.shape[1])),
+                base=base_at(one["base"], float(one["base_sd"]), cells.upper, cells.impossible)
+                if "base" in one
+                else None,
             )
         )
     return starts
@@ -254,9 +261,10 @@ def _mean_probabilities(
         hyper, of_slope = nation(settings, covariates), slope_prior(settings)
         now.first[columns], now.second[columns] = start.mean, start.sd
         now.slope[:] = start.slope
+    base = None if start.base is None else copy_of(start.base)
     moves = hyper if not len(start.held) else hyper[:0]
     warm_up, sweeps = lengths
-    kept = np.empty((2, sweeps))
+    kept, measures = np.empty((2, sweeps)), np.zeros((sweeps, data.upper + 1))
     for number in range(-warm_up, sweeps, AT_A_TIME):
         first = max(number, 0)  # what the warm-up writes is written over
         run_engine(
@@ -266,7 +274,12 @@ def _mean_probabilities(
         if len(hyper):
             theta = np.concatenate([state.theta, start.held])
             now = draw_nation(rng, columns, theta, start.z, now, hyper, of_slope)
-    rungs = counts.ladder(np.exp(2.0 * kept[1]), data.upper, bound)
+        # a measure of cells that are held as well is not moved by one count of a few
+        if base is not None and not len(start.held):
+            adapt = 0.2 if number < 0 else 0.0
+            move_base(rng, base, data, state, now, hyper, base_prior(settings), adapt)
+        measures[first : first + AT_A_TIME] = state.coefficients[0, BASE]
+    rungs = counts.ladder(np.exp(2.0 * kept[1]), data.upper, bound, measures)
     p = counts.probabilities(kept[0], np.arange(sweeps), rungs)
     return p.mean(axis=0), (p**2).mean(axis=0)
 

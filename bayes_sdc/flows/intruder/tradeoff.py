@@ -31,7 +31,7 @@ from bayes_sdc.flows.release.alternatives import (
 )
 from bayes_sdc.flows.release.synthesis import draw_datasets
 from bayes_sdc.flows.release.utility import GroundTruth, ground_truth, measure
-from bayes_sdc.flows.table.cells import fitted_cells
+from bayes_sdc.flows.table.cells import fitted_cells, impossible_of, under_rule
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import generator, seed_or_fresh
@@ -126,6 +126,7 @@ def risk_utility(
     truth = ground_truth(table)
     check_posterior(table, posterior)
     _check_risk(table, risk)
+    table = under_rule(table, impossible_of(posterior.attrs))
     check_choice("knowledge of the risk to compare", risk.knowledge, WORST)
     unique = unique_cells(table, risk.unique)
     y = table.cells["y"].to_numpy()

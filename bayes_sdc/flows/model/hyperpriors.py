@@ -33,6 +33,24 @@ class Priors(NamedTuple):
     slope: np.ndarray  # (group covariate,) what the mean of the level gains with each
 
 
+class BasePrior(NamedTuple):
+    """Normal prior of the log of a base measure's standard deviation."""
+
+    mean: float
+    sd: float
+
+
+def base_prior(settings: Mapping[str, float]) -> BasePrior:
+    """Prior of the base measure's scale, of a pooled prior.
+
+    Examples
+    --------
+    >>> base_prior({"base_spread": 1.0, "base_log_sd_sd": 0.5})
+    BasePrior(mean=0.0, sd=0.5)
+    """
+    return BasePrior(math.log(settings["base_spread"]), settings["base_log_sd_sd"])
+
+
 def priors(settings: Mapping[str, float], covariates: int, group_covariates: int = 0) -> Priors:
     """Translate the numbers of a prior; the pooled one starts from the middle of its hyperprior.
 

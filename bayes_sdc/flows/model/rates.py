@@ -8,6 +8,7 @@ import xarray as xr
 from bayes_sdc.flows.model import truncated as counts
 from bayes_sdc.flows.model.truncated import Ladder
 from bayes_sdc.flows.table.cells import SmallCells
+from bayes_sdc.models.base_measure import IMPOSSIBLE
 
 
 class Rates(NamedTuple):
@@ -17,6 +18,7 @@ class Rates(NamedTuple):
     gamma: np.ndarray  # (draw, destination_effect)
     kappa: np.ndarray  # (draw, group) 1 / r; 0 for the Poisson family
     coefficient: np.ndarray  # (draw, group, covariate)
+    base: np.ndarray | None = None  # (draw, K + 1) log of the base measure, if the family has one
 
     @property
     def n_draws(self) -> int:
@@ -29,7 +31,8 @@ class Rates(NamedTuple):
         log_rate = self.beta[draw].astype(np.float64)[cells.origin]
         log_rate += self.gamma[draw][cells.destination]
         log_rate += (cells.x * self.coefficient[draw][cells.group]).sum(axis=1)
-        return log_rate, counts.ladder(self.kappa[draw], cells.upper, cells.bound)
+        base = None if self.base is None else self.base[draw]
+        return log_rate, counts.ladder(self.kappa[draw], cells.upper, cells.bound, base)
 
 
 def rates_by_draw(posterior: xr.DataTree) -> Rates:
@@ -46,4 +49,20 @@ def rates_by_draw(posterior: xr.DataTree) -> Rates:
         gamma=flat("gamma"),
         kappa=1.0 / flat("r") if "r" in draws else np.zeros_like(alpha),
         coefficient=flat("coefficient") if "coefficient" in draws else np.empty((*alpha.shape, 0)),
+        base=base_by_draw(posterior),
     )
+
+
+def base_by_draw(posterior: xr.DataTree) -> np.ndarray | None:
+    """Log of the base measure of every count, (draw, K + 1), the chains laid end to end.
+
+    None if the family has no such measure.
+    """
+    draws = posterior["posterior"].to_dataset()
+    if "base" not in draws:
+        return None
+    upper = int(posterior["constant_data"]["upper"])
+    possible = draws["value"].to_numpy() - int(posterior.attrs["low"])
+    result = np.full((draws.sizes["chain"] * draws.sizes["draw"], upper + 1), IMPOSSIBLE)
+    result[:, possible] = draws["base"].to_numpy().reshape(-1, len(possible))
+    return result

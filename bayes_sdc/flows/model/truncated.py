@@ -10,6 +10,9 @@ Poisson distribution. So one set of loops serves sampler, synthesis and intruder
 The same distributions as :class:`bayes_sdc.models.migration.TruncatedPoisson` and
 :class:`bayes_sdc.models.migration.TruncatedNegativeBinomial`.
 
+With a base measure :math:`h` (:mod:`bayes_sdc.models.base_measure`) the factor :math:`c_y` is
+multiplied by :math:`h(y + 1) / h(y)`: still a ladder.
+
 With a bound the logarithm of each factor is kept near its centre; see
 :mod:`bayes_sdc.flows.model.bounded`. The ladder is then climbed in logarithms, which are small.
 """
@@ -34,7 +37,12 @@ class Ladder(NamedTuple):
     bound: np.ndarray  # (K + 1,) centres of the steps, then half their width; 0 without a bound
 
 
-def ladder(kappa: np.ndarray, upper: int, bound: Bound | None = None) -> Ladder:
+NOTHING = 1e-20  # a probability that no uniform number of double precision can meet
+
+
+def ladder(
+    kappa: np.ndarray, upper: int, bound: Bound | None = None, base: np.ndarray | None = None
+) -> Ladder:
     """Prepare the factors of each group.
 
     Parameters
@@ -45,14 +53,20 @@ def ladder(kappa: np.ndarray, upper: int, bound: Bound | None = None) -> Ladder:
         Largest count K.
     bound : Bound, optional
         Of the steps; none by default.
+    base : array of float, shape (K + 1,) or (group, K + 1), optional
+        Log of the base measure; none by default.
 
     Examples
     --------
     >>> ladder(np.array([0.0]), 2).factor
     array([[1. , 0.5]])
+    >>> ladder(np.array([0.0]), 2, base=np.log([1.0, 3.0, 3.0])).factor
+    array([[3. , 0.5]])
     """
     y = np.arange(upper, dtype=np.float64)
     factor = (1.0 + kappa[:, None] * y) / (y + 1.0)
+    if base is not None:
+        factor = factor * np.exp(np.diff(base))
     zero = np.zeros((len(kappa), 1))
     with np.errstate(divide="ignore"):
         log_kappa = np.log(kappa)
@@ -275,6 +289,7 @@ def draw(log_rate: np.ndarray, group: np.ndarray, rungs: Ladder, uniform: np.nda
     >>> draw(np.zeros(2), cells, ladder(np.zeros(1), 2), np.array([0.39, 0.95]))
     array([0, 2])
     """
-    cumulated = np.cumsum(probabilities(log_rate, group, rungs), axis=1)
+    table = probabilities(log_rate, group, rungs)
+    cumulated = np.cumsum(np.where(table < NOTHING, 0.0, table), axis=1)
     # the last rung is reached by whatever is left, so rounding cannot lead beyond the support
     return np.asarray((uniform[:, None] >= cumulated[:, :-1]).sum(axis=1))

@@ -1,7 +1,8 @@
 """Small counts of people who stayed in their area, and rows that cannot be protected.
 
 The model of flows is not one of people who stay. Their small counts get a model of their own: in
-every group the counts have unknown shares with a flat Dirichlet prior, and each released count is
+every group the counts, but for those that a rule excludes, have unknown shares with a flat
+Dirichlet prior, and each released count is
 drawn from its posterior predictive distribution. Its intruder is known in closed form.
 """
 
@@ -126,6 +127,7 @@ def own_area_risk(table: FlowTable, release: pd.DataFrame) -> OwnAreaRisk | None
     others = 1.0 + held[group]
     others[np.arange(len(y)), y] -= 1.0
     log_rho = seen[group] * np.log1p(1.0 / others)
+    log_rho[:, list(table.impossible)] = -np.inf
     rho = np.exp(log_rho - log_rho.max(axis=1, keepdims=True))
     rho /= rho.sum(axis=1, keepdims=True)
     best = rho >= rho.max(axis=1, keepdims=True) * (1 - 1e-9)
@@ -141,6 +143,7 @@ def _draw(
     y, group = _counts(table, rows), _groups(table, rows)
     weight = np.ones((group.max() + 1, table.k + 1))
     np.add.at(weight, (group, y), 1.0)
+    weight[:, list(table.impossible)] = 0.0
     cumulative = np.cumsum(weight / weight.sum(axis=1, keepdims=True), axis=1)[group]
     drawn = (rng.random(len(rows))[:, None] >= cumulative).sum(axis=1)
     return np.asarray(np.minimum(drawn, table.k), np.intp)

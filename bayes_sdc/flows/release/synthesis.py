@@ -14,7 +14,7 @@ from bayes_sdc.flows.model.rates import Rates, rates_by_draw
 from bayes_sdc.flows.release.kept import KeptTotals, kept_of
 from bayes_sdc.flows.release.own_areas import OwnArea, without_own_areas
 from bayes_sdc.flows.release.totals import SWEEPS, Mixing, with_totals
-from bayes_sdc.flows.table.cells import SmallCells, fitted_cells
+from bayes_sdc.flows.table.cells import SmallCells, fitted_cells, under_rule
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.seeds import generator, seed_or_fresh
 
@@ -111,9 +111,15 @@ def synthesize(
         return release_of(table, empty, own_area=own_area, seed=seed)
     check_posterior(table, posterior)
     cells = fitted_cells(table, posterior)
+    table = under_rule(table, cells.impossible)
     rates = rates_by_draw(posterior)
     plan = kept_of(table, totals)
     if plan.sides:
+        if cells.impossible:
+            raise InputError(
+                "totals: counts are moved by one where totals are kept, and the posterior excludes "
+                "some of them; leave totals out, or fit without impossible"
+            )
         if cells.bound is not None:
             raise InputError(
                 "totals: those that are kept contain small counts, and the posterior was fitted "

@@ -7,7 +7,9 @@ these arrays; labels come back at the edges.
 
 import hashlib
 import json
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -39,11 +41,13 @@ class SmallCells(NamedTuple):
     origin_effects: list[str]
     destination_effects: list[str]
     bound: Bound | None = None  # of the steps from a count to the next
+    impossible: tuple[int, ...] = ()  # values of y that a rule excludes
 
 
 def small_cells(
-    table: FlowTable, *, covariates: str = "none", bound: Bound | None = None
-) -> SmallCells:
+    table: FlowTable, *, covariates: str = "none", bound: Bound | None = None,
+    impossible: tuple[int, ...] = (),
+) -> SmallCells:  # fmt: skip
     """Number the groups and the effects of a table's small cells.
 
     Parameters
@@ -55,6 +59,8 @@ def small_cells(
         :func:`bayes_sdc.flows.table.published.published_covariates`.
     bound : Bound, optional
         Of the steps of the model; none by default.
+    impossible : tuple of int
+        Values of ``y`` that a rule excludes; none by default.
     """
     cells = table.cells
     x, z = table.covariates, pd.DataFrame(index=sorted(set(cells["group"])))
@@ -81,13 +87,34 @@ def small_cells(
         origin_effects=origin_effects,
         destination_effects=destination_effects,
         bound=bound,
+        impossible=impossible,
     )
 
 
 def fitted_cells(table: FlowTable, posterior: xr.DataTree) -> SmallCells:
-    """The small cells as a posterior was fitted to them: with its covariates and its bound."""
+    """The small cells as a posterior was fitted to them: with its covariates, bound and rule."""
     made = posterior.attrs
-    return small_cells(table, covariates=made.get("covariates", "none"), bound=bound_of(made))
+    return small_cells(
+        table, covariates=made.get("covariates", "none"), bound=bound_of(made),
+        impossible=impossible_of(made),
+    )  # fmt: skip
+
+
+def impossible_of(attributes: Mapping[Any, Any]) -> tuple[int, ...]:
+    """Values of y, from 0, that the rule of a fit excludes.
+
+    Examples
+    --------
+    >>> impossible_of({"low": 1, "impossible": "[1, 2]"}), impossible_of({})
+    ((0, 1), ())
+    """
+    counts = json.loads(attributes.get("impossible", "[]"))
+    return tuple(int(count) - int(attributes["low"]) for count in counts)
+
+
+def under_rule(table: FlowTable, impossible: tuple[int, ...]) -> FlowTable:
+    """The same table, with the values of ``y`` that a rule excludes."""
+    return table if table.impossible == impossible else replace(table, impossible=impossible)
 
 
 def _effects(
@@ -127,6 +154,7 @@ def subset(whole: SmallCells, groups: Indices) -> SmallCells:
         origin_effects=_kept(whole.origin_effects, keep_origin),
         destination_effects=_kept(whole.destination_effects, keep_destination),
         bound=whole.bound,
+        impossible=whole.impossible,
     )
 
 

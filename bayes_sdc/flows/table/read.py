@@ -77,6 +77,10 @@ class FlowTable(Result):
         that are published as they are; none unless :func:`bayes_sdc.settle_totals` found some.
     searched
         What the search for totals in ``frame`` found, so that it runs once; empty before.
+    path
+        Of the file; empty for a frame.
+    impossible
+        Values of ``y`` that a rule of the model excludes, which everybody knows.
     """
 
     frame: pd.DataFrame
@@ -103,6 +107,7 @@ class FlowTable(Result):
     total_columns: tuple[str, ...] = ()
     searched: list[Any] = field(default_factory=list)
     path: str = ""
+    impossible: tuple[int, ...] = ()
 
     @property
     def k(self) -> int:

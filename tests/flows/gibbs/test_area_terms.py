@@ -59,7 +59,7 @@ def test_sums_by_area_give_what_the_cells_give(family: str) -> None:
     refresh(by_cell, state)
     np.testing.assert_allclose(state.log_rate, rates, rtol=1e-12)
     columns = np.array([k for k in range(CV + 7) if k != CV or family != "poisson"])
-    d, work = len(columns), make_work(by_area)
+    d, work = len(columns), make_work(by_area, state)
     for g in range(GROUPS):
         first, after = by_area.cells_of_group[g : g + 2]
         terms = np.full((len(state.terms), len(cells.y) + 5), np.nan)  # longer than the group

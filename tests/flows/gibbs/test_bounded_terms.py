@@ -119,11 +119,13 @@ def reference_p_values(groups: int, sweeps: int) -> list[float]:
         mu_beta=mu[0], mu_gamma=mu[1], log_phi_beta=-2.0 * theta[:, SD_ORIGIN],
         log_phi_gamma=-2.0 * theta[:, SD_DESTINATION], log_cv=theta[:, CV],
         coefficient=np.empty((groups, 0)), national_mean=given.first, national_sd=given.second,
-        national_slope=given.slope, log_p=np.empty(0),
+        national_slope=given.slope, base_z=np.empty(0), base_log_sd=np.zeros(1),
+        log_p=np.empty(0),
     )  # fmt: skip
     scales = reference.Scales(
         *(np.full(x.shape, 0.9) for x in (state.beta, state.gamma, state.mu_beta)),
         coefficient=state.coefficient,
+        base=np.empty(0),
     )
     at = theta, b, g
     for _ in range(sweeps):

@@ -311,7 +311,7 @@ def test_chain_leaves_the_upper_tail_of_an_effect() -> None:
     state.g[:] = 0.0
     state.b[:] = 5.0  # below it lies more than 99 % of the distribution
     refresh(data, state)
-    work = make_work(data)
+    work = make_work(data, state)
     for _ in range(20):
         for g in range(groups):
             newton.move_effects(

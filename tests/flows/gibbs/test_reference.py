@@ -72,6 +72,8 @@ def draw_prior(rng: np.random.Generator, data: gibbs.Data, prior: dict[str, floa
         national_mean=given.first,
         national_sd=given.second,
         national_slope=given.slope,
+        base_z=np.empty(0),
+        base_log_sd=np.zeros(1),
         log_p=np.empty(0),
     )
     return gibbs.refresh(state, data)
@@ -103,6 +105,7 @@ def geweke_p_values(prior: dict[str, float], n_groups: int = 4000, sweeps: int =
     scales = gibbs.Scales(
         *(np.full(x.shape, 0.9) for x in (state.beta, state.gamma, state.mu_beta)),
         coefficient=state.coefficient,
+        base=np.empty(0),
     )
     for _ in range(sweeps):
         data = draw_counts(rng, data, state)

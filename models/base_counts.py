@@ -1,0 +1,113 @@
+r"""Negative binomial counts times a national base measure, as a PyMC distribution.
+
+:math:`P(y) \propto h(y) p(y)` on 0, ..., K, with :math:`p` the truncated negative binomial of
+:mod:`bayes_sdc.models.truncated` and :math:`h` the measure of
+:mod:`bayes_sdc.models.base_measure`, which all cells share.
+"""
+
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+
+from bayes_sdc.models.truncated import UPPER_LIMIT, truncated_log_table
+
+
+def base_log_table(log_rate: Any, kappa: Any, log_measure: Any, *, upper: int) -> Any:
+    """Log-probabilities of the counts ``0..upper``, on a new last axis.
+
+    Parameters
+    ----------
+    log_rate : tensor_like of float, shape (...,)
+        Log of the mean of the negative binomial, neither truncated nor weighted.
+    kappa : tensor_like of float, shape (...,)
+        Inverse of its size, above 0.
+    log_measure : tensor_like of float, shape (upper + 1,)
+        Log h, up to a constant.
+    upper : int
+        Largest count.
+
+    Examples
+    --------
+    >>> table = base_log_table(0.0, 1.0, np.log([1.0, 2.0, 4.0]), upper=2)
+    >>> np.exp(table.eval()).round(3).tolist()
+    [0.333, 0.333, 0.333]
+    """
+    table = truncated_log_table(log_rate, upper, kappa) + log_measure
+    return table - pt.logsumexp(table, axis=-1, keepdims=True)
+
+
+class BaseCounts:
+    """Negative binomial counts on ``0..upper`` times a base measure.
+
+    Parameters
+    ----------
+    name : str
+        Name of the variable in the model.
+    log_rate : tensor_like of float
+        Log of the mean of the negative binomial.
+    kappa : tensor_like of float
+        Inverse of its size r, above 0; broadcast against ``log_rate``.
+    log_measure : tensor_like of float, shape (upper + 1,)
+        Log h, up to a constant.
+    upper : int
+        Largest value of the support, 1 to 150.
+    **kwargs
+        ``observed``, ``dims``, ``shape`` and what every PyMC distribution takes.
+
+    Examples
+    --------
+    >>> dist = BaseCounts.dist(log_rate=0.0, kappa=1.0, log_measure=np.log([1, 2, 4]), upper=2)
+    >>> np.exp(pm.logp(dist, np.arange(3)).eval()).round(3).tolist()
+    [0.333, 0.333, 0.333]
+    """
+
+    def __new__(
+        cls, name: str, *, log_rate: Any, kappa: Any, log_measure: Any, upper: int, **kwargs: Any
+    ) -> Any:
+        """Add the variable to the model on the context stack."""
+        given = _parameters(log_rate, kappa, log_measure)
+        return pm.CustomDist(name, *given, **_pieces(upper), **kwargs)
+
+    @classmethod
+    def dist(cls, *, log_rate: Any, kappa: Any, log_measure: Any, upper: int, **kwargs: Any) -> Any:
+        """Create the distribution outside a model, for ``pm.logp`` and ``pm.draw``."""
+        given = _parameters(log_rate, kappa, log_measure)
+        return pm.CustomDist.dist(*given, **_pieces(upper), **kwargs)
+
+
+def _parameters(*parts: Any) -> list[Any]:
+    return [pt.as_tensor(part).astype("float64") for part in parts]
+
+
+def _pieces(upper: int) -> dict[str, Any]:
+    """What CustomDist needs: forward draws, log-probability, a starting point."""
+    if not 1 <= upper <= UPPER_LIMIT:
+        raise ValueError(f"upper must be a whole number from 1 to {UPPER_LIMIT}; it is {upper}")
+
+    def draw(log_rate: Any, kappa: Any, log_measure: Any, size: Any) -> Any:
+        table = base_log_table(log_rate, kappa, log_measure, upper=upper)
+        return pm.Categorical.dist(logit_p=table, size=size)
+
+    def logp(value: Any, log_rate: Any, kappa: Any, log_measure: Any) -> Any:
+        value = pt.as_tensor(value)
+        within = (value >= 0) & (value <= upper) & pt.eq(value, pt.floor(value))
+        at = pt.clip(value, 0, upper).astype("int64")
+        chosen = pt.eq(at[..., None], np.arange(upper + 1))
+        table = base_log_table(log_rate, kappa, log_measure, upper=upper)
+        return pt.switch(within, pt.switch(chosen, table, 0.0).sum(axis=-1), -np.inf)
+
+    def start(rv: Any, size: Any, log_rate: Any, kappa: Any, log_measure: Any) -> Any:
+        table = base_log_table(log_rate, kappa, log_measure, upper=upper)
+        mean = (pt.exp(table) * np.arange(upper + 1)).sum(axis=-1)
+        return pt.round(pt.broadcast_to(mean, rv.shape))
+
+    return {
+        "dist": draw,
+        "logp": logp,
+        "support_point": start,
+        "class_name": "BaseCounts",
+        "dtype": "int64",
+        "signature": "(),(),(k)->()",
+    }
