@@ -15,6 +15,7 @@ from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.model import truncated as counts
 from bayes_sdc.flows.model.parameters import NATION, OF_COVARIATE, OF_GROUP, SIDES, deviations
 from bayes_sdc.flows.model.rates import rates_by_draw
+from bayes_sdc.flows.release.base_gain import WORTH
 from bayes_sdc.flows.release.predictive import PREDICTIVE_DRAWS, compare_counts
 from bayes_sdc.flows.release.synthesis import spread_draws
 from bayes_sdc.flows.table.cells import fitted_cells
@@ -269,6 +270,7 @@ def checks(
     by_size: pd.DataFrame,
     dispersion: Dispersion,
     risk: IntruderRisk,
+    base_gain: float = 0.0,
 ) -> list[Check]:
     """Turn the numbers into verdicts.
 
@@ -284,6 +286,9 @@ def checks(
         From :func:`dispersion`.
     risk : IntruderRisk
         From :func:`bayes_sdc.intruder_risk`.
+    base_gain : float
+        From :func:`bayes_sdc.flows.release.base_gain.base_gain`: the fit to the counts names the
+        family that gains it.
 
     Returns
     -------
@@ -295,7 +300,7 @@ def checks(
         _convergence(groups),
         _divergences(groups),
         _small(groups),
-        _fit("fit to the counts", predictive, MISFIT_FAIL, key="fit"),
+        _fit("fit to the counts", predictive, MISFIT_FAIL, key="fit", offer=_offer(base_gain)),
         # a class may be a few cells of a large table: to be looked at, but no reason to refuse
         _fit("fit by size of group", by_size, np.inf, key="fit_by_size"),
         _dispersed(dispersion),
@@ -358,7 +363,17 @@ def _small(groups: pd.DataFrame) -> Check:
     )
 
 
-def _fit(name: str, predictive: pd.DataFrame, fail: float, *, key: str) -> Check:
+def _offer(base_gain: float) -> str:
+    """Name the family that learns which counts are heaped or rare, where it is worth its time."""
+    if not base_gain > WORTH:
+        return ""
+    return (
+        f"; family 'base', which learns how common each count is wherever it occurs, would gain "
+        f"about {base_gain:.2f} a cell in log probability"
+    )
+
+
+def _fit(name: str, predictive: pd.DataFrame, fail: float, *, key: str, offer: str = "") -> Check:
     # a count that nobody has makes no relative error, but may still be one too many replicas have
     error = predictive["relative_error"].fillna(np.inf)
     outside = (predictive["observed"] < predictive["lower"]) | (
@@ -380,7 +395,8 @@ def _fit(name: str, predictive: pd.DataFrame, fail: float, *, key: str) -> Check
         else "pass",
         f"{len(missed)} of {len(predictive)} counts are predicted with a relative error above "
         f"{MISFIT_LIMIT:.0%} and lie outside the 95 % predictive interval"
-        + (f": {found}; the release has too many or too few of them" if found else ""),
+        + (f": {found}; the release has too many or too few of them" if found else "")
+        + offer,
         key=key,
     )
 

@@ -47,6 +47,7 @@ from bayes_sdc.flows.kept_columns.totals import kept_totals
 from bayes_sdc.flows.leaks import leaks, unchanged
 from bayes_sdc.flows.limits import check_limits, worse_checks
 from bayes_sdc.flows.protection import Measured, Protection
+from bayes_sdc.flows.release.base_gain import base_gain
 from bayes_sdc.flows.release.combining import combined_totals
 from bayes_sdc.flows.release.distinguishing import told_apart
 from bayes_sdc.flows.release.kept import KeptTotals, kept_by_name
@@ -431,6 +432,7 @@ def _protected(table: FlowTable, job: Job) -> Protection:
         predictive=predictive,
         predictive_by_size=by_size,
         dispersion=dispersion,
+        base_gain=base_gain(table, posterior),
         margins=margins(table, release),
         utility=utility(table, release),
         uses=flow_uses(table, release, distance=job.distance),
@@ -496,6 +498,7 @@ def _checks(
             measured.predictive_by_size,
             measured.dispersion,
             measured.risk,
+            measured.base_gain,
         ),
         unchanged(table, release),
         *kept_checks(

@@ -69,6 +69,8 @@ class Measured(Result):
         :func:`bayes_sdc.flow_uses`.
     distinguished : Distinguished
         :func:`bayes_sdc.flows.release.distinguishing.distinguished`.
+    base_gain : float
+        :func:`bayes_sdc.flows.release.base_gain.base_gain`: what family "base" would add.
     """
 
     posterior: xr.DataTree
@@ -89,6 +91,7 @@ class Measured(Result):
     kept: KeptTotals | None = None
     uses: FlowUses | None = None
     distinguished: Distinguished | None = None
+    base_gain: float = 0.0
 
     @property
     def scenarios(self) -> list[IntruderRisk]:
