@@ -154,6 +154,11 @@ def _parameters(posterior: xr.DataTree) -> pd.DataFrame:
     if "national_slope" in draws:
         labels = [f"national_slope[{label}]" for label in draws["group_covariate"].to_numpy()]
         blocks.append((draws["national_slope"], np.full(len(labels), groups), labels))
+    if "base" in draws:
+        labels = [f"base[{count}]" for count in draws["value"].to_numpy()]
+        blocks.append((draws["base"], np.full(len(labels), groups), labels))
+        of_scale = draws["base_sd"].expand_dims("scale", axis=2)
+        blocks.append((of_scale, np.full(1, groups), ["base_sd"]))
     for covariate in draws["covariate"].to_numpy() if "coefficient" in draws else ():
         values = draws["coefficient"].sel(covariate=covariate)
         blocks.append((values, of_group, [f"{OF_COVARIATE}{covariate}"] * groups))

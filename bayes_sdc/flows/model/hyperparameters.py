@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
-from bayes_sdc.flows.model.hyperpriors import is_pooled, nation, slope_prior
+from bayes_sdc.flows.model.hyperpriors import base_prior, is_pooled, nation, slope_prior
 from bayes_sdc.flows.model.parameters import CI_PROB
 
 NAMES = {
@@ -93,6 +93,11 @@ def _national(settings: Mapping[str, float], draws: xr.Dataset) -> list[Hyperpar
         values = draws["national_slope"].sel(group_covariate=label).to_numpy().ravel()
         name = f"national slope of level by {label}"
         found.append(Hyperparameter(name, values, stats.norm(*slope_prior(settings)).pdf))
+    if "base_sd" in draws:
+        log_sd, log_sd_sd = base_prior(settings)
+        density = stats.lognorm(log_sd_sd, scale=math.exp(log_sd)).pdf
+        values = draws["base_sd"].to_numpy().ravel()
+        found.append(Hyperparameter("sd of the base measure", values, density))
     return found
 
 

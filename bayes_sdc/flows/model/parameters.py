@@ -62,6 +62,10 @@ def draws_of(posterior: xr.DataTree, group: str, name: str) -> xr.DataArray:
             return _at(draws[wanted], "parameter", label, name)
         if wanted == "national_slope" and wanted in draws:
             return _at(draws[wanted], "group_covariate", label, name)
+        if wanted == "base" and wanted in draws:
+            return draws["base"].isel(value=_place(draws["value"], label, name), drop=True)
+        if name == "base_sd" and name in draws:
+            return draws[name]
     elif group not in draws["group"]:
         raise InputError(f"there is no group {group!r} in this posterior")
     elif name in OF_GROUP and name in draws:
@@ -73,6 +77,14 @@ def draws_of(posterior: xr.DataTree, group: str, name: str) -> xr.DataArray:
         if wanted == f"{effect} - {mean}" and label.startswith(f"{group}|"):
             return _at(draws[effect], dim, label, name) - draws[mean].sel(group=group, drop=True)
     raise InputError(f"there is no parameter {name!r} of {group!r} in this posterior")
+
+
+def _place(counts: xr.DataArray, label: str, name: str) -> int:
+    """Position of a count of the base measure."""
+    labels = [str(count) for count in counts.to_numpy()]
+    if label not in labels:
+        raise InputError(f"there is no parameter {name!r} in this posterior")
+    return labels.index(label)
 
 
 def _at(draws: xr.DataArray, dim: str, label: str, name: str) -> xr.DataArray:

@@ -8,7 +8,10 @@ import pytest
 import xarray as xr
 
 from bayes_sdc import InputError, extend_posterior, fit_flows, read_flows, synthesize
+from bayes_sdc.flows.diagnostics import group_diagnostics
 from bayes_sdc.flows.fit.posterior import write_posterior
+from bayes_sdc.flows.model.hyperparameters import hyperparameters
+from bayes_sdc.flows.model.parameters import NATION, draws_of
 from bayes_sdc.flows.table.read import FlowTable
 
 AREAS = [f"{number:02d}" for number in range(16)]
@@ -94,6 +97,21 @@ def test_heaped_counts_are_released_as_they_are_heaped(
         for each in (posterior, plain)
     ]
     assert gained[0] - gained[1] > 0.5
+
+
+def test_the_measure_is_judged_like_every_parameter(
+    table: FlowTable, posterior: xr.DataTree
+) -> None:
+    """A measure that did not converge must not pass unseen."""
+    groups = group_diagnostics(posterior)
+    plain = group_diagnostics(fit_flows(table, **SHORT))
+    added = groups.loc[NATION, "parameters"] - plain.loc[NATION, "parameters"]
+    assert added == 8  # seven counts, and the scale
+    assert draws_of(posterior, NATION, "base[3]").dims == ("chain", "draw")
+    assert draws_of(posterior, NATION, "base_sd").dims == ("chain", "draw")
+    with pytest.raises(InputError, match=r"base\[2\]"):
+        draws_of(posterior, NATION, "base[2]")
+    assert hyperparameters(posterior)[-1].name == "sd of the base measure"
 
 
 def test_the_rule_is_kept_with_the_posterior(
