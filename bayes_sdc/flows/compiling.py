@@ -20,7 +20,7 @@ from bayes_sdc.progress import Progress, say
 if TYPE_CHECKING:
     from bayes_sdc.flows.table.read import FlowTable
 
-RISK_SECONDS = 40.0  # of one core, to compile what measures the intruder's risk
+RISK_SECONDS = 35.0  # of one core, to compile what measures the intruder's risk
 LOOK_EVERY = 0.5  # seconds
 
 

@@ -1,8 +1,10 @@
 """Compiling ahead, in processes of their own, and what is said of it."""
 
+import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 from time import monotonic
 
 import pytest
@@ -107,3 +109,34 @@ def test_a_fit_tells_of_compiling_only_where_it_compiles(monkeypatch):
     assert "of compiling, once on this machine" in str(forecast(cells, Sampling(**asked)))
     monkeypatch.setattr("bayes_sdc.flows.fit.compiled.sampler_is_compiled", lambda: True)
     assert "compiling" not in str(forecast(cells, Sampling(**asked)))
+
+
+COUNT = """
+import sys
+from numba.core import event
+from bayes_sdc.flows import compiling
+class Listener(event.Listener):
+    number = 0
+    def on_start(self, found):
+        self.number += 1
+    def on_end(self, found):
+        pass
+listener = Listener()
+event.register("numba:compile", listener)
+getattr(compiling, sys.argv[1])()
+print(listener.number)
+"""
+
+
+@pytest.mark.slow  # it compiles everything
+@pytest.mark.parametrize(("task", "most"), [("compile_sampler", 100), ("compile_risk", 100)])
+def test_a_new_machine_compiles_few_functions(task: str, most: int, tmp_path: Path) -> None:
+    """Some 400 small functions of numba's own took most of the first run; each comes unseen."""
+    done = subprocess.run(
+        [sys.executable, "-c", COUNT, task],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert 20 < int(done.stdout) <= most, "more is compiled: see the rules in bayes_sdc.flows.gibbs"
