@@ -8,6 +8,7 @@ running kernel, so that they change with their outputs alone.
 
 import asyncio
 import sys
+import time
 from pathlib import Path
 
 import jupytext
@@ -35,14 +36,16 @@ async def execute(source: Path, folder: Path, turn: asyncio.Semaphore) -> None:
     resources = {"metadata": {"path": str(here)}}
     client = NotebookClient(notebook, timeout=TIMEOUT, record_timing=False, resources=resources)
     async with turn:
+        begun = time.monotonic()
         await client.async_execute()
+        seconds = time.monotonic() - begun
     notebook.metadata.pop("widgets", None)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if lasts(output)]
     target = folder / source.with_suffix(".ipynb").name
     nbformat.write(notebook, target)
-    print(f"{target.name}: {target.stat().st_size / 1024:.0f} KiB", flush=True)
+    print(f"{target.name}: {target.stat().st_size / 1024:.0f} KiB, {seconds:.0f} s", flush=True)
 
 
 async def main(folder: Path) -> None:
