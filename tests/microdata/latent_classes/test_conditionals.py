@@ -117,7 +117,7 @@ def z_scores(prior: np.ndarray, chain: np.ndarray) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def prior() -> np.ndarray:
-    return from_prior(6000)
+    return from_prior(12_000)
 
 
 def test_the_sweep_leaves_the_joint_distribution_as_it_is(prior: np.ndarray) -> None:
@@ -170,17 +170,19 @@ def phi_without_base(rng: np.random.Generator, state: State) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "broken"),
+    ("name", "broken", "draws"),
     [
-        ("alpha", flat_alpha),
-        ("eta", whole_alpha),
-        ("strength", strength_without_prior),
-        ("base", base_by_records),
-        ("phi", phi_without_base),
+        ("alpha", flat_alpha, 10_000),
+        ("eta", whole_alpha, 30_000),
+        ("strength", strength_without_prior, 10_000),
+        ("base", base_by_records, 10_000),
+        ("phi", phi_without_base, 10_000),
     ],
 )
-def test_a_broken_conditional_is_found_out(prior: np.ndarray, name: str, broken: Step) -> None:
-    z = z_scores(prior, from_chain(10_000, {**STEPS, name: broken}))
+def test_a_broken_conditional_is_found_out(
+    prior: np.ndarray, name: str, broken: Step, draws: int
+) -> None:
+    z = z_scores(prior, from_chain(draws, {**STEPS, name: broken}))
     assert np.abs(z).max() > 8.0, z.round(1)
 
 
