@@ -141,26 +141,35 @@ def run_microdata(
             population_size=arguments.get("population_size") or result.population_size,
             seed=arguments["seed"],
         )
-    call = describe_call(
-        command,
-        seed=arguments["seed"],
-        arguments={
-            **as_said(reading),
-            **arguments,
-            "truth": truth,
-            "key_sets": {name: list(keys) for name, keys in key_sets.items()},
-            "policy": None if policy is None else str(policy),
-            **({} if treating is None else {"treatment": _plain(treating)}),
-            **({} if comparing is None else {"treatments_compared": _plain(comparing)}),
-        },
-        packages=PACKAGES,
-    )
+    said = _arguments_of_run(reading, arguments, truth, key_sets, policy, treating, comparing)
+    call = describe_call(command, seed=arguments["seed"], arguments=said, packages=PACKAGES)
     call["input"] = {"bytes": file.stat().st_size}
     written = write_microdata(
         open_run(out), result, call, key_sets=sets, treated=treated, treatments=tried
     )
     lines = result.summary().splitlines() if treated is None else treated.summary(result)
     return written, lines
+
+
+def _arguments_of_run(
+    reading: Mapping[str, Any],
+    arguments: Mapping[str, Any],
+    truth: str | None,
+    key_sets: Mapping[str, Sequence[str]],
+    policy: Policy | None,
+    treating: Mapping[str, Any] | None,
+    comparing: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """Arguments of a run for its record."""
+    return {
+        **as_said(reading),
+        **arguments,
+        "truth": truth,
+        "key_sets": {name: list(keys) for name, keys in key_sets.items()},
+        "policy": None if policy is None else str(policy),
+        **({} if treating is None else {"treatment": _plain(treating)}),
+        **({} if comparing is None else {"treatments_compared": _plain(comparing)}),
+    }
 
 
 def _given(treating: Mapping[str, Any] | None) -> list[str]:
