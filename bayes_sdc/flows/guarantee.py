@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from bayes_sdc.arguments import checked
-from bayes_sdc.checks import Check
+from bayes_sdc.checks import Check, Verdict
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.fit.fitted_to import check_posterior
 from bayes_sdc.flows.release.own_areas import OwnArea, own_area_rows
@@ -24,7 +24,14 @@ from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.results import Fact, Result
 
 SAME = 1.0 - 1e-10  # correlation of two columns that are one but for origin and scale
+CLOSE = 0.95  # correlation with small counts that nothing measured elsewhere has
+REPEATS = 12  # cells beyond one for each count, from which on one value a count is no accident
 DISTINCT = 6  # values from which on a common order is no accident
+LONG_SEED = 2**64  # smaller ones can be found by trial
+SHORT_SEED = (
+    "the seed is so short that it can be found by trial, which undoes the release: leave it out, "
+    "and one of 128 bits is drawn"
+)
 CHECK = "guarantee"  # name and key of the check
 #: Other checks of a run that end it: key, verdicts, and why.
 ENDING = {
@@ -56,6 +63,8 @@ class Guarantee(Result):
         Why nothing is promised; empty where it is.
     public : tuple of str
         What is taken as known to everybody.
+    guessable : bool
+        Whether the seed of the fit is so short that it can be found by trial.
     """
 
     epsilon: float
@@ -63,6 +72,7 @@ class Guarantee(Result):
     earlier: tuple[float, ...]
     ended: tuple[str, ...]
     public: tuple[str, ...]
+    guessable: bool = False
 
     @property
     def holds(self) -> bool:
@@ -111,17 +121,23 @@ class Guarantee(Result):
             ]
         return [
             "The promise is made to every person counted in a cell that is small, and would be "
-            "small without them too.",
-            f"Whether or not such a person is counted in a cell, every possible outcome of "
-            f"{self._made_of()} has the same probability up to a factor of {factor(self.total)}. "
-            "So whatever anybody knew before, and whatever they know besides, the odds that this "
-            f"person is counted there change by at most the factor {factor(self.total)} "
+            "small without them too. It is not made to people in a cell that holds the smallest "
+            "count that is protected, such as one who is alone there: without them the cell would "
+            "not be small, and which cells are small is public.",
+            f"Whether or not such a person is counted in a cell, all others being the same, every "
+            f"possible outcome of {self._made_of()} has the same probability up to a factor of "
+            f"{factor(self.total)}. So for anybody who takes this person for independent of the "
+            "others, whatever they knew before and know besides, the odds that the person is "
+            f"counted there change by at most the factor {factor(self.total)} "
             f"(epsilon {_short(self.total)}).",
             "The odds that they are counted in one small cell rather than in another change by at "
             f"most the factor {factor(self.for_move)} (epsilon {_short(self.for_move)}). Who is "
-            "counted k times has k times the epsilon.",
+            "counted k times has k times the epsilon. So have k people who move together, such as "
+            "a household: who knows that they do learns of each what is told of all of them.",
             "It is the guarantee of exact draws from the posterior. Draws of a Markov chain come "
             "near to these, and how near is judged by R-hat and effective sample size, not proved.",
+            "It holds while the seed of the run is secret: everything random follows from it, so "
+            "who has it, or finds it by trial, undoes the release.",
             "It covers the synthetic counts alone: not the decision to release them, and no other "
             "figure or verdict of a report, for these are computed with the true counts.",
         ]
@@ -162,7 +178,8 @@ class Guarantee(Result):
 
     def check(self) -> Check:
         """Verdict of a run that was asked for an epsilon: it fails where nothing is promised."""
-        return Check(CHECK, "pass" if self.holds else "fail", self.line(), key=CHECK)
+        verdict: Verdict = "look" if self.guessable else "pass"
+        return Check(CHECK, verdict if self.holds else "fail", self.line(), key=CHECK)
 
     def line(self) -> str:
         """One line for the console."""
@@ -171,7 +188,7 @@ class Guarantee(Result):
         return (
             f"epsilon {_short(self.total)} for a person in a small cell (factor "
             f"{factor(self.total)}), of exact draws; {_short(self.for_move)} between two small "
-            "cells"
+            "cells" + (f"; but {SHORT_SEED}" if self.guessable else "")
         )
 
 
@@ -267,7 +284,9 @@ def guarantee(
             if own_area == "protect"
             else "small counts of people who stayed in their area are released as they are"
         )
-    if table.withheld:
+    if "weight" in posterior["constant_data"]:
+        ended.append("the cells have weights, which may follow the small counts")
+    if table.withheld or table.threshold_column is not None:
         ended.append("counts are weighted, so one person may count as many")
     if chosen_by_evidence:
         ended.append("the model was chosen by how well it fits the small counts of this table")
@@ -275,6 +294,7 @@ def guarantee(
     return Guarantee(
         epsilon=bound.epsilon, datasets=datasets, earlier=tuple(known), ended=tuple(ended),
         public=_public(table, posterior),
+        guessable=0 <= int(posterior.attrs.get("seed", 0)) < LONG_SEED,
     )  # fmt: skip
 
 
@@ -285,7 +305,8 @@ def _public(table: FlowTable, posterior: xr.DataTree) -> tuple[str, ...]:
         f"which pairs are small ({table.low} to {table.high}), which are empty, and every count "
         f"above {table.high}",
         f"the model: family {made['family']}, prior {made['prior']}, and the bound of its steps, "
-        f"about {made['centres_from']}",
+        f"about {made['centres_from']}; none of it may have been chosen by a look at the small "
+        "counts",
     ]
     if made.get("covariates") == "published":
         given.append("covariates computed from the counts above the limit and from which are small")
@@ -300,7 +321,9 @@ def tainted_covariates(table: FlowTable) -> list[str]:
 
     A covariate is if it is a linear function of the counts, or of totals by origin, destination or
     group that contain small ones; or if it puts the cells in the order of these, and not in that of
-    the totals of the safe counts alone.
+    the totals of the safe counts alone. It also is if it has one value for each count, as classes
+    of the counts have, or goes with the counts so closely as nothing does that was measured
+    elsewhere.
 
     Examples
     --------
@@ -323,9 +346,26 @@ def tainted_covariates(table: FlowTable) -> list[str]:
     return [
         str(name)
         for name, column in table.covariates.items()
-        if made_of(column.to_numpy(np.float64), secret)
-        and not made_of(column.to_numpy(np.float64), safe)
+        if _of_counts(column.to_numpy(np.float64), secret[0])
+        or (
+            made_of(column.to_numpy(np.float64), secret)
+            and not made_of(column.to_numpy(np.float64), safe)
+        )
     ]
+
+
+def _of_counts(values: np.ndarray, counts: np.ndarray) -> bool:
+    """Whether a column follows from the counts, or nearly, in tables large enough to tell."""
+    if len(np.unique(values)) < 2 or len(values) - len(np.unique(counts)) < REPEATS:
+        return False
+    pairs = np.unique(np.column_stack([counts, values.round(9)]), axis=0)
+    if len(pairs) == len(np.unique(counts)):
+        return True
+    return any(
+        abs(float(np.corrcoef(values, form(counts))[0, 1])) > CLOSE
+        for form in (np.asarray, np.log1p)
+        if len(np.unique(counts)) > 1
+    )
 
 
 def _sums(table: FlowTable, least: int) -> list[np.ndarray]:

@@ -18,6 +18,7 @@ from bayes_sdc.flows.table.read import FlowTable, read_flows
 
 Centres = PathLike | Sequence[float]
 
+ALIKE = 0.9  # share of equal counts from which on two tables are one
 LOWEST, HIGHEST = 1, 9  # counts of the bundled shares
 
 #: Numbers of cells with counts 1 to 9 in public tables of flows between different areas, by source.
@@ -122,6 +123,11 @@ def shares_elsewhere(table: FlowTable, centres: Centres) -> tuple[np.ndarray, st
             f"centres: give a share for each count from {table.low} to {table.high}, that is "
             f"{table.k + 1}; there are {len(shares)}"
         )
+    if own_shares(table, shares):
+        raise InputError(
+            "centres: these are the shares of the counts in the table that is protected; give "
+            'those of another year or place, or "bundled"'
+        )
     return shares, "shares given by hand"
 
 
@@ -136,7 +142,7 @@ def _of_file(table: FlowTable, path: Path) -> tuple[np.ndarray, str]:
         path, origin=table.origin, destination=table.destination, count=table.count,
         groups=table.groups or None, low=table.low, high=table.high,
     )  # fmt: skip
-    if other.sha256 == table.sha256 or _same_counts(table, other):
+    if other.sha256 == table.sha256 or same_counts(table, other):
         raise InputError(
             f"centres: {path} holds the counts of the table that is protected; give one of another "
             'year or place, or "bundled"'
@@ -150,13 +156,36 @@ def _of_file(table: FlowTable, path: Path) -> tuple[np.ndarray, str]:
     return numbers / numbers.sum(), f"shares in another table, {path.name}, taken as public"
 
 
-def _same_counts(table: FlowTable, other: FlowTable) -> bool:
-    """Whether another table has the small counts of this one, in any order and of any format."""
+def same_counts(table: FlowTable, other: FlowTable) -> bool:
+    """Whether another table has small counts of this one, in any order and of any format.
+
+    It has if nine of ten cells of both have one count: the file itself with a few corrections, a
+    part of it, or one that contains it. It also has if every count is there as often, as with
+    other codes of the areas. Two years of one table agree in far fewer cells.
+    """
     shared = table.cells.index.intersection(other.cells.index)
-    if not len(shared) or len(shared) < 0.5 * table.n_small:
+    if len(shared):
+        same = table.cells["y"].loc[shared].to_numpy() == other.cells["y"].loc[shared].to_numpy()
+        if same.mean() >= ALIKE:
+            return True
+    here, there = (np.bincount(each.cells["y"], minlength=table.k + 1) for each in (table, other))
+    return bool(table.n_small and np.array_equal(here, there))
+
+
+def own_shares(table: FlowTable, shares: np.ndarray) -> bool:
+    """Whether shares given by hand are those of the table, or what rounding leaves of them."""
+    if not table.n_small or not np.isfinite(shares).all() or not shares.sum() > 0.0:
         return False
-    same = table.cells["y"].loc[shared].to_numpy() == other.cells["y"].loc[shared].to_numpy()
-    return bool(same.all())
+    numbers = np.bincount(table.cells["y"], minlength=table.k + 1)
+    for more in (0.0, 0.5, 1.0):  # added to each number, so that no share is 0
+        own = (numbers + more) / (numbers + more).sum()
+        if np.allclose(shares / shares.sum(), own, rtol=0.0, atol=1e-6):
+            return True
+        for scale in (1.0, 100.0):  # shares or percentages
+            for digits in range(2 if scale == 1.0 else 0, 7):
+                if np.array_equal(shares, np.round(scale * own, digits)):
+                    return True
+    return False
 
 
 def _refuse_bundled(table: FlowTable) -> None:

@@ -108,6 +108,7 @@ class FlowTable(Result):
     searched: list[Any] = field(default_factory=list)
     path: str = ""
     impossible: tuple[int, ...] = ()
+    threshold_column: str | None = None
 
     @property
     def k(self) -> int:
@@ -296,6 +297,7 @@ def read_flows(
         notes=notes,
         dialect=loaded.dialect,
         withheld=tuple(np.flatnonzero(few).tolist()),
+        threshold_column=threshold_column,
         path=loaded.path,
     )
 

@@ -80,6 +80,43 @@ def test_centres_without_a_bound_are_refused(table: FlowTable) -> None:
         fit_flows(table, centres=[1.0] * 9, **SHORT)
 
 
+def test_parts_and_near_copies_of_the_table_are_no_centres(
+    table: FlowTable, tmp_path: Path
+) -> None:
+    """A part, a corrected copy, a table that contains it, and one with other codes."""
+    frame = frame_of(1)
+    corrected = frame.copy()
+    corrected.loc[0, "n"] = 1 if corrected.loc[0, "n"] != 1 else 2
+    more = pd.DataFrame({"o": ["98", "99"], "d": ["99", "98"], "n": [3, 4]})
+    files = {
+        "part": frame[frame["o"].isin(["00", "01"])],
+        "corrected": corrected,
+        "containing": pd.concat([frame, more]),
+        "other codes": frame.assign(o="x" + frame["o"], d="x" + frame["d"]),
+    }
+    for name, each in files.items():
+        path = tmp_path / f"{name}.csv"
+        each.to_csv(path, index=False)
+        with pytest.raises(InputError, match="the table that is protected"):
+            resolve_bound(table, 1.0, path)
+
+
+@pytest.mark.parametrize("digits", [2, 3, 6])
+@pytest.mark.parametrize("more", [0.0, 0.5])
+def test_shares_of_the_table_itself_are_no_centres(digits: int, more: float) -> None:
+    """Counted by hand and rounded, they tell of its counts as its file does."""
+    frame = pd.DataFrame({"o": np.arange(90) // 9, "d": 100 + np.arange(90) % 9})
+    frame["n"] = 1 + np.arange(90) ** 2 % 9
+    frame.loc[:8, "n"] = np.arange(1, 10)  # every count occurs
+    table = read_flows(frame.astype({"o": str, "d": str}), **COLUMNS)
+    numbers = np.bincount(table.cells["y"], minlength=9) + more
+    shares = (numbers / numbers.sum()).round(digits).tolist()
+    for given in (shares, numbers.tolist(), (100 * np.array(shares)).round(digits).tolist()):
+        with pytest.raises(InputError, match="the table that is protected"):
+            resolve_bound(table, 1.0, given)
+    assert resolve_bound(table, 1.0, bundled_shares().tolist())[0] is not None
+
+
 @pytest.mark.parametrize("shares", [[1.0] * 8, [1.0] * 10, [*[1.0] * 8, 0.0], [*[1.0] * 8, -1.0]])
 def test_shares_must_be_one_a_count(table: FlowTable, shares: list[float]) -> None:
     with pytest.raises(InputError, match="centres"):

@@ -156,6 +156,17 @@ def test_who_moves_between_small_cells_has_twice_epsilon() -> None:
     assert worst <= 2.0 * epsilon + TINY
 
 
+def test_two_people_who_move_together_have_twice_epsilon() -> None:
+    """Who knows that they do learns of one what is told of both: one epsilon is too little."""
+    epsilon, upper = 1.0, 8
+    grid, tables = shared_rate(2, nodes=121), all_tables(2, upper, ordered=True)
+    log_p = by_package(grid, bound_of(epsilon, upper))
+    log_m = log_releases(log_p, log_p, grid, tables, tables).reshape(9, 9, -1)
+    worst = max(float(np.abs(log_m[2:] - log_m[:-2]).max()), float(
+        np.abs(log_m[:, 2:] - log_m[:, :-2]).max()))  # fmt: skip
+    assert 1.1 * epsilon < worst <= 2.0 * epsilon + TINY
+
+
 EPSILON, CELLS, UPPER = 0.5, 3, 5
 
 
