@@ -64,6 +64,12 @@ class FlowLimits(Limits):
     pushed_over_80 : int or None
         0 or more. Exceeded when the release pushes more than so many cells past a probability of
         80 % of the true count, for the strongest intruder.
+    totals_error : float or None
+        From 0 to below 1. Exceeded when the totals of the small cells by area are off by more, in
+        all and relative to them: ``totals_error`` of :func:`bayes_sdc.utility`.
+    pmse_ratio : float or None
+        1 or more. Exceeded when released rows are told from true ones better than by this ratio:
+        ``pmse_ratio`` of :func:`bayes_sdc.utility`; 1 to 2 where nobody can tell.
 
     Raises
     ------
@@ -76,6 +82,8 @@ class FlowLimits(Limits):
     true_count_probability: float | None = None
     gain_bits: float | None = None
     pushed_over_80: int | None = None
+    totals_error: float | None = None
+    pmse_ratio: float | None = None
 
     def _title(self) -> str:
         return "Limits of a flow table"
@@ -86,6 +94,8 @@ class FlowLimits(Limits):
                 _check_bits("flows", key, value)
             elif key == "pushed_over_80":
                 _check_whole("flows", key, value, least=0)
+            elif key == "pmse_ratio":
+                _check_ratio("flows", key, value)
             else:
                 _check_share("flows", key, value)
 
@@ -404,6 +414,12 @@ def _check_bits(section: str, key: str, value: Any) -> None:
         raise InputError(
             f"[{section}] {key} must be a number of bits, 0 or more, as 0.05; it is {value!r}"
         )
+
+
+def _check_ratio(section: str, key: str, value: Any) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 1 <= value < math.inf:
+        raise InputError(f"[{section}] {key} must be a ratio, 1 or more, as 2; it is {value!r}")
 
 
 def _check_whole(section: str, key: str, value: Any, *, least: int) -> None:

@@ -1,15 +1,21 @@
-"""Verdicts on the intruder's risk by the limits of a policy."""
+"""Verdicts on the intruder's risk, and on the use of a release, by the limits of a policy."""
 
 from dataclasses import replace
 
 from bayes_sdc.flows.intruder.choosing import Choice
 from bayes_sdc.flows.intruder.gain import PRIORS
 from bayes_sdc.flows.intruder.result import UNIQUE, IntruderRisk, Share
+from bayes_sdc.flows.release.utility import Utility
 from bayes_sdc.policy import LimitCheck, Policy
 
 GAINS = {
     "gain_bits": "bits that the release adds to the mean log2 probability of the true count",
     "pushed_over_80": "cells that the release pushes past a probability of 80 % of the true count",
+}
+
+USES = {
+    "totals_error": "error of the totals of small cells by area, relative to them",
+    "pmse_ratio": "pMSE ratio, how well released rows are told from true ones",
 }
 
 
@@ -37,7 +43,7 @@ def check_limits(
     Returns
     -------
     list of LimitCheck
-        One for each limit that is set, in the order of `bayes_sdc.policy.FlowLimits`.
+        One for each limit on risk that is set, in the order of `bayes_sdc.policy.FlowLimits`.
 
     Raises
     ------
@@ -136,6 +142,45 @@ def _gain(
     if check.verdict == "pass" and not gain.trusted:
         return replace(check, verdict="look")
     return check
+
+
+def check_use(policy: Policy | None, measured: Utility | None, *, cells: int) -> list[LimitCheck]:
+    """Judge what users lose by the limits of a policy.
+
+    Parameters
+    ----------
+    policy : Policy or None
+        With a section for flows; without a policy nothing is judged.
+    measured : Utility or None
+        Of the release; None when the table has no small cells: then it is the table.
+    cells : int
+        Number of small cells.
+
+    Returns
+    -------
+    list of LimitCheck
+        One for each limit on use that is set.
+
+    Examples
+    --------
+    >>> import datetime
+    >>> from bayes_sdc.policy import FlowLimits, Policy
+    >>> policy = Policy("Board", datetime.date(2026, 1, 15), flows=FlowLimits(totals_error=0.1))
+    >>> [(check.name, check.verdict) for check in check_use(policy, None, cells=0)]
+    [('limit totals_error', 'pass')]
+    """
+    if policy is None:
+        return []
+    limits = policy.for_flows()
+    # without small cells the release is the table
+    found: dict[str, float | None] = {"totals_error": 0.0, "pmse_ratio": 1.0}
+    if measured is not None:
+        found = {"totals_error": measured.totals_error, "pmse_ratio": measured.pmse_ratio}
+    return [
+        policy.judge(key, limit, found[key], units=cells, definition=USES[key])
+        for key in USES
+        if (limit := getattr(limits, key)) is not None
+    ]
 
 
 def worse_checks(one: list[LimitCheck], other: list[LimitCheck]) -> list[LimitCheck]:

@@ -45,7 +45,7 @@ from bayes_sdc.flows.intruder.with_totals import with_totals
 from bayes_sdc.flows.kept_columns.selection import Selection, select_columns
 from bayes_sdc.flows.kept_columns.totals import kept_totals
 from bayes_sdc.flows.leaks import leaks, unchanged
-from bayes_sdc.flows.limits import check_limits, worse_checks
+from bayes_sdc.flows.limits import check_limits, check_use, worse_checks
 from bayes_sdc.flows.protection import Measured, Protection
 from bayes_sdc.flows.release.base_gain import base_gain
 from bayes_sdc.flows.release.combining import combined_totals
@@ -235,6 +235,7 @@ scheduler
         checks = [
             *leaks(table, release, job.columns, own_area),
             *check_limits(policy, None, unique=unique),
+            *check_use(policy, None, cells=0),
         ]
         protection = Protection(table, job.columns.of(release), None, checks, {}, job.columns)
     else:
@@ -513,6 +514,7 @@ def _checks(
         ),
         *leaks(table, release, columns, job.own_area),
         *worse_checks(*limits),
+        *check_use(job.policy, measured.utility, cells=table.n_small),
     ]
 
 

@@ -31,8 +31,9 @@ Each job reads a file, does its work and writes a folder of its own, by the one 
 - ``uses.csv``: what a demographer can do with the release, use by use, and what not.
 - ``other_protections.csv``: risk and utility beside rounding, noise, suppression and others.
 - ``groups.csv``: R-hat, effective sample size and verdict of each group, worst first.
-- ``margins.csv``, ``predictive_counts.csv``: totals by area before and after; how many 1s, 2s, ...
-  the model expects.
+- ``margins.csv``: totals by area before and after.
+- ``predictive_counts.csv``, ``predictive_counts_by_size.csv``: how many 1s, 2s, ... the model
+  expects, in all and by size of the group.
 
 ``confidential/`` of a file of persons:
 

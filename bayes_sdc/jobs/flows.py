@@ -313,6 +313,7 @@ def _tables(result: Protection, measured: Measured) -> dict[str, pd.DataFrame]:
         "risk_by_release": measured.repeats,
         **{f"risk_by_{by.replace('-', '_')}": of for by, of in measured.classes.items()},
         "predictive_counts": measured.predictive,
+        "predictive_counts_by_size": measured.predictive_by_size,
         "risk_by_datasets": measured.by_datasets,
         "other_protections": measured.tradeoff.set_index("method"),
     }

@@ -16,6 +16,7 @@ from bayes_sdc.plots.style import (
     GREY,
     LONG,
     ORANGE,
+    PURPLE,
     RED,
     VECTOR_LIMIT,
     Panels,
@@ -28,7 +29,8 @@ from bayes_sdc.plots.style import (
 )
 
 RANK_BINS = 20
-CHAIN_COLOURS = (BLUE, ORANGE, GREEN, RED)
+# told apart by the colour-blind, and by their lines where colours are lost
+CHAIN_LOOKS = ((BLUE, "-"), (ORANGE, "--"), (GREEN, ":"), (PURPLE, "-."))
 SKEWED = ("phi_beta", "phi_gamma", "r")  # shown on a logarithmic axis
 
 
@@ -162,11 +164,12 @@ def plot_chains(
         ranks.axhspan(max(level - half, 0.0), level + half, color=GREY, alpha=0.3, linewidth=0)
         edges = np.linspace(0.0, 1.0, RANK_BINS + 1)
         pixels, most = draws.size > VECTOR_LIMIT, 3.0 * level
-        for chain, colour in enumerate(np.resize(CHAIN_COLOURS, len(draws))):
-            look = {"color": colour, "linewidth": 0.5, "alpha": 0.7}
-            trace.plot(draws[chain], **look, rasterized=pixels)
+        for chain, one in enumerate(draws):
+            colour, line = CHAIN_LOOKS[chain % len(CHAIN_LOOKS)]
+            trace.plot(one, color=colour, linewidth=0.5, alpha=0.7, rasterized=pixels)
             counts = np.bincount(bins[chain], minlength=RANK_BINS)
-            ranks.stairs(counts, edges, baseline=None, color=colour, linewidth=1.1)
+            look = {"color": colour, "linestyle": line, "linewidth": 1.3}
+            ranks.stairs(counts, edges, baseline=None, **look)
             most = max(most, 1.05 * counts.max())
         if name in SKEWED and draws.min() > 0.0 and np.isfinite(draws).all():
             trace.set_yscale("log")

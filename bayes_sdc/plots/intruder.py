@@ -9,6 +9,7 @@ from matplotlib.ticker import PercentFormatter, StrMethodFormatter
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.flows.intruder.result import IntruderRisk
+from bayes_sdc.plots.labels import label_marks
 from bayes_sdc.plots.style import (
     BLUE,
     ORANGE,
@@ -245,8 +246,8 @@ def plot_risk_by_datasets(growth: pd.DataFrame, *, ax: Axes | None = None) -> Ax
     axes.set_ylim(0.0, 1.04)
     whole_numbers(axes)
     axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(loc="best")
+    if axes.get_legend_handles_labels()[0]:  # below: a curve can be anywhere
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, fontsize="small")
     return axes
 
 
@@ -302,6 +303,7 @@ def plot_ru_map(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     }
     several = frame.groupby("method")["knowledge"].nunique() > 1
     axes = axes_or_new(ax)
+    lines, ends, numbers = [], [], []
     for method, knowledge in frame[["method", "knowledge"]].drop_duplicates().to_numpy():
         mine = (frame["method"] == method) & (frame["knowledge"] == knowledge)
         line = frame[mine].sort_values("datasets")
@@ -316,18 +318,16 @@ def plot_ru_map(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
             linewidth=1.0,
             label=f"{method}, {words[knowledge]}" if several[method] else method,
         )
-        for end in (line.iloc[0], line.iloc[-1])[: min(len(line), 2)]:
-            axes.annotate(
-                f"{end['datasets']:.0f}",
-                (end["totals_error"], end["true_count_probability"]),
-                xytext=(5, 4),
-                textcoords="offset points",
-                fontsize="small",
-            )
+        points = line[["totals_error", "true_count_probability"]].to_numpy(float)
+        lines.append(points)
+        for end in (0, -1)[: min(len(line), 2)]:
+            ends.append(points[end])
+            numbers.append(f"{line['datasets'].iloc[end]:.0f}")
     axes.set(xlabel="error of totals by area", ylabel="probability of the true count")
-    axes.set_xlim(left=0.0)
-    axes.set_ylim(0.0, 1.04)
+    axes.set_xlim(0.0, max(0.1, 1.08 * float(frame["totals_error"].max())))
+    axes.set_ylim(0.0, 1.08)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(PercentFormatter(xmax=1))
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, fontsize="small")
+    label_marks(axes, np.array(ends), numbers, lines=lines)
     return axes

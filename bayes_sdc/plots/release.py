@@ -7,12 +7,13 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.collections import PathCollection
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.path import Path
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.release.utility import between
 from bayes_sdc.flows.table.read import FlowTable
+from bayes_sdc.plots.map_parts import around, boxes_of, parts_of
 from bayes_sdc.plots.style import (
     BLUE,
     GREY,
@@ -208,7 +209,9 @@ def plot_map(
     Returns
     -------
     matplotlib Axes
-        The map with its scale of colours. Degrees are drawn true to scale in the middle.
+        The map with its scale of colours, cropped to the areas that have a value; those far from
+        the rest have maps of their own below, each on a scale of its own. Degrees are drawn true to
+        scale in the middle.
 
     Raises
     ------
@@ -242,15 +245,24 @@ def plot_map(
         Path.make_compound_path(*(_closed(ring) for polygon in area for ring in polygon))
         for area in shapes.outlines.values()
     ]
-    areas = PathCollection(
-        paths, facecolors=faces, edgecolors=GREY, linewidths=0.15, rasterized=True
-    )
-    axes.add_collection(areas)
-    axes.autoscale_view()
-    low, high = axes.get_ylim()
-    middle = np.cos(np.radians((low + high) / 2.0)) if shapes.geographic else 1.0
-    axes.set_aspect(1.0 / max(float(middle), 0.1))
-    axes.set_axis_off()
+    boxes = boxes_of(shapes)
+    main, *far = parts_of(boxes, np.isfinite(shown))
+    beside = [
+        axes.inset_axes((0.02 + 0.22 * k, -0.26, 0.2, 0.24)) for k in range(len(far))
+    ]  # below: there it covers no area
+    for one, part in zip([axes, *beside], [main, *far], strict=True):
+        left, bottom, right, top = around(boxes, part)
+        areas = PathCollection(
+            paths, facecolors=faces, edgecolors=GREY, linewidths=0.15, rasterized=True
+        )
+        one.add_collection(areas)
+        one.set(xlim=(left, right), ylim=(bottom, top))
+        middle = np.cos(np.radians((bottom + top) / 2.0)) if shapes.geographic else 1.0
+        one.set_aspect(1.0 / max(float(middle), 0.1))
+        one.set(xticks=[], yticks=[])
+        one.grid(visible=False)
+        if one is axes:
+            one.set_axis_off()
     bar = axes.figure.colorbar(
         colours,
         ax=axes,
@@ -259,6 +271,7 @@ def plot_map(
         label=label,
         extend="both" if diverging else "max",
         format=PercentFormatter(xmax=1),
+        ticks=MaxNLocator(5),
     )
     as_pixels(bar)
     return axes

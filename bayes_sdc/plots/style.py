@@ -17,6 +17,7 @@ from bayes_sdc.errors import InputError
 
 # legible on white and on black, and apart for colour-blind readers
 BLUE, ORANGE, RED, GREEN, GREY = "#3f87c9", "#d9772b", "#d0455a", "#2a9d78", "#8a8f98"
+PURPLE = "#c463a5"
 VECTOR_LIMIT = 2000  # points; more are drawn as pixels, which keeps an SVG small
 SHORT, LONG = 28, 44  # letters of a name beside a plot, and above one
 
@@ -84,6 +85,9 @@ def whole_numbers(axes: Axes) -> None:
 
 def plain_powers(axis: Axis, width: float) -> None:
     """Label a logarithmic axis with plain numbers, more of them when it covers little."""
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if width < 1000 else (1.0,)))
+    subs: tuple[float, ...] = (1.0, 2.0, 5.0) if width < 1000 else (1.0,)
+    if width < 5:  # less than a decade: with 1, 2 and 5 alone it can have a single label
+        subs = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)
+    axis.set_major_locator(LogLocator(subs=subs))
     axis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
     axis.set_minor_locator(NullLocator())

@@ -5,6 +5,7 @@ and rounded numbers only, and the template refuses a name that is not in its con
 count can slip from one report into the other.
 """
 
+import inspect
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ import pandas as pd
 from bayes_sdc.checks import Check
 from bayes_sdc.convergence import ESS_LIMIT, RHAT_LIMIT
 from bayes_sdc.errors import InputError
+from bayes_sdc.flows.protect import protect_flows
 from bayes_sdc.flows.protection import Measured, Protection
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.policy import LimitCheck
@@ -24,7 +26,7 @@ from bayes_sdc.report.gain import internal_gain
 from bayes_sdc.report.guarantee import guarantee_section
 from bayes_sdc.report.intruder import BELIEVED, external_intruder, internal_intruder
 from bayes_sdc.report.page import render_page
-from bayes_sdc.report.page_one import external_page_one, internal_page_one
+from bayes_sdc.report.page_one import external_page_one, internal_page_one, one_sided
 from bayes_sdc.report.policy_limits import PUBLIC_REASON, WITHHELD, Told, limit_section, tell_limit
 from bayes_sdc.report.posterior import internal_posterior
 from bayes_sdc.report.public_shares import PUBLIC_CELLS, PublicShares
@@ -89,6 +91,8 @@ SECTIONS = {  # id: title, keys of its checks
             "limit_true_count_probability",
             "limit_gain_bits",
             "limit_pushed_over_80",
+            "limit_totals_error",
+            "limit_pmse_ratio",
         ),
     ),
     "convergence": ("Convergence", ("convergence", "divergences", "small_groups")),
@@ -214,9 +218,13 @@ def render_flows(
 
 def _internal(result: Protection, call: Mapping[str, Any], shapes: Shapes | None) -> dict[str, Any]:
     table, measured = result.table, result.measured
+    diverges = measured is not None and _has_divergences(measured)
+    checks = [check for check in result.checks if diverges or check.key != "divergences"]
+    contents = _contents(result, checks)
     context = {
-        "contents": _contents(result, result.checks),
-        "of_section": checks_by_section(SECTIONS, result.checks),
+        "contents": contents,
+        "of_section": checks_by_section(SECTIONS, checks),
+        "diverges": diverges,
         "published": internal_published(result),
         "guarantee": guarantee_section(result, audience="internal"),
         "limits": limit_section(result.checks, result.checks, audience="internal"),
@@ -229,12 +237,12 @@ def _internal(result: Protection, call: Mapping[str, Any], shapes: Shapes | None
         "rows": _row_classes(table, lambda n: f"{n:,}"),
         "call": call,
         "stages": [[stage, f"{s:,.1f}"] for stage, s in result.seconds.items()],
-        "settings": {} if measured is None else measured.posterior.attrs,
+        "arguments": _chosen_arguments(call["arguments"], measured),
     }
     if measured is None:
         return context
     return context | {
-        "groups": _groups(measured.groups),
+        "groups": _groups(measured.groups, diverges=diverges),
         "groups_plot": plots.convergence(measured.groups),
         "predictive": _predictive(measured.predictive),
         "predictive_plot": plots.predictive(measured.predictive),
@@ -244,7 +252,7 @@ def _internal(result: Protection, call: Mapping[str, Any], shapes: Shapes | None
         **internal_page_one(result),
         **internal_release(result, measured, shapes),
         **internal_gain(table, measured.worst),
-        "intruder_section": list(SECTIONS).index("intruder"),
+        "intruder_section": 1 + [entry.id for entry in contents].index("intruder"),
         **internal_intruder(table, measured),
         **internal_utility(measured.utility, measured.tradeoff, measured.combined),
         **internal_uses(measured),
@@ -269,6 +277,7 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
         "guarantee": guarantee_section(result, audience="external"),
         "protected": measured is not None,
         "besides": bool(result.besides),
+        "diverges": measured is not None and _has_divergences(measured),
         "source": _base_name(table.source),
         "columns_left_out": bool(result.columns.left_out),
         "low": table.low,
@@ -314,6 +323,21 @@ def _told(check: Check, result: Protection, shares: PublicShares) -> Told:
     return Told(check.name, check.verdict, words, check.key)
 
 
+def _chosen_arguments(arguments: Mapping[str, Any], measured: Measured | None) -> dict[str, Any]:
+    """Arguments other than their defaults, and what "default" stood for in the fit."""
+    default = {
+        name: parameter.default
+        for name, parameter in inspect.signature(protect_flows).parameters.items()
+    }
+    chosen = {
+        name: value
+        for name, value in arguments.items()
+        if value is not None and value not in ({}, [], (), "") and value != default.get(name)
+    }
+    fitted = {} if measured is None else measured.posterior.attrs
+    return chosen | {name: fitted[name] for name in ("family", "prior", "tune") if name in fitted}
+
+
 def _has_divergences(measured: Measured) -> bool:
     """Whether the sampler has steps that can go astray."""
     return "diverging" in measured.posterior["sample_stats"]
@@ -343,7 +367,7 @@ def _contents(
 def _row_classes(table: FlowTable, number: Callable[[int], str]) -> list[list[str]]:
     classes = {
         "rows read": table.n_read,
-        f"small ({table.low} <= count <= {table.high}): protected": table.n_small,
+        f"small (count from {table.low} to {table.high}): protected": table.n_small,
         f"safe (count above {table.high}): unchanged": table.n_safe,
         "own area (origin is destination), or total: set aside": table.n_set_aside,
         f"below {table.low}: unchanged": table.n_below,
@@ -352,8 +376,8 @@ def _row_classes(table: FlowTable, number: Callable[[int], str]) -> list[list[st
     return [[name, number(n)] for name, n in classes.items()]
 
 
-def _groups(groups: pd.DataFrame) -> list[list[str]]:
-    counted = ("rhat_above", "ess_below", "divergences", "parameters")
+def _groups(groups: pd.DataFrame, *, diverges: bool) -> list[list[str]]:
+    counted = ("rhat_above", "ess_below", *(["divergences"] if diverges else []), "parameters")
     sizes = ("cells", "origins", "destinations", "blocks", "at_bound")
     return [
         [
@@ -417,6 +441,7 @@ def _margins(margins: pd.DataFrame) -> dict[str, Any]:
         "margin_errors": summary,
         "without_error": int(relative.isna().sum()),
         "margins_plot": plots.margins(margins),
+        "one_sided": one_sided(margins),
     }
 
 

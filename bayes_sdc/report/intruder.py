@@ -32,6 +32,7 @@ MEASURES = {
     "no_release": ("R_all, without the release", "{:.1%}"),
     "no_release_unq": ("R_unq, without the release", "{:.1%}"),
 }
+DATASETS_SHOWN = (1, 2, 5, 10, 20)
 BESIDE = {"r_all": "", "r_unq": "_unq"}  # ends of the names of what stands beside a share
 ESTIMATORS = {
     "integrated": "both effects of the target, that of its origin and that of its destination, "
@@ -72,7 +73,6 @@ def internal_intruder(table: FlowTable, measured: Measured) -> dict[str, Any]:
     """What the internal report tells of a protected table."""
     risk, repeats, growth = measured.risk, measured.repeats, measured.by_datasets
     risks = measured.scenarios
-    distances = risk.distance_distribution()
     by_distance = _weights_by_distance(table, risk)
     by_count = measured.classes["true-count"]
     groups = measured.classes["group"].sort_values(
@@ -100,7 +100,6 @@ def internal_intruder(table: FlowTable, measured: Measured) -> dict[str, Any]:
         "intruders": _side_by_side([_numbers(one) for one in risks]),
         "highest": riskiest(table, risk.strongest),
         "strongest": risk.strongest.prior,
-        "distances": [[f"{d}", f"{d * d:,}", f"{s:.1%}"] for d, s in enumerate(distances)],
         "distances_plot": plots.intruder_risk(risk),
         "by_count": _classes(by_count),
         "by_count_plot": plots.by_count(by_count, risk.r_all.baseline),
@@ -109,14 +108,10 @@ def internal_intruder(table: FlowTable, measured: Measured) -> dict[str, Any]:
         "largest_error": f"{LARGEST_ERROR:g}",
         "pairs": int(by_distance["pairs"].sum()),
         "pairs_flagged": int(by_distance["above"].sum()),
-        "weights": [
-            [f"{d}", f"{p['pairs']:,.0f}", f"{p['above']:,.0f}", f"{p['share']:.1%}"]
-            for d, p in by_distance.iterrows()
-        ],
         "weights_plot": plots.weights(by_distance),
         "repeats": _repeats(repeats),
         "releases": len(repeats),
-        "growth": _growth(growth),
+        "growth": _growth(growth[growth.index.isin(DATASETS_SHOWN)]),
         "growth_columns": [name for name, _ in MEASURES.values()],
         "growth_plot": plots.risk_by_datasets(growth),
         **_chosen(measured.choice),

@@ -140,29 +140,36 @@ def _lost(measured: Measured) -> str:
     sentences.append(
         f"Totals of the small cells by area are off by {measured.utility.totals_error:.1%} in all."
     )
-    if one_sided := _one_sided(measured.margins):
-        sentences.append(one_sided)
+    if to_one_side := one_sided(measured.margins):
+        sentences.append(to_one_side)
     return " ".join(sentences)
 
 
-def _one_sided(margins: pd.DataFrame) -> str:
-    """Say when the worst totals err to one side."""
+def one_sided(margins: pd.DataFrame) -> str:
+    """Say when the worst totals err to one side; empty when they do not.
+
+    Parameters
+    ----------
+    margins : DataFrame
+        From :func:`bayes_sdc.flows.release.utility.margins`.
+    """
     relative = (margins["synthetic"] - margins["true"]) / margins["true"].where(margins["true"] > 0)
     worst = relative.dropna().sort_values(key=abs, ascending=False, kind="stable")[:LARGEST]
     worst = worst[worst != 0.0]
     if len(worst) < LARGEST // 2:
         return ""
     above = float((worst > 0.0).mean())
+    if above == 1.0:
+        return "All the worst totals are too large: small areas are drawn towards the mean."
     if above >= ONE_SIDED:
         return (
-            f"Of the {len(worst)} totals with the largest relative errors {above:.0%} are too "
-            "large: small areas are drawn towards the mean."
+            f"Of the {len(worst)} worst totals {above:.0%} are too large: small areas are drawn "
+            "towards the mean."
         )
+    if above == 0.0:
+        return "All the worst totals are too small."
     if above <= 1.0 - ONE_SIDED:
-        return (
-            f"Of the {len(worst)} totals with the largest relative errors {1.0 - above:.0%} are "
-            "too small."
-        )
+        return f"Of the {len(worst)} worst totals {1.0 - above:.0%} are too small."
     return ""
 
 
@@ -227,14 +234,20 @@ def _figures(result: Protection, measured: Measured, gain: Gain) -> list[Figure]
         Figure(
             f"{use.totals_error:.1%}",
             "error of the totals of small cells by area",
-            _graded(use.totals_error, CLOSE),
-            f"pass up to {CLOSE:.0%}",
+            *(
+                judged("totals_error")
+                if "limit_totals_error" in limits
+                else (_graded(use.totals_error, CLOSE), f"pass up to {CLOSE:.0%}")
+            ),
         ),
         Figure(
             or_undefined(use.pmse_ratio, ".2f"),
             "pMSE ratio: how well released rows are told from true ones, 1 if not at all",
-            _graded(use.pmse_ratio, ALIKE),
-            f"pass up to {ALIKE:g}",
+            *(
+                judged("pmse_ratio")
+                if "limit_pmse_ratio" in limits
+                else (_graded(use.pmse_ratio, ALIKE), f"pass up to {ALIKE:g}")
+            ),
         ),
         Figure(
             f"{rhat:.3f}" if np.isfinite(rhat) else "none",

@@ -14,7 +14,8 @@ WITHHELD = "not shown"
 OF_SINGLE_CELLS = (
     "limit_pushed_over_80",
     "limit_true_count_probability",
-)  # one cell decides, however many there are
+    "limit_pmse_ratio",
+)  # one cell can decide, however many there are
 PUBLIC_WORDS = {
     "pass": "The limit is kept.",
     "look": "Undefined, for there is nothing of the kind; that is not a risk of 0.",

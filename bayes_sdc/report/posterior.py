@@ -45,15 +45,6 @@ def internal_posterior(
         ],
         "effects_shown": EFFECTS_SHOWN,
         "effects_plot": plots.effects(posterior, EFFECTS_SHOWN),
-        "counts_by_size": [
-            [
-                *(f"{part}" for part in key),
-                f"{c['observed']:,.0f}",
-                f"{c['expected']:,.1f}",
-                f"{c['lower']:,.0f} to {c['upper']:,.0f}",
-            ]
-            for key, c in zip(by_size.index.tolist(), by_size.to_dict("records"), strict=True)
-        ],
         "counts_by_size_plot": plots.predictive_by_size(by_size),
     }
 

@@ -42,13 +42,14 @@ def _maps(measured: Measured, shapes: Shapes) -> dict[str, Any]:
     maps = [
         {
             "plot": plots.area_map("map-errors", errors, shapes, "relative error", True),
-            "caption": "Relative error of an area's total: small counts in and out together, "
-            "synthetic against true.",
+            "caption": "Which areas have totals that are off? Relative error of an area's total: "
+            "small counts in and out together, synthetic against true.",
         },
         {
             "plot": plots.area_map("map-risk", found, shapes, "share of cells found", False),
-            "caption": "Share of the small cells in and out of an area whose true count the "
-            "intruder finds. An area with few small cells has a share of few.",
+            "caption": "Where does the intruder find most? Share of the small cells in and out of "
+            "an area whose true count the intruder finds. An area with few small cells has a "
+            "share of few.",
         },
     ]
     areas = [

@@ -68,13 +68,6 @@ def pictures(page: str) -> list[str]:
 def test_numbers_beside_the_pictures_are_those_of_the_result(
     result: Protection, internal: str
 ) -> None:
-    by_size = result.measured.predictive_by_size
-    assert by_size is not None
-    shown = rows(internal, "Small cells by size of their group and count")
-    assert [(size, int(count), int(n)) for size, count, n, *_ in shown] == [
-        (*key, n) for key, n in by_size["observed"].items()
-    ]
-    assert [cells[3] for cells in shown] == [f"{n:,.1f}" for n in by_size["expected"]]
     learned = rows(internal, "Posterior of the hyperparameters")
     assert [cells[:2] for cells in learned] == [
         [one.name, f"{one.quantiles()[0]:.2f}"]
@@ -105,6 +98,22 @@ def test_names_in_pictures_are_text_as_they_are(internal: str) -> None:
     for svg in pictures(internal):
         assert not re.search(r"<(script|i|foreignObject|a)[ >]", svg), "a name became markup"
         assert not re.search(r"=\"[^\"]*#010203", svg), "a stand-in colour is left"
+
+
+def test_every_caption_begins_with_a_question(internal: str) -> None:
+    """A picture that answers no question is one that nobody misses."""
+    captions = re.findall(r"<figcaption>(.*?)</figcaption>", internal, re.DOTALL)
+    for caption in captions:
+        first = re.split(r"(?<=[.?!]) ", caption.strip())[0]
+        assert first.endswith("?"), first
+
+
+def test_no_empty_braces_and_no_signs_of_code(internal: str) -> None:
+    cells = re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", internal, re.DOTALL)
+    assert not {"{}", "[]", "()", "None", "False"} & {cell.strip() for cell in cells}
+    words = re.sub(r"<(style|script|svg)\b.*?</\1>", "", internal, flags=re.DOTALL)
+    assert "&lt;=" not in words
+    assert "ivergen" not in words, "the sampler has no steps that can go astray"
 
 
 def test_every_picture_has_words_and_ids_of_its_own(internal: str) -> None:

@@ -175,12 +175,11 @@ def test_classes_and_highest_cells_equal_the_result(result: Protection, internal
 
 def test_risk_by_data_sets_equals_the_result(result: Protection, internal: str) -> None:
     rows = tables(internal)["Risk by number of data sets"]
-    assert [row[0] for row in rows] == [str(m) for m in range(1, 21)]
+    told = result.measured.by_datasets.loc[[1, 2, 5, 10, 20]]  # the file has all
+    assert [row[0] for row in rows] == [str(m) for m in told.index]
     percent = [name for name in MEASURES if name != "mean_distance"]
     for column, name in zip((1, 2, *range(4, 9)), percent, strict=True):
-        assert [row[column] for row in rows] == result.measured.by_datasets[name].map(
-            "{:.1%}".format
-        ).tolist()
+        assert [row[column] for row in rows] == told[name].map("{:.1%}".format).tolist()
 
 
 def test_utility_and_map_equal_the_result(result: Protection, internal: str) -> None:
@@ -195,6 +194,10 @@ def test_utility_and_map_equal_the_result(result: Protection, internal: str) -> 
     for side in ("origin", "destination", "group"):
         assert totals[f"by {side}"][1] == f"{float(measured.totals['total_error'][side]):.2%}"
     rows = found["Risk and utility by method"]
+    number = compared.groupby(["method", "knowledge"])["datasets"]
+    first, last = number.transform("min"), number.transform("max")
+    compared = compared[compared["datasets"].isin([1]) | (compared["datasets"] == last)]
+    assert (first == 1).all()
     assert [row[0] for row in rows] == compared["method"].tolist()
     assert [row[2] for row in rows] == compared["datasets"].astype(str).tolist()
     for column, name in ((3, "r_all"), (5, "true_count_probability"), (7, "totals_error")):

@@ -29,7 +29,7 @@ from bayes_sdc.flows.release.noise import cell_keys, geometric_noise, perturbati
 from bayes_sdc.flows.release.promised import CLAMPED, name_of, promised, public_shares
 from bayes_sdc.flows.release.released import released_counts
 from bayes_sdc.flows.release.suppression import proportional_fit
-from bayes_sdc.flows.release.swapping import swapped, swapping_matrix
+from bayes_sdc.flows.release.swapping import swapped, swapping_likelihood
 from bayes_sdc.flows.release.synthesis import synthesize
 from bayes_sdc.flows.release.utility import GroundTruth, ground_truth, measure
 from bayes_sdc.flows.table.read import FlowTable
@@ -37,6 +37,7 @@ from bayes_sdc.seeds import generator, seed_or_fresh
 
 SWAPS = 200  # swapped tables behind the probabilities of swapping
 EPSILONS = (1.0, 0.5)
+POWERS = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)  # of evidence from cells that change together
 MODEL, MODEL_KEPT = "model", "model, totals kept"
 
 
@@ -48,6 +49,8 @@ class Protected(NamedTuple):
     log_likelihood: np.ndarray  # (cell, candidate) of what is released of a cell
     totals: bool  # whether the release itself has the true totals
     given_cycle: bool = False  # whether the likelihood is that of all tables along the cycle
+    together: bool = False  # whether cells change together, so that they are no separate evidence
+    prior: np.ndarray | None = None  # (cell, candidate) where more is hidden than the small cells
 
 
 @checked
@@ -99,9 +102,13 @@ def compare_protections(
     (:mod:`bayes_sdc.flows.release.prior_samples`); the cell-key method
     with D = 5, V = 3 and no released 1 or 2, and with D = 3, V = 1; swapping of a tenth and a half
     of the movers; and suppression filled by iterative proportional fitting. Counts beside exact
-    totals do not add up to them but where totals are kept. For controlled rounding and swapping the
-    intruder takes cells for independent given the truth; of the model with totals kept they use
-    what is released of the target, whose distribution is known given each table of the cycle.
+    totals do not add up to them but where totals are kept. Under controlled rounding and swapping
+    cells change together, so that those along a cycle are not separate evidence: the log-likelihood
+    of the cycle is weighted by the power, from 0 to 1, that serves the intruder best, which errs to
+    too much risk. How likely a cell is to be swapped is counted cell by cell. Of the model with
+    totals kept they use what is released of the target, whose distribution is known given each
+    table of the cycle. With secondary suppression every cell that is hidden lies on a cycle of
+    hidden cells where there is one; its likelihood is the number of tables along it.
 
     References
     ----------
@@ -145,7 +152,7 @@ def compare_protections(
     ]
     for one in releases:
         for published in (True,) if one.totals else (False, True):
-            prior = even[published]
+            prior = even[published] if one.prior is None else one.prior
             rho = _rho(one, prior, y, cycles, published)
             rows.append(
                 {
@@ -203,7 +210,12 @@ def _rho(
     if not one.given_cycle:
         along = log_weights(along, y, cycles)
     # a cell that the totals tell has one candidate
-    return posterior_of_counts(np.where(prior > 0.0, along, 0.0), prior)
+    along = np.where(prior > 0.0, along, 0.0)
+    found = [
+        posterior_of_counts(power * along, prior) for power in (POWERS if one.together else (1.0,))
+    ]
+    at = np.arange(len(y)), y
+    return max(found, key=lambda rho: float(np.log(np.maximum(rho[at], TINY)).mean()))
 
 
 def _moved(true: np.ndarray, released: np.ndarray) -> float:
@@ -243,7 +255,7 @@ def _by_cell(table: FlowTable, margins: Margins, seed: int) -> Iterator[Protecte
         method, m = f"controlled rounding, base {base}", mechanisms[f"random rounding, base {base}"]
         rng = generator(seed, "protections", method)
         counts = controlled_rounding(margins.left, margins.right, true, base=base, rng=rng)
-        yield _protected(method, m, true, counts)
+        yield _protected(method, m, true, counts)._replace(together=True)
     for distance, variance, none in ((5, 3.0, 2), (3, 1.0, 0)):
         m = perturbation_table(high, distance=distance, variance=variance, none_up_to=none)
         m = m.sel(true=slice(low, high))
@@ -271,8 +283,10 @@ def _with_totals(
         method = f"swapping of {rate:.0%} of the movers"
         rng = generator(seed, "protections", method)
         counts = swapped(graph, y, table.k, rate=rate, rng=rng)
-        m = swapping_matrix(graph, y, low, table.high, rate=rate, repetitions=SWAPS, rng=rng)
-        yield _protected(method, m, y + low, counts + low, totals=True)
+        likelihood = swapping_likelihood(
+            graph, y, counts, table.k, rate=rate, repetitions=SWAPS, rng=rng
+        )
+        yield Protected(method, counts + float(low), likelihood, totals=True, together=True)
     ends = margins.left, margins.right
     sums = [np.bincount(of, y + low).astype(float) for of in ends]
     filled = proportional_fit(*ends, *sums)
@@ -280,9 +294,7 @@ def _with_totals(
     yield Protected("suppression, proportional fitting", filled, nothing, totals=True)
 
 
-def _protected(
-    method: str, m: xr.DataArray, true: np.ndarray, counts: np.ndarray, *, totals: bool = False
-) -> Protected:
+def _protected(method: str, m: xr.DataArray, true: np.ndarray, counts: np.ndarray) -> Protected:
     place = np.searchsorted(m["released"].to_numpy(), counts)
     log_likelihood = np.log(np.maximum(m.to_numpy(), TINY)).T[place]
-    return Protected(method, counts.astype(float), log_likelihood, totals)
+    return Protected(method, counts.astype(float), log_likelihood, totals=False)

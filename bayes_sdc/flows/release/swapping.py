@@ -13,11 +13,9 @@ Statistical Planning and Inference 6, 1982, doi:10.1016/0378-3758(82)90058-1.
 
 import numba
 import numpy as np
-import xarray as xr
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.release.alternating_cycles import Graph, random_square
-from bayes_sdc.flows.release.alternatives import matrix_of
 
 TRIES = 50  # squares looked at for each mover to swap, before swapping is given up
 
@@ -78,24 +76,27 @@ def _swap(rng: np.random.Generator, graph: Graph, y: np.ndarray, upper: int, wan
             taken += 2
 
 
-def swapping_matrix(
+def swapping_likelihood(
     graph: Graph,
     y: np.ndarray,
-    low: int,
-    high: int,
+    released: np.ndarray,
+    upper: int,
     *,
     rate: float,
     repetitions: int,
     rng: np.random.Generator,
-) -> xr.DataArray:
-    """Probability of each released count for each true one, over all cells, by repetition.
+) -> np.ndarray:
+    """Log-probability of what is released of each cell for each true count, by repetition.
+
+    Whether a cell keeps its count depends on its place: one on no square always does, one on many
+    seldom. So that is counted cell by cell; what a count that changes becomes, over all cells.
 
     Parameters
     ----------
-    graph, y, rate
+    graph, y, upper, rate
         As for :func:`swapped`.
-    low, high : int
-        Small counts.
+    released : array of int, shape (cell,)
+        Counts after swapping, from 0.
     repetitions : int
         Swapped tables that are counted.
     rng : Generator
@@ -103,13 +104,21 @@ def swapping_matrix(
 
     Returns
     -------
-    DataArray (true, released)
-        Rows sum to one; that of a count that no cell has is even.
+    array of float, shape (cell, candidate)
     """
-    width = high - low + 1
-    number = np.zeros((width, width))
+    width = upper + 1
+    # half a count each, so that nothing that may happen is ruled out
+    moved, same = np.full((width, width), 0.5), np.full(len(y), 0.5)
     for _ in range(repetitions):
-        np.add.at(number, (y, swapped(graph, y, width - 1, rate=rate, rng=rng)), 1.0)
-    number[number.sum(axis=1) == 0] = 1.0
-    counts = np.arange(low, high + 1)
-    return matrix_of(number / number.sum(axis=1, keepdims=True), counts, counts)
+        found = swapped(graph, y, upper, rate=rate, rng=rng)
+        np.add.at(moved, (y, found), 1.0)
+        same += found == y
+    np.fill_diagonal(moved, 0.0)
+    moved /= moved.sum(axis=1, keepdims=True)
+    kept = same / (repetitions + 1.0)
+    fixed = np.ones(len(y), dtype=bool)
+    fixed[graph.edges] = False
+    kept[fixed] = 1.0
+    likelihood = (1.0 - kept)[:, None] * moved.T[released]
+    likelihood[np.arange(len(y)), released] = kept
+    return np.asarray(np.log(np.maximum(likelihood, np.finfo(float).tiny)))

@@ -68,6 +68,18 @@ def test_noise_tells_more_beside_exact_totals(compared) -> None:
     assert not compared.isna().any(axis=None)
 
 
+def test_evidence_from_cells_that_change_together_misleads_nobody(compared) -> None:
+    """Counted as separate evidence it makes the intruder sure of what is wrong: negative bits."""
+    rows = compared.set_index("method")
+    for method in ("swapping of 10% of the movers", "swapping of 50% of the movers"):
+        assert rows.loc[method, "bits"] >= 0.0
+        assert rows.loc[method, "after"] >= rows.loc[method, "before"]
+    assert (
+        rows.loc["swapping of 10% of the movers", "after"]
+        > (rows.loc["swapping of 50% of the movers", "after"])
+    )
+
+
 def test_totals_must_be_named(compared) -> None:
     frame = pd.DataFrame({"o": list("aabb"), "d": list("xyxy"), "n": [1, 4, 2, 5]})
     table = read_flows(frame, origin="o", destination="d", count="n")

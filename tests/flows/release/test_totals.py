@@ -187,6 +187,30 @@ def test_share_of_unchanged_counts_is_at_its_plateau_from_the_start(fitted) -> N
         assert np.mean(same[sweeps]) < np.mean(same[40]) + 4 * error
 
 
+def test_the_plateau_does_not_depend_on_the_start(fitted) -> None:
+    """A start at the truth shows at first and is forgotten: both come to the same share."""
+    table, posterior = fitted
+    cells, rates = fitted_cells(table, posterior), rates_by_draw(posterior)
+    kept = mixing(margins_of(table, ["origin", "destination"]))
+    rng = np.random.default_rng(6)
+    same = {(start, sweeps): [] for start in ("truth", "repaired draw") for sweeps in (1, 40)}
+    for number in range(40):
+        log_rate, rungs = rates.at(cells, number)
+        free = truncated.draw(log_rate, cells.group, rungs, rng.random(len(log_rate)))
+        weight = truncated.log_table(log_rate, cells.group, rungs)
+        for (start, sweeps), shares in same.items():
+            first = cells.y if start == "truth" else free
+            seed = number + (1000 if start == "truth" else 0)  # two chains, not one coupled
+            y = with_totals(kept, first, weight, seed=seed, dataset=0, sweeps=sweeps)
+            shares.append((y == cells.y).mean())
+    mean = {key: np.mean(shares) for key, shares in same.items()}
+    of_one = np.hypot(*(np.std(same[start, 40]) for start in ("truth", "repaired draw")))
+    error = of_one / np.sqrt(40)
+    assert abs(mean["truth", 40] - mean["repaired draw", 40]) < 4 * error
+    # the check would see a chain that was stopped early: the difference is there to be forgotten
+    assert mean["truth", 1] - mean["truth", 40] > 10 * error
+
+
 def test_the_risk_of_cells_drawn_alone_is_not_told_of_cells_drawn_together(fitted) -> None:
     """The totals are the disclosure, and the intruder of intruder_risk does not know them."""
     table, posterior = fitted
