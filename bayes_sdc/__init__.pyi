@@ -6,6 +6,7 @@ from .flows import diagnostics as diagnostics
 from .flows.audit.audit import audit_totals as audit_totals
 from .flows.audit.result import Audit as Audit
 from .flows.audit.settle import settle_totals as settle_totals
+from .flows.cross_validation import loo_flows as loo_flows
 from .flows.diagnostics import Dispersion as Dispersion
 from .flows.fit.fit import fit_flows as fit_flows
 from .flows.fit.inference_groups import extend_posterior as extend_posterior
@@ -261,6 +262,7 @@ __all__ = [
     "latent_class_risk",
     "learn_uniques",
     "log_ratios",
+    "loo_flows",
     "measure_microdata",
     "migration_model",
     "mixture_of_priors",

@@ -35,7 +35,7 @@ STAGES = {
         "audit",
         "intruder",
         "kept_columns",
-        "diagnostics leaks limits forecast guarantee compiling",
+        "diagnostics cross_validation leaks limits forecast guarantee compiling",
         "protection",
         "protect",
     ],

@@ -37,7 +37,7 @@ def label_marks(
     scale = 72.0 / root.dpi  # points a pixel
     size = 8.0
     taken = np.concatenate([_places(axes, line) for line in lines] or [np.empty((0, 2))]) * scale
-    frame = axes.get_window_extent().extents * scale
+    frame = np.asarray(axes.get_window_extent().extents) * scale
     boxes: list[np.ndarray] = []  # left, bottom, right, top of each label
     at = axes.transData.transform(marks) * scale
     for mark, place, text in zip(marks.tolist(), at, texts, strict=True):

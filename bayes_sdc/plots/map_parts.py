@@ -70,4 +70,4 @@ def around(boxes: np.ndarray, areas: Sequence[int] | np.ndarray) -> Box:
     """Bounds of some areas with a margin."""
     low, high = boxes[areas, :2].min(axis=0), boxes[areas, 2:].max(axis=0)
     margin = MARGIN * np.maximum(high - low, 1e-9)
-    return (*(low - margin), *(high + margin))  # type: ignore[return-value]
+    return (*(low - margin), *(high + margin))

@@ -16,6 +16,11 @@ def check_posterior(table: FlowTable, posterior: xr.DataTree) -> None:
             f"the posterior is that of an interrupted fit ({attributes['interrupted']}); "
             "let the fit come to its end"
         )
+    if "input_sha256" not in attributes:
+        raise InputError(
+            "this is no posterior of fit_flows; of a trace of pm.sample, made in the model of "
+            "migration_model, as_posterior(table, trace) makes one"
+        )
     expected = {"input_sha256": table.sha256, "low": table.low, "high": table.high}
     for name, value in expected.items():
         if attributes.get(name) != value:

@@ -43,7 +43,9 @@ class Cycles(NamedTuple):
     high: np.ndarray  # (cell,) largest one
 
 
-def widest_cycles(rng: np.random.Generator, graph: Graph, y: np.ndarray, upper: int) -> Cycles:
+def widest_cycles(
+    rng: np.random.Generator, graph: Graph, y: np.ndarray, upper: int | np.ndarray
+) -> Cycles:
     """Find for each cell, among some random cycles, the one along which most tables lie.
 
     Parameters
@@ -54,7 +56,7 @@ def widest_cycles(rng: np.random.Generator, graph: Graph, y: np.ndarray, upper: 
         Of the totals.
     y : array of int, shape (cell,)
         True counts, from 0.
-    upper : int
+    upper : int or array of int, shape (cell,)
         Largest count.
     """
     n = len(y)
@@ -63,7 +65,8 @@ def widest_cycles(rng: np.random.Generator, graph: Graph, y: np.ndarray, upper: 
         np.zeros(n, np.int64),
     )  # fmt: skip
     if len(graph.edges):
-        _widest(rng, graph, y, upper, *found)
+        largest = np.broadcast_to(np.asarray(upper, np.int64), n).copy()
+        _widest(rng, graph, y, largest, *found)
     return found
 
 
@@ -72,7 +75,7 @@ def _widest(
     rng: np.random.Generator,
     graph: Graph,
     y: np.ndarray,
-    upper: int,
+    upper: np.ndarray,
     best: np.ndarray,
     length: np.ndarray,
     low: np.ndarray,
@@ -86,16 +89,16 @@ def _widest(
             first, n = random_cycle(rng, graph, edge, path, left_place, right_place)
             if first > 0 or n == 0 or n > LONGEST:
                 continue
-            least, most = -upper, upper
+            least, most = -y[edge], upper[edge] - y[edge]
             for k in range(0, n, 2):
                 more, less = y[path[k]], y[path[k + 1]]
-                least = max(least, -more, less - upper)
-                most = min(most, upper - more, less)
+                least = max(least, -more, less - upper[path[k + 1]])
+                most = min(most, upper[path[k]] - more, less)
             if length[edge] == 0 or most - least > high[edge] - low[edge]:
                 length[edge], low[edge], high[edge] = n, least, most
                 for k in range(n):
                     best[edge, k] = path[k]
-            if high[edge] - low[edge] == upper:
+            if high[edge] - low[edge] == upper[edge]:
                 break
 
 

@@ -19,6 +19,7 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.flows.intruder.bayes import TINY, measures, posterior_of_counts
 from bayes_sdc.flows.intruder.cycles import Cycles, log_weights, tables_along, widest_cycles
 from bayes_sdc.flows.intruder.measure import intruder_risk, unique_cells
+from bayes_sdc.flows.intruder.suppressed import MOST, suppressed
 from bayes_sdc.flows.release.alternating_cycles import Graph
 from bayes_sdc.flows.release.alternatives import draw_release, random_rounding
 from bayes_sdc.flows.release.controlled_rounding import controlled_rounding
@@ -107,8 +108,10 @@ def compare_protections(
     of the cycle is weighted by the power, from 0 to 1, that serves the intruder best, which errs to
     too much risk. How likely a cell is to be swapped is counted cell by cell. Of the model with
     totals kept they use what is released of the target, whose distribution is known given each
-    table of the cycle. With secondary suppression every cell that is hidden lies on a cycle of
-    hidden cells where there is one; its likelihood is the number of tables along it.
+    table of the cycle. Where further cells are hidden with the small ones (in tables of up to
+    20,000 small cells), all but those of one cycle of hidden cells are known, and what is left are
+    the tables along it; the error of totals is that of small cells, for the totals of all hidden
+    ones are exact.
 
     References
     ----------
@@ -149,6 +152,7 @@ def compare_protections(
         *_by_cell(table, prepared.margins, seed),
         *_with_promise(table, seed),
         *_with_totals(table, prepared.margins, prepared.graph, seed),
+        *_suppressed_further(table, kept, seed),
     ]
     for one in releases:
         for published in (True,) if one.totals else (False, True):
@@ -292,6 +296,16 @@ def _with_totals(
     filled = proportional_fit(*ends, *sums)
     nothing = np.zeros((len(y), table.k + 1))  # it follows from the totals
     yield Protected("suppression, proportional fitting", filled, nothing, totals=True)
+
+
+def _suppressed_further(table: FlowTable, kept: KeptTotals, seed: int) -> Iterator[Protected]:
+    """Small cells and further ones hidden, until totals tell as little as can be."""
+    if table.n_small > MOST or len(kept.merged):
+        return
+    found = suppressed(table, kept, rng=generator(seed, "protections", "further cells hidden"))
+    name = f"suppression of {found.further:,} further cells ({found.movers:,} movers) too, fitted"
+    nothing = np.zeros(found.prior.shape)  # it follows from the totals
+    yield Protected(name, found.filled, nothing, totals=True, given_cycle=True, prior=found.prior)
 
 
 def _protected(method: str, m: xr.DataArray, true: np.ndarray, counts: np.ndarray) -> Protected:

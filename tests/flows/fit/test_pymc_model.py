@@ -55,6 +55,11 @@ def test_rates_are_those_of_the_model(table, trace):
     np.testing.assert_array_equal(posterior["posterior"]["beta"], trace["posterior"]["beta"])
 
 
+def test_a_trace_as_it_is_names_what_makes_a_posterior_of_it(table, trace):
+    with pytest.raises(InputError, match="as_posterior"):
+        synthesize(table, trace, seed=1)
+
+
 def test_it_has_the_labels_of_a_fit(table, trace):
     fitted = fit_flows(table, prior="weak", draws=10, tune=5, chains=2, seed=1, cores=1)
     posterior = as_posterior(table, trace, prior="weak")
