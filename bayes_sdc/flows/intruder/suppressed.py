@@ -77,7 +77,10 @@ def _safe_rows(table: FlowTable) -> np.ndarray:
 
 
 def _blocks(table: FlowTable, kept: KeptTotals, rows: np.ndarray) -> list[np.ndarray]:
-    """Total of each row, of both kinds; of one kind twice."""
+    """Total of each row, of both kinds; of one kind twice.
+
+    By the names of the totals: which of them follow from others differs with the cells.
+    """
     frame = table.frame
     columns = {
         name: read_codes(frame[column], column).places
@@ -86,7 +89,9 @@ def _blocks(table: FlowTable, kept: KeptTotals, rows: np.ndarray) -> list[np.nda
     groups = [read_codes(frame[name], name) for name in table.groups]
     columns["group"] = group_places(groups, len(frame))[0]
     found = []
-    for side in kept.sides:
-        of = np.column_stack([columns[name][rows] for name in COLUMNS[side.name]])
+    for name in kept.names:
+        if any(set(COLUMNS[name]) < set(COLUMNS[other]) for other in kept.names):
+            continue
+        of = np.column_stack([columns[column][rows] for column in COLUMNS[name]])
         found.append(np.unique(of, axis=0, return_inverse=True)[1].ravel().astype(np.int64))
     return [*found, found[0]][:2]
