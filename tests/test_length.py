@@ -20,6 +20,7 @@ MANY_PARAMETERS = {
     "flows.audit.holes.audit_holes": "public and fixed",
     "microdata.treatment.treat.treat": "the treatments: what can be asked of one, in one call",
     "jobs.flows.run_flows": "the options of a command, in groups",
+    "jobs.microdata.run_microdata": "the options of a command, in groups",
     "models.migration.build": "public and fixed: what a model of the user must take as well",
 }
 
