@@ -1,11 +1,13 @@
 """Ways around the model: what in the table itself tells small counts that are to be protected."""
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy.stats import rankdata
 
 from bayes_sdc.checks import Check, Verdict
 from bayes_sdc.flows.kept_columns.check import check_columns
+from bayes_sdc.flows.kept_columns.evidence import information
 from bayes_sdc.flows.kept_columns.selection import Selection
 from bayes_sdc.flows.release.own_areas import (
     OWN_AREA,
@@ -15,8 +17,13 @@ from bayes_sdc.flows.release.own_areas import (
 )
 from bayes_sdc.flows.release.released import released_counts
 from bayes_sdc.flows.table.read import FlowTable
+from bayes_sdc.seeds import generator
+
+Codes = npt.NDArray[np.intp]
 
 ORDER_LOOK, ORDER_FAIL = 0.2, 0.5
+FEWEST_PAIRS = 6  # of rows one after the other, below which they tell nothing
+LOG_CHANCE = -10.0  # of as much in shuffled rows
 
 
 def leaks(
@@ -63,10 +70,16 @@ def unchanged(table: FlowTable, release: pd.DataFrame) -> Check:
 
 
 def _order(table: FlowTable) -> Check:
-    """A file sorted by count gives the rank of every small count, even when the count is gone."""
+    """A file sorted by count gives the rank of every small count, even when the count is gone.
+
+    One that is sorted by any other function of it, such as its size class in words, has rows with
+    equal counts beside each other.
+    """
     cells = table.cells.sort_values("row")
-    found = {"all rows": (_rank_correlation(np.arange(len(cells)), cells["y"]), len(cells))}
-    for side in ("origin", "destination"):
+    y = cells["y"].to_numpy(np.intp)
+    found = {"all rows": (_rank_correlation(np.arange(len(cells)), y), len(cells))}
+    beside = {"": _told_by_the_row_before(y, np.zeros(len(y), dtype=np.intp))}
+    for side in ("origin", "destination", "group"):
         within = [
             (len(part), _rank_correlation(part["row"], part["y"]))
             for _, part in cells.groupby(side)
@@ -76,16 +89,30 @@ def _order(table: FlowTable) -> Check:
             sizes, correlations = np.array(within).T
             mean = float(np.average(correlations, weights=sizes))
             found[f"rows of one {side}"] = (mean, int(sizes.sum()))
+        beside[f" of one {side}"] = _told_by_the_row_before(y, pd.factorize(cells[side])[0])
     found = {name: (r if _beyond_chance(r, n) else 0.0, n) for name, (r, n) in found.items()}
     where = max(found, key=lambda name: abs(found[name][0]))
     value = found[where][0]
+    near = max(beside, key=lambda name: beside[name])
+    worst = max(abs(value), beside[near])
     return Check(
         "order of rows",
-        _verdict(abs(value), ORDER_LOOK, ORDER_FAIL),
-        f"rank correlation of the true small counts with their place among {where}: {value:+.2f}"
-        + ("; sort the table by its codes before the release" if abs(value) > ORDER_LOOK else ""),
+        _verdict(worst, ORDER_LOOK, ORDER_FAIL),
+        f"rank correlation of the true small counts with their place among {where}: {value:+.2f}; "
+        f"the row before{near} tells {beside[near]:.0%} of what there is to know of them"
+        + ("; sort the table by its codes before the release" if worst > ORDER_LOOK else ""),
         key="row_order",
     )
+
+
+def _told_by_the_row_before(y: Codes, of: Codes) -> float:
+    """Share of what there is to know of a small count that the one before it among some tells."""
+    order = np.argsort(of, kind="stable")
+    pairs = np.flatnonzero(np.diff(of[order]) == 0)
+    if len(pairs) < FEWEST_PAIRS:
+        return 0.0
+    found = information(y[order][pairs], y[order][pairs + 1], generator(0, "order of rows"))
+    return found.share if found.log_chance < LOG_CHANCE else 0.0
 
 
 def _left(table: FlowTable, release: pd.DataFrame, own_area: OwnArea) -> Check:

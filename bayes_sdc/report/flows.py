@@ -264,7 +264,7 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     shares = PublicShares(call["seed"])
     checks = [_told(check, result, shares) for check in result.checks]
     arguments = {
-        name: _base_name(str(value))
+        name: _base_name(", ".join(map(str, value)) if isinstance(value, list) else str(value))
         for name, value in call["arguments"].items()
         if name in PUBLIC_OPTIONS
     }

@@ -153,9 +153,8 @@ def _public_gain(risk: IntruderRisk, public: PublicShares) -> str:
         return ""
     return (
         "Part of what an intruder finds is known without any release, for some small counts are "
-        "more common than others. Beside what the intruder who knows most finds before any "
-        f"release, it lets this intruder find {in_words(public.moved(gain, cells, 'gain'))} of the "
-        "small counts."
+        "more common than others. Who knew most before this release finds in addition, with it, "
+        f"{in_words(public.moved(gain, cells, 'gain'))} of the small counts."
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection
 import numpy as np
 
 from bayes_sdc.flows.audit.families import Hidden, sums_of
-from bayes_sdc.flows.audit.inside_codes import codes_that_are_sums, crossing
+from bayes_sdc.flows.audit.inside_codes import codes_that_are_sums, crossing, joined
 from bayes_sdc.flows.audit.inside_columns import columns_of_totals, grand_total
 from bayes_sdc.flows.audit.inside_rows import InsideTotal, Rows, rows_of
 from bayes_sdc.flows.audit.inside_subtotals import subtotals
@@ -62,6 +62,8 @@ def _search(rows: Rows, table: FlowTable, but: Collection[str] = ()) -> list[Ins
     for axis in rows.texts:
         found += codes_that_are_sums(rows, axis)
         found += [] if holes else subtotals(rows, axis, crossing(rows, axis))
+    for together, axis in joined(rows):
+        found += codes_that_are_sums(together, axis)
     if not holes:
         found += grand_total(rows, table)
         found += [each for each in columns_of_totals(rows, table) if each.column not in but]

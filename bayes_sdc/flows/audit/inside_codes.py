@@ -6,17 +6,25 @@ numbers that happen to add up are no alarm in a large table.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from bayes_sdc.flows.audit.families import Family, Ints, keyed, sums_of
-from bayes_sdc.flows.audit.inside_rows import NAMES, SURE, InsideTotal, Rows, surprise
+from bayes_sdc.flows.audit.inside_rows import (
+    SURE,
+    InsideTotal,
+    Rows,
+    called_total,
+    surprise,
+)
 
 BITS = 2.9  # beyond those that the choice among so many codes costs
 BITS_OF_A_NAME = 1.0  # enough for a code that is called a total
 TRIED = 5.0  # bits for the ways to split the codes, layers, and own areas
+MOST_JOINED = 4  # columns of groups that are taken together
 PARTNERS, SEEN = 0.9, 0.8  # shares of partners where it adds up, and where the code is there
 
 
@@ -49,6 +57,27 @@ def codes_that_are_sums(rows: Rows, axis: str) -> list[InsideTotal]:
                 found.append(each)
                 again = True
     return found
+
+
+def joined(rows: Rows) -> Iterator[tuple[Rows, str]]:
+    """Take an axis and groups that cross it, or such groups, for one, for a code can be all of it.
+
+    In rows such as ``A > Total, sex Total`` both are totals at once, and there may be none of one
+    alone.
+    """
+    ends, groups = list(rows.texts)[:2], list(rows.texts)[2:]
+    crossed = [name for name in groups if all(name in crossing(rows, axis) for axis in ends)]
+    crossed = crossed[:MOST_JOINED]
+    sizes = range(1, len(crossed) + 1)
+    some_groups = [some for size in sizes for some in combinations(crossed, size)]
+    every = [(*end, *some) for some in some_groups for end in ((), ends[:1], ends[1:])]
+    # the fewest columns first: rows A > B, sex Total, age Total are no totals of B
+    for names in sorted((names for names in every if len(names) > 1), key=len):
+        parts = zip(*(rows.texts[name] for name in names), strict=True)
+        whole = np.array([">".join(map(str, each)) for each in parts], dtype=object)
+        rest = {name: text for name, text in rows.texts.items() if name not in names}
+        called = " and ".join(names)
+        yield rows._replace(texts={called: whole, **rest}, others={}), called
 
 
 def crossing(rows: Rows, axis: str) -> list[str]:
@@ -265,17 +294,17 @@ def _judge(
     own = (tested.code == code) & testable
     bits = float(worth[own & match].sum()) - 5.0 * int((own & ~match).sum())
     holes = bool((tested.most > tested.others).any())
-    if bits < ((0.0 if holes else BITS_OF_A_NAME) if NAMES.fullmatch(name) else cost):
+    called = called_total(name)
+    if bits < ((0.0 if holes else BITS_OF_A_NAME) if called else cost):
         return None
     region = tested.region[tested.key[own][0]]
     could = testable & (tested.region[tested.key] == region)
-    # one may be missing in any case: totals of rows and columns often come without the grand total
     partners, seen = len(np.unique(tested.key[could])), len(np.unique(tested.key[own]))
-    if partners - seen > max((1 - SEEN) * partners, 1):
-        return None
     right, wrong = own & match, int((own & ~match).sum())
     strange = surprise(rows, tested.value[right] // tested.layers, 2 * base - 1)
     strange -= 5.0 * wrong + np.log2(max(len(np.unique(tested.code)), 2)) + TRIED
-    if not (rows.doubtful or strange >= SURE or NAMES.fullmatch(name)):
+    # one may be missing in any case: totals of rows and columns often come without the grand total
+    rare = partners - seen > max((1 - SEEN) * partners, 1)
+    if not (strange >= SURE or called or (rows.doubtful and not rare)):
         return None
     return Hit(code, int(right.sum()), int(own.sum()), base, False, strange)

@@ -1,12 +1,16 @@
 """Columns that repeat a total on each row that it is the sum of, and a single grand total."""
 
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 
 from bayes_sdc.flows.audit.families import Family, Ints, keyed, sums_of
 from bayes_sdc.flows.audit.inside_codes import BITS, nearly_all
-from bayes_sdc.flows.audit.inside_rows import NAMES, SURE, InsideTotal, Rows, surprise
+from bayes_sdc.flows.audit.inside_rows import SURE, InsideTotal, Rows, called_total, surprise
 from bayes_sdc.flows.table.read import FlowTable
+
+MOST_GROUPS = 4  # columns of groups up to which every combination of codes is tried
 
 
 def grand_total(rows: Rows, table: FlowTable) -> list[InsideTotal]:
@@ -24,8 +28,7 @@ def grand_total(rows: Rows, table: FlowTable) -> list[InsideTotal]:
         return []
     code = ">".join(str(rows.texts[name][row]) for name in ends)
     strange = surprise(rows, rows.counts[[row]]) - np.log2(len(at))
-    named = all(NAMES.fullmatch(part) for part in code.split(">"))
-    if not (rows.doubtful or named or strange >= SURE):
+    if not (rows.doubtful or called_total(code) or strange >= SURE):
         return []
     rows.total[row] = True
     of = np.where(~rows.total & (~rows.own | own_area), 0, -1)
@@ -39,10 +42,11 @@ def columns_of_totals(rows: Rows, table: FlowTable) -> list[InsideTotal]:
     found = []
     numbers = {name: _whole_numbers(text) for name, text in rows.others.items()}
     numbers = {name: values for name, values in numbers.items() if values is not None}
-    o, d, groups = table.origin, table.destination, table.groups
+    ways = _ways(table)
     for name, values in numbers.items():
-        for by in dict.fromkeys([(o,), (d,), (o, *groups), (d, *groups), groups, ()]):
-            each = _column_by(rows, name, np.asarray(values), by, len(numbers))
+        for by in ways:
+            tried = max(12, 2 * len(ways)) * len(numbers)
+            each = _column_by(rows, name, np.asarray(values), by, tried)
             if each is not None:
                 if rows.doubtful or each.believed:
                     found.append(each)
@@ -50,8 +54,18 @@ def columns_of_totals(rows: Rows, table: FlowTable) -> list[InsideTotal]:
     return found
 
 
+def _ways(table: FlowTable) -> list[tuple[str, ...]]:
+    """Combinations of codes that several rows can share, those of areas and groups first."""
+    o, d, groups = table.origin, table.destination, table.groups
+    usual = [(o,), (d,), (o, *groups), (d, *groups), groups, ()]
+    if 0 < len(groups) <= MOST_GROUPS:
+        names = (o, d, *groups)
+        usual += [some for size in range(1, len(names)) for some in combinations(names, size)]
+    return list(dict.fromkeys(usual))
+
+
 def _column_by(
-    rows: Rows, name: str, values: Ints, by: tuple[str, ...], columns: int
+    rows: Rows, name: str, values: Ints, by: tuple[str, ...], tried: int
 ) -> InsideTotal | None:
     key, labels = keyed([rows.texts[n] for n in by], len(values))
     flows = np.flatnonzero(~rows.total & ~rows.own & (values >= 0))
@@ -74,7 +88,7 @@ def _column_by(
             if (
                 tested.any()
                 and nearly_all(right.sum(), tested.sum())
-                and (bits >= BITS + np.log2(12 * columns))
+                and (bits >= BITS + np.log2(tried))
             ):
                 family = Family(
                     " and ".join(by) or "all rows", labels, np.where(shown[key] >= 0, of, -1),
@@ -82,9 +96,7 @@ def _column_by(
                 )  # fmt: skip
                 none = np.zeros(0, dtype=np.int64)
                 matches, tests = int(right.sum()), int(tested.sum())
-                return InsideTotal(
-                    name, None, none, family, matches, tests, bits - np.log2(12 * columns)
-                )
+                return InsideTotal(name, None, none, family, matches, tests, bits - np.log2(tried))
     return None
 
 

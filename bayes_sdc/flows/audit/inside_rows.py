@@ -64,8 +64,7 @@ class InsideTotal:
     @property
     def believed(self) -> bool:
         """Whether it is beyond chance, or is called a total."""
-        names = (self.column if self.code is None else self.code).split(">")
-        return self.beyond_chance or all(NAMES.fullmatch(name) for name in names)
+        return self.beyond_chance or called_total(self.column if self.code is None else self.code)
 
     def __str__(self) -> str:
         """Say what it is, with the evidence."""
@@ -75,6 +74,11 @@ class InsideTotal:
             f"column {self.column!r}{what}: sums of the counts by {self.family.name}, "
             f"right in {self.matches:,} of {self.tested:,}"
         )
+
+
+def called_total(code: str) -> bool:
+    """Whether a code is called a total; several are joined by ``>``, as in ``Total>Total``."""
+    return all(NAMES.fullmatch(part) for part in code.split(">"))
 
 
 class Rows(NamedTuple):

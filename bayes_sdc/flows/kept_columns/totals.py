@@ -1,30 +1,44 @@
-"""Columns that hold totals: functions of one area, and yet sums of its counts."""
+"""Columns that hold totals: the same in all rows that they are the sum of, whatever these are.
 
-from collections.abc import Collection, Iterator
+An area has totals, and so has a pair of areas over groups, an area in one group, a group. What is
+published of an area can also be the sum of a part of its flows: those to one state, those of one
+sex, those that stay in a group or leave it.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from bayes_sdc.flows.audit.families import Family
+from bayes_sdc.flows.audit.families import Family, keyed
 from bayes_sdc.flows.kept_columns.functions import codes_of, depends_on
 from bayes_sdc.flows.kept_columns.numbers import numbers_in
 from bayes_sdc.flows.table.read import FlowTable
 
 Codes = npt.NDArray[np.intp]
+Numbers = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 
 NEARLY_ALL = 0.8  # of the areas have the sum
 FEWEST = 3  # different sums, so that equality is no accident
 DIGITS = 1e-3  # relative distance that rounding may leave
+LEVELS = 64  # values of a column up to which each is a part of the flows
+BITS = 30.0  # of equal sums, so that those of a part are no accident
+CROSSED = 6  # columns of codes up to which all combinations have totals
 
 
 class Total(NamedTuple):
     """A sum of counts found in a column, and how wide rounding left it."""
 
     words: str
-    by: str  # origin or destination: whose rows are added up
-    rows: npt.NDArray[np.bool_]  # that are added up
+    key: Codes  # (row,) whose sum a row is in
+    labels: list[str]  # of the keys
+    by: str  # what is added up, in words
+    rows: Mask  # that are added up
     error: float
 
 
@@ -33,7 +47,25 @@ class Ends(NamedTuple):
 
     origin: Codes
     destination: Codes
-    number: int
+    labels: list[str]
+
+
+class Part(NamedTuple):
+    """Some of the rows, which a total may be the sum of, added up by key."""
+
+    words: str
+    sums: Numbers  # (key,)
+    number: Numbers  # (key,) of rows
+    usual: bool  # so that a few equal sums are enough
+    rows: Callable[[], Mask]
+
+
+class Crossed(NamedTuple):
+    """Combinations of codes: their columns, the place of each row, and labels."""
+
+    by: str
+    key: Codes
+    labels: list[str]
 
 
 def ends_of(table: FlowTable) -> Ends:
@@ -41,7 +73,7 @@ def ends_of(table: FlowTable) -> Ends:
     sides = [table.frame[name].astype(str) for name in (table.origin, table.destination)]
     codes, labels = pd.factorize(np.concatenate([side.to_numpy(object) for side in sides]))
     n = len(table.frame)
-    return Ends(codes[:n], codes[n:], len(labels))
+    return Ends(codes[:n], codes[n:], [str(label) for label in labels])
 
 
 def total_in(table: FlowTable, column: pd.Series, side: str, ends: Ends) -> Total | None:
@@ -61,34 +93,103 @@ def total_in(table: FlowTable, column: pd.Series, side: str, ends: Ends) -> Tota
     Returns
     -------
     Total or None
-        Sums over all rows, without own areas, of small counts alone, means, and their multiples
-        (shares, thousands), of the area as origin or as destination.
+        Sums over all rows, without own areas, of small counts alone, of one value of a column,
+        inside groups or between them; means, and their multiples (shares, thousands); of the area
+        as origin or as destination.
     """
-    areas, first = np.unique(getattr(ends, side), return_index=True)
+    own: Codes = getattr(ends, side)
+    at, first = np.unique(own, return_index=True)
     values = numbers_in(column.iloc[first])
     if np.isnan(values).mean() > 0.5:
         return None
-    count = table.frame[table.count].to_numpy(np.float64)
-    away = ends.origin != ends.destination
-    small = (count >= table.low) & (count <= table.high)
     for by in (side, "destination" if side == "origin" else "origin"):
-        for words, rows in (
-            ("counts", np.ones(len(count), dtype=bool)),
-            ("counts without own areas", away),
-            ("small counts", small & away),
-        ):
-            end = getattr(ends, by)[rows]
-            sums = np.bincount(end, count[rows], minlength=ends.number)[areas]
-            number = np.bincount(end, minlength=ends.number)[areas]
-            for kind, per in (("sums", np.ones(len(areas))), ("means", np.maximum(number, 1))):
-                error = _equal(values, sums / per)
-                if error is not None:
-                    error *= float(per.max())  # of the sum
-                    return Total(f"{kind} of the {words} of each {by}", by, rows, error)
+        key = getattr(ends, by)
+        cost = 0.0
+        for part in _parts(table, ends, key, len(ends.labels)):
+            cost += not part.usual
+            found = _sum_in(values, part, at, float(np.log2(max(cost, 1.0))))
+            if found is not None:
+                words = f"{found[0]} of the {part.words} of each {by}"
+                return Total(words, key, ends.labels, by, part.rows(), found[1])
     return None
 
 
-def _equal(values: npt.NDArray[np.float64], sums: npt.NDArray[np.float64]) -> float | None:
+def _parts(table: FlowTable, ends: Ends, key: Codes, number: int) -> Iterator[Part]:
+    """Rows that totals of areas are often the sums of."""
+    count = table.frame[table.count].to_numpy(np.float64)
+    away = ends.origin != ends.destination
+    small = (count >= table.low) & (count <= table.high)
+    for words, rows in (
+        ("counts", np.ones(len(count), dtype=bool)),
+        ("counts without own areas", away),
+        ("small counts", small & away),
+    ):
+        yield _part(words, rows, count, key, number, usual=True)
+    for words, rows in _groups_crossed(table, away):
+        yield _part(words, rows, count, key, number)
+    for name in table.frame.columns:
+        if name in (table.origin, table.destination, table.count):
+            continue
+        values, levels = pd.factorize(table.frame[name].astype(str))
+        if not 2 <= len(levels) <= LEVELS:
+            continue
+        for without, inside in (("", np.ones(len(count), dtype=bool)), ("without own areas", away)):
+            place, size = (key * len(levels) + values)[inside], number * len(levels)
+            sums = np.bincount(place, count[inside], size).reshape(-1, len(levels))
+            counted = np.bincount(place, minlength=size).reshape(-1, len(levels))
+            for level, called in enumerate(levels):
+                yield Part(
+                    f"counts of {str(name)!r} {called} {without}".rstrip(),
+                    sums[:, level],
+                    counted[:, level].astype(np.float64),
+                    usual=False,
+                    rows=partial(_rows_of, values, level, inside),
+                )
+
+
+def _rows_of(values: Codes, level: int, inside: Mask) -> Mask:
+    return np.asarray((values == level) & inside)
+
+
+def _part(
+    words: str, rows: Mask, count: Numbers, key: Codes, number: int, *, usual: bool = False
+) -> Part:
+    sums = np.bincount(key[rows], count[rows], minlength=number)
+    counted = np.bincount(key[rows], minlength=number).astype(np.float64)
+    return Part(words, sums, counted, usual, lambda: rows)
+
+
+def _groups_crossed(table: FlowTable, away: Mask) -> Iterator[tuple[str, Mask]]:
+    """Flows that stay in a group, and flows that leave it, where groups have two ends."""
+    texts = {name: table.frame[name].astype(str).to_numpy(object) for name in table.groups}
+    for one, other in combinations(texts, 2):
+        alike = texts[one] == texts[other]
+        if alike.any() and not alike.all():
+            pair = f"{one!r} and {other!r}"
+            yield f"counts of different {pair}", ~alike
+            yield f"counts of equal {pair}", alike
+            yield f"counts of equal {pair} without own areas", alike & away
+
+
+def _sum_in(values: Numbers, part: Part, at: Codes, cost: float) -> tuple[str, float] | None:
+    """Compare what a column holds for some keys with the sums of a part; what, and the error."""
+    sums = part.sums[at]
+    if not part.usual and _bits(values, sums) < BITS + cost:
+        return None
+    for kind, per in (("sums", np.ones(len(at))), ("means", np.maximum(part.number[at], 1.0))):
+        error = _equal(values, sums / per)
+        if error is not None:
+            return kind, error * float(per.max())  # of the sum
+    return None
+
+
+def _bits(values: Numbers, sums: Numbers) -> float:
+    """Bound how far from an accident it is if all these values are these sums."""
+    known = np.isfinite(values) & (sums > 0)
+    return float(np.log2(np.unique(sums[known]) + 1.0).sum())
+
+
+def _equal(values: Numbers, sums: Numbers) -> float | None:
     """Width that rounding left when values are the sums or a multiple of them, else None."""
     known = np.isfinite(values) & (sums > 0)
     if len(np.unique(sums[known])) < FEWEST:
@@ -112,7 +213,7 @@ def _equal(values: npt.NDArray[np.float64], sums: npt.NDArray[np.float64]) -> fl
     return float(error[near].max()) if near.mean() > NEARLY_ALL else None
 
 
-def _last_digit(values: npt.NDArray[np.float64]) -> float:
+def _last_digit(values: Numbers) -> float:
     """Return what the values are rounded to: 1, 0.1 and so on, or 0 where that is not seen."""
     for places in range(7):
         scaled = values * 10.0**places
@@ -121,7 +222,7 @@ def _last_digit(values: npt.NDArray[np.float64]) -> float:
     return 0.0
 
 
-def family_of(table: FlowTable, name: str, total: Total, ends: Ends) -> Family:
+def family_of(table: FlowTable, name: str, total: Total) -> Family:
     """Turn the totals in a column into what an audit takes for published.
 
     Parameters
@@ -132,20 +233,15 @@ def family_of(table: FlowTable, name: str, total: Total, ends: Ends) -> Family:
         Of the column.
     total : Total
         From :func:`total_in`.
-    ends : Ends
-        From :func:`ends_of`.
     """
     counts = table.frame[table.count].to_numpy(np.int64)
-    areas, place = np.unique(getattr(ends, total.by), return_inverse=True)
+    shown, place = np.unique(total.key, return_inverse=True)
     of = np.where(total.rows, place, -1).astype(np.int64)
-    sums = np.bincount(place[total.rows], counts[total.rows], minlength=len(areas))
-    end = table.frame[getattr(table, total.by)].astype(str).to_numpy(object)
-    labels = np.empty(len(areas), dtype=object)
-    labels[place] = end
+    sums = np.bincount(place[total.rows], counts[total.rows], minlength=len(shown))
     off = np.floor(total.error + 1e-9)
     return Family(
         f"{total.by} in column {name!r}",
-        [str(label) for label in labels],
+        [total.labels[code] for code in shown],
         of,
         (sums - off).clip(0).astype(np.int64),
         (sums + off).astype(np.int64),
@@ -155,12 +251,53 @@ def family_of(table: FlowTable, name: str, total: Total, ends: Ends) -> Family:
 def kept_totals(table: FlowTable, kept: Collection[str]) -> Iterator[tuple[str, Total, Family]]:
     """Find the columns among some that hold totals: name, what they hold, and for an audit."""
     ends = ends_of(table)
+    crossed = list(_crossed(table)) if kept else []
     for name in kept:
-        column = table.frame[name]
-        for side in ("origin", "destination"):
-            if depends_on(codes_of(column), getattr(ends, side)) is False:
-                continue
+        total = _total_of_any(table, table.frame[name], ends, crossed)
+        if total is not None:
+            yield name, total, family_of(table, name, total)
+
+
+def _total_of_any(
+    table: FlowTable, column: pd.Series, ends: Ends, crossed: Collection[Crossed]
+) -> Total | None:
+    """Find totals of areas, and then of other combinations of codes."""
+    values = codes_of(column)
+    for side in ("origin", "destination"):
+        if depends_on(values, getattr(ends, side)) is not False:
             total = total_in(table, column, side, ends)
             if total is not None:
-                yield name, total, family_of(table, name, total, ends)
-                break
+                return total
+    count = table.frame[table.count].to_numpy(np.float64)
+    away = ends.origin != ends.destination
+    for by, key, labels in crossed:
+        if depends_on(values, key) is False:
+            continue
+        number = len(labels)
+        at, first = np.unique(key, return_index=True)
+        several = np.bincount(key)[at] > 1  # the sum of one row is its count
+        shown = np.where(several, numbers_in(column.iloc[first]), np.nan)
+        if np.isnan(shown[several]).mean() > 0.5:
+            continue
+        for words, rows in (("counts", away | ~away), ("counts without own areas", away)):
+            found = _sum_in(shown, _part(words, rows, count, key, number), at, 0.0)
+            if found is not None:
+                return Total(
+                    f"{found[0]} of the {words} of each {by}", key, labels, by, rows, found[1]
+                )
+    return None
+
+
+def _crossed(table: FlowTable) -> Iterator[Crossed]:
+    """Number the combinations of codes that some rows share, but for those of areas alone."""
+    names = [table.origin, table.destination, *table.groups]
+    if len(names) > CROSSED:
+        return
+    texts = {name: table.frame[name].astype(str).to_numpy(object) for name in names}
+    seen = {keyed([texts[name]], len(table.frame))[0].tobytes() for name in names[:2]}
+    for size in range(1, len(names)):
+        for some in combinations(names, size):
+            place, labels = keyed([texts[name] for name in some], len(table.frame))
+            if place.tobytes() not in seen and len(labels) < len(place):
+                seen.add(place.tobytes())
+                yield Crossed(" and ".join(some), np.asarray(place, np.intp), labels)

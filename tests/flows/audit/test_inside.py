@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayes_sdc import audit_totals, read_flows, settle_totals
@@ -222,3 +222,58 @@ def test_small_tables_without_totals_raise_no_alarm():
         frame = pd.DataFrame(chosen, columns=["o", "d"]).assign(n=counts)
         alarms += bool(totals_inside(read_flows(frame, origin="o", destination="d", count="n")))
     assert alarms <= 5
+
+
+def by_sex_and_age(seed):
+    rng = np.random.default_rng(seed)
+    rows = [
+        (o, d, s, a, int(rng.geometric(0.08)))
+        for o in AREAS[:5] for d in AREAS[:5] if o != d
+        for s in "MF" for a in ("young", "old")
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=["o", "d", "s", "a", "n"])
+
+
+@pytest.mark.parametrize("code", ["Total", "_T", "99", "Z"])
+@pytest.mark.parametrize("number", [3, 4])
+def test_totals_of_a_few_areas_are_found(code, number):
+    """Most origins have none: what adds up for three or four is no accident all the same."""
+    frame = flows()
+    assert find(frame, total(frame, "o", d=code).head(number))[1] == [("d", code)]
+
+
+@pytest.mark.parametrize("code", ["Total", "_T", "Gesamt"])
+def test_one_total_is_found_by_its_name(code):
+    frame = flows()
+    assert find(frame, total(frame, "o", d=code).head(1))[1] == [("d", code)]
+
+
+@settings(max_examples=8)
+@given(
+    st.integers(0, 2**31),
+    st.sampled_from(["_T", "9", "both"]),
+    st.sampled_from([["o"], ["d"], ["o", "d"], ["o", "a"]]),
+)
+def test_totals_over_several_columns_at_once_are_found(seed, code, by):
+    """A row A, Total, Total, Total, where no total of one column alone stands in the table."""
+    frame = by_sex_and_age(seed)
+    over = [name for name in ("o", "d", "s", "a") if name not in by]
+    whole = total(frame, by, **dict.fromkeys(over, code))
+    table, found = find(frame, whole, groups=["s", "a"])
+    assert {each for _, each in found} == {">".join([code] * len(over))}
+    assert len(settle_totals(table, "drop").frame) == len(frame)
+
+
+@settings(max_examples=4)
+@given(st.integers(0, 2**31))
+def test_no_alarm_without_totals_in_groups_that_cross(seed):
+    assert find(by_sex_and_age(seed), groups=["s", "a"])[1] == []
+
+
+@pytest.mark.parametrize(
+    "by", [["o", "d"], ["o", "s"], ["d", "a"], ["s"], ["o", "d", "s"]], ids=" ".join
+)
+def test_a_column_of_totals_by_any_codes_is_found(by):
+    frame = by_sex_and_age(1)
+    column = frame.assign(t=frame.groupby(by)["n"].transform("sum"))
+    assert find(column, groups=["s", "a"])[1] == [("t", None)]

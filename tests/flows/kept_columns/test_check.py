@@ -9,10 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayes_sdc import read_flows
+from bayes_sdc import FlowTable, read_flows
 from bayes_sdc.checks import Check
+from bayes_sdc.flows.audit.audit import audit_families
+from bayes_sdc.flows.audit.families import Family, keyed
 from bayes_sdc.flows.kept_columns.check import check_columns
 from bayes_sdc.flows.kept_columns.selection import select_columns
+from bayes_sdc.flows.kept_columns.totals import kept_totals
 from bayes_sdc.flows.table.simulate import simulate_flows
 
 FLOWS = simulate_flows(areas=30, states=2, seed=4)
@@ -188,6 +191,83 @@ def test_totals_without_own_areas_are_seen_through_rounding(factor, places):
     found = kept(x=(totals * factor).round(places))
     assert found.verdict == "fail"
     assert "sums of the counts without own areas of each origin" in found.reason
+
+
+def by_sex(seed: int = 2) -> pd.DataFrame:
+    """Flows of two sexes between nine areas of three regions."""
+    rng = np.random.default_rng(seed)
+    areas = [f"{r}{i}" for r in "RST" for i in range(3)]
+    rows = [(o, d, o[0], d[0], s) for o in areas for d in areas if o != d for s in "MF"]
+    frame = pd.DataFrame(rows, columns=["origin", "destination", "from", "to", "sex"])
+    return frame.assign(count=rng.geometric(0.12, len(frame)))
+
+
+SUMS = {
+    "both sexes of a pair": ["origin", "destination"],
+    "one sex of an origin": ["origin", "sex"],
+    "one sex of a destination": ["destination", "sex"],
+    "sex": ["sex"],
+    "an origin to a region": ["origin", "to"],
+    "a pair of regions": ["from", "to"],
+}
+
+
+@pytest.mark.parametrize("factor", [1, 0.001])
+@pytest.mark.parametrize("by", SUMS.values(), ids=SUMS)
+def test_totals_of_any_codes_in_a_kept_column_join_the_audit(by, factor):
+    """Who is told both sexes, and sees the safe count of one, subtracts: the other is 3."""
+    frame = by_sex()
+    frame["x"] = frame.groupby(by)["count"].transform("sum") * factor
+    table = read_flows(
+        frame, origin="origin", destination="destination", count="count",
+        groups=["from", "to", "sex"],
+    )  # fmt: skip
+    found = check_columns(table, select_columns(table, ["x"]))
+    exact = audit_families(table, [_exactly(table, by)])
+    if exact.pinned:
+        assert found.verdict == "fail", found.reason
+    if len(by) > 1:
+        assert "publishes them" in found.reason
+        [(_, _, family)] = kept_totals(table, ["x"])
+        together = audit_families(table, [family])
+        assert (together.pinned, together.narrowed) == (exact.pinned, exact.narrowed)
+
+
+def _exactly(table: FlowTable, by: list[str]) -> Family:
+    counts = table.frame[table.count].to_numpy(np.int64)
+    key, labels = keyed([table.frame[name].to_numpy(object) for name in by], len(counts))
+    sums = np.bincount(key, counts, minlength=len(labels)).astype(np.int64)
+    return Family("x", labels, key, sums, sums)
+
+
+@pytest.mark.parametrize("side", ["origin", "destination"])
+@pytest.mark.parametrize("part", ["men", "leaving", "staying", "to R", "half"])
+def test_totals_of_a_part_of_the_flows_are_not_released_as_facts_of_an_area(side, part):
+    """Men who leave an area: a function of the area alone, and yet a sum of its counts."""
+    frame = by_sex(3)
+    rows = {
+        "men": frame["sex"] == "M",
+        "leaving": frame["from"] != frame["to"],
+        "staying": frame["from"] == frame["to"],
+        "to R": frame["to" if side == "origin" else "from"] == "R",
+        "half": frame["sex"] == "F",
+    }[part]
+    sums = frame["count"].where(rows, 0).groupby(frame[side]).transform("sum")
+    frame = frame.assign(
+        x=(sums / 2) if part == "half" else sums,
+        population=frame[side].map(
+            {a: 1000 + 37 * i**2 for i, a in enumerate(sorted(set(frame[side])))}
+        ),
+    )
+    table = read_flows(
+        frame, origin="origin", destination="destination", count="count",
+        groups=["from", "to", "sex"],
+    )  # fmt: skip
+    chosen = select_columns(table)
+    assert "population" in chosen.areas
+    [left] = chosen.left_out
+    assert left.name == "x"
+    assert "it publishes totals" in left.why
 
 
 def test_what_only_goes_with_totals_is_no_total():
