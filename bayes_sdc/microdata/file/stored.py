@@ -127,9 +127,24 @@ def values_of_codes(column: pd.Series, codes: np.ndarray, levels: int) -> np.nda
     >>> values_of_codes(pd.Series(["b", "a", "b"]), np.array([1, 0, 1]), 2).tolist()
     [1, 0]
     """
-    texts = column.astype(str).to_numpy(dtype=object)
-    order = np.lexsort([np.unique(texts, return_inverse=True)[1], codes])
+    order = np.lexsort([text_places(column), codes])
     known = order[codes[order] >= 0]
     place = np.full(levels, -1, dtype=np.int64)
     place[codes[known[::-1]]] = known[::-1]
     return place
+
+
+def text_places(column: pd.Series) -> np.ndarray:
+    """Place of each value among those of a column, as text; a missing one comes first.
+
+    Examples
+    --------
+    >>> text_places(pd.Series([2.0, None, 1.0])).tolist()
+    [2, 0, 1]
+    """
+    known = column.notna().to_numpy()
+    places = np.zeros(len(column), dtype=np.int64)
+    if known.any():
+        texts = column[known].astype(str).to_numpy(dtype=object)
+        places[known] = 1 + np.unique(texts, return_inverse=True)[1]
+    return places

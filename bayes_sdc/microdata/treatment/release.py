@@ -16,7 +16,7 @@ from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.text import find_columns
 from bayes_sdc.microdata.file.keys import Microdata
-from bayes_sdc.microdata.file.stored import values_of_codes
+from bayes_sdc.microdata.file.stored import text_places, values_of_codes
 from bayes_sdc.microdata.treatment.result import Treatment
 from bayes_sdc.seeds import generator
 
@@ -152,7 +152,7 @@ def _new_numbers(treatment: Treatment, column: pd.Series) -> pd.Series:
 
 def _shuffled(frame: pd.DataFrame, seed: int, number: int) -> Integers:
     """Order records by lot, from an order by what is released that forgets that of the input."""
-    coded = [np.unique(frame[name].astype(str), return_inverse=True)[1] for name in frame.columns]
+    coded = [text_places(frame[name]) for name in frame.columns]
     sorted_ = np.lexsort(coded)
     lot = generator(seed, "order of records", str(number)).permutation(len(frame))
     return np.asarray(sorted_[lot], dtype=np.int64)
@@ -186,7 +186,7 @@ def _kept_checks(treatment: Treatment, source: pd.DataFrame, keep: Sequence[str]
 
 def _kept_check(treatment: Treatment, name: str, column: pd.Series) -> Check:
     """Judge what a kept column tells of single records, and of values that were treated."""
-    value = np.unique(column.astype(str), return_inverse=True)[1]
+    value = text_places(column)
     times = np.bincount(value)[value]
     alone = float((times == 1).mean())
     told = 0

@@ -1,0 +1,55 @@
+"""What leaves of a treated file: every kind of column survives it, missing values among them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayes_sdc import Treatment, read_microdata, treat
+from bayes_sdc.microdata.treatment.release import released_file
+
+
+@pytest.fixture(scope="module")
+def people() -> pd.DataFrame:
+    """A key with missing values that are no text, and columns of every kind beside it."""
+    rng = np.random.default_rng(2)
+    n = 80
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(2, 8, n) * 10,
+            "job": pd.Series(rng.choice(list("abc"), n), dtype=object),
+            "wage": rng.lognormal(8, 1, n).round(-3),
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 3, n), unit="D"),
+        }
+    )
+    for name, share in (("job", 0.1), ("wage", 0.2), ("day", 0.2)):
+        frame.loc[rng.random(n) < share, name] = None
+    return frame
+
+
+@pytest.fixture(scope="module")
+def done(people: pd.DataFrame) -> Treatment:
+    data = read_microdata(people, keys=["age", "job"])
+    return treat(data, method="suppression", k=3, population_size=800, seed=1)
+
+
+def test_columns_with_missing_values_leave_with_their_records(
+    done: Treatment, people: pd.DataFrame
+) -> None:
+    """Missing numbers beside texts have no order, and a run ended in a traceback over it."""
+    file = released_file(done, people, keep=["wage", "day"])
+    assert file.frame.columns.tolist() == ["age", "job", "wage", "day"]
+    for name in ("wage", "day"):
+        assert file.frame[name].isna().sum() == people[name].isna().sum()
+        assert sorted(file.frame[name].dropna()) == sorted(people[name].dropna())
+    suppressed = int((done.codes[0] < 0).sum())
+    assert file.frame[["age", "job"]].isna().to_numpy().sum() == suppressed
+    assert suppressed > people["job"].isna().sum(), "nothing was suppressed"
+
+
+def test_the_order_forgets_that_of_the_input(done: Treatment, people: pd.DataFrame) -> None:
+    shuffled = released_file(done, people, keep=["wage"]).frame
+    kept = released_file(done, people, keep=["wage"], keep_order=True)
+    assert kept.frame["wage"].equals(people["wage"])
+    assert not shuffled["wage"].equals(people["wage"])
+    (order,) = [check for check in kept.checks if check.key == "treatment_order"]
+    assert order.verdict == "look"
