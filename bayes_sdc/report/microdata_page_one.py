@@ -72,7 +72,10 @@ def external_page_one(result: Measurement, treated: Treated | None) -> dict[str,
             f"A file of {records} persons{of_population}. Its key variables, which somebody could "
             f"know of a person and find in the file, are {', '.join(data.keys)}.",
         ),
-        ("What an intruder could do", _public_risk(result)),
+        (
+            f"What an intruder could do{' without the treatment' if treated else ''}",
+            _public_risk(result),
+        ),
     ]
     if treated is not None:
         answers.append(("What was treated", _public_treatment(*treated)))
