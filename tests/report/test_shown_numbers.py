@@ -221,7 +221,7 @@ def contents(
     for id_, (title, keys) in sections.items():
         mine = [check for check in result.checks if check.key in keys]
         # neither a promise nor a treatment was asked for
-        if id_ in ("other", "guarantee", "treatment"):
+        if id_ in ("other", "guarantee", "treatment", "treatments"):
             continue
         worst = next((v for v in ("fail", "look", "pass") if v in {c.verdict for c in mine}), "")
         names: dict[str, list[str]] = {}  # one reason of several checks is said once
@@ -664,7 +664,7 @@ def above_levels(result: Measurement) -> list[list[Cell]]:
 
 
 def latent_classes(found: LatentClassRisk) -> list[list[Cell]]:
-    """Totals with their intervals, sample uniques above levels, and how the chains did."""
+    """Totals with their intervals, and sample uniques above levels."""
     named = {
         "tau1, sample uniques that are population uniques": found.tau1,
         "tau2, expected correct matches of sample uniques": found.tau2,
@@ -678,10 +678,6 @@ def latent_classes(found: LatentClassRisk) -> list[list[Cell]]:
         *(
             [f"sample uniques with P(F = 1) > {level:g}", int((alone > level).sum()), ""]
             for level in (0.05, 0.1, 0.2, 0.5)
-        ),
-        *(
-            [f"{name}: R-hat, effective size", ("{}, {}", chain["rhat"], chain["ess"]), ""]
-            for name, chain in found.diagnostics.iterrows()
         ),
     ]
 
@@ -718,13 +714,7 @@ def microdata_tables(result: Measurement) -> dict[str, list[list[Cell]]]:
     top = frame.iloc[places]
     others = [model for name, model in result.models.items() if name != "known"]
     beside = max(others, key=lambda model: model.expected.value)
-    quantities = {
-        "expected re-identifications": "expected",
-        "tau1": "tau1",
-        "tau2": "tau2",
-    }
     learned = result.unstructured.learned
-    sizes = frame["records"].value_counts().sort_index()
     return {
         "What was read": [
             ["file", data.source],
@@ -741,13 +731,11 @@ def microdata_tables(result: Measurement) -> dict[str, list[list[Cell]]]:
         ],
         "Limits of the policy": limits(result, internal=True),
         "Violations of k-anonymity": violations,
-        "Combinations by number of records with exactly these values "
-        "(a missing value counts as a category)": [[size, n] for size, n in sizes.items()],
         "Individual risk, closed form": [
             ["expected re-identifications", r.sum()],
             ["global risk (mean)", r.mean()],
-            ["tau1", risk.tau1],
-            ["tau2", risk.tau2],
+            ["sample uniques that are population uniques (tau1)", risk.tau1],
+            ["right matches among sample uniques (tau2)", risk.tau2],
             *(
                 [f"records, combinations with risk > {level:g}", above(level)]
                 for level in (0.05, 0.1, 0.2, 0.5)
@@ -779,14 +767,7 @@ def microdata_tables(result: Measurement) -> dict[str, list[list[Cell]]]:
             for name, model in result.models.items()
         ],
         "The models": [[name, ...] for name in result.models],
-        "Truth beside the estimates": [
-            [
-                words,
-                getattr(result.truth, name),
-                *(with_interval(getattr(model, name)) for model in result.models.values()),
-            ]
-            for words, name in quantities.items()
-        ],
+        "Truth beside the estimates": truth_rows(result),
         "Population uniques among sample uniques": [
             [
                 "uniform on all tables (c = 1)",
@@ -800,18 +781,14 @@ def microdata_tables(result: Measurement) -> dict[str, list[list[Cell]]]:
             ],
         ],
         "Estimates by latent classes, with 90 % intervals": latent_classes(result.latent_classes),
-        "Expected number by method": [
-            [
-                str(name),
-                m["assumption"],
-                m["about"],
-                m["expected"],
-                None if pd.isna(m["low"]) else ("{} to {}", m["low"], m["high"]),
-            ]
-            for name, m in found.methods.iterrows()
+        "Convergence of the latent classes": [
+            [str(name), chain["rhat"], chain["ess"]]
+            for name, chain in result.latent_classes.diagnostics.iterrows()
         ],
+        **methods(result),
         "Sample uniques above levels of DIS-SUDA and of the SUDA score": above_levels(result),
-        "Agreement of the rankings of the sample uniques, Spearman": [
+        "Agreement of the rankings of the sample uniques, Spearman: 1 where two methods order the "
+        "records alike, 0 where their orders have nothing in common": [
             [str(name), *row]
             for name, row in zip(
                 found.agreement.index, found.agreement.to_numpy().tolist(), strict=True
@@ -838,9 +815,63 @@ def microdata_tables(result: Measurement) -> dict[str, list[list[Cell]]]:
                 for level in (0.05, 0.1, 0.2, 0.5)
             ),
         ],
-        "Date and seed": [["date", CALL["created"]], ["seed", CALL["seed"]]],
         **made(CALL, result.seconds),
+        "Arguments": [["draws", "30"], ["groups", "a, b"], ["releases", "3"]],
     }
+
+
+def marked(low: float, high: float, truth: float) -> str:
+    """What an interval is called beside the truth."""
+    if low <= truth <= high:
+        return "right"
+    return "wrong, too low" if high < truth else "wrong, too high"
+
+
+def truth_rows(result: Measurement) -> list[list[Cell]]:
+    """Each measure, the truth, and every estimate with its interval and mark."""
+    rows: list[list[Cell]] = []
+    for words, name in (
+        ("sample uniques that are population uniques (tau1)", "tau1"),
+        ("right matches among sample uniques (tau2)", "tau2"),
+        ("right matches over all records", "expected"),
+    ):
+        truth = getattr(result.truth, name)
+        row: list[Cell] = [words, truth]
+        for model in (result.latent_classes, *result.models.values()):
+            estimate = getattr(model, name, None)
+            if estimate is None:
+                row.append("not estimated")
+                continue
+            mark = marked(*estimate.interval, truth)
+            row.append((f"{{}} ({{}} to {{}}): {mark}", estimate.value, *estimate.interval))
+        rows.append(row)
+    return rows
+
+
+def methods(result: Measurement) -> dict[str, list[list[Cell]]]:
+    """A table for each question, a row a method."""
+    assert result.comparison is not None
+    assert result.truth is not None
+    tables: dict[str, list[list[Cell]]] = {}
+    truths = {
+        "sample uniques that are population uniques": result.truth.tau1,
+        "correct matches of sample uniques": result.truth.tau2,
+    }
+    for name, m in result.comparison.methods.iterrows():
+        truth, none = truths.get(m["about"]), pd.isna(m["low"])
+        mark: Cell = "not asked"
+        if truth is not None:
+            mark = ("{}: " + ("no interval" if none else marked(m["low"], m["high"], truth)), truth)
+        tables.setdefault(f"Expected number by method: {m['about']}", []).append(
+            [
+                str(name),
+                m["expected"],
+                None if none else ("{} to {}", m["low"], m["high"]),
+                mark,
+                m["assumption"],
+            ]
+        )
+    return tables
 
 
 def test_internal_report_of_a_file_shows_the_result(measured: Measurement) -> None:
@@ -857,6 +888,14 @@ def test_external_report_of_a_file_shows_the_rounded_result(measured: Measuremen
     def told(share: float) -> Cell:
         ends = {share < 0.01: "less than 1 %", share > 0.99: "more than 99 %"}
         return ends.get(True, share)
+
+    def between(estimate: Any) -> Cell:
+        """A share with its interval; ends that are alike in whole per cents are said once."""
+        value, low, high = (
+            told(number / data.n) for number in (estimate.value, *estimate.interval)
+        )
+        words = [one if isinstance(one, str) else f"{one:.0%}" for one in (value, low, high)]
+        return words[0] if words[1] == words[2] else f"{words[0]} ({words[1]} to {words[2]})"
 
     def homes(risk_by_record: Any) -> float:
         alone = pd.Series(1 - np.asarray(risk_by_record))
@@ -889,18 +928,17 @@ def test_external_report_of_a_file_shows_the_rounded_result(measured: Measuremen
                 ),
             ],
             "Totals of the file by model, with 95 % intervals": [
-                [name, told(model.expected.value / data.n)]
-                for name, model in measured.models.items()
+                [name, between(model.expected)] for name, model in measured.models.items()
             ],
             "The models": [[name, ...] for name in measured.models],
-            "Estimate by latent classes": [
+            "Estimate by latent classes, with 90 % intervals": [
                 [
                     "share of records alone in file and population",
-                    told(classes.tau1.value / data.n),
+                    between(classes.tau1),
                 ],
                 [
                     "expected share of sample uniques that are matched correctly, of all records",
-                    told(classes.tau2.value / data.n),
+                    between(classes.tau2),
                 ],
             ],
             "Household risk": [
