@@ -12,7 +12,13 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.io.columns import refuse_problems
 from bayes_sdc.io.form import UNTOLD, FileForm, as_said
 from bayes_sdc.jobs.summary import notes_to_act_on
-from bayes_sdc.jobs.treatment import TreatedRun, load_to_treat, recoded_file, treat_file
+from bayes_sdc.jobs.treatment import (
+    TreatedRun,
+    load_to_treat,
+    recoded_file,
+    treat_file,
+    what_recoding_did,
+)
 from bayes_sdc.jobs.writing import (
     WrittenRun,
     csv_writer,
@@ -108,8 +114,11 @@ def run_microdata(
         )
     )
     whole = read_microdata(file, **{**reading, "keys": every})
+    done_before: list[str] = []
     if treating is not None:
-        whole = recoded_file(whole, treating["recode"])
+        read, whole = whole, recoded_file(whole, treating["recode"])
+        of_keys = (one.select(reading["keys"]) for one in (read, whole))
+        done_before = what_recoding_did(*of_keys, treating["recode"])
     data = whole if every == list(reading["keys"]) else whole.select(reading["keys"])
     announce("\n".join([_what_was_read(data), *notes_to_act_on(data.notes)]))
     counts = None if truth is None else _read_truth(file, truth, reading.get("form"))
@@ -126,7 +135,7 @@ def run_microdata(
         treated = treat_file(
             model, stored, asked={**treating, "intruder": known}, policy=policy,
             population_size=arguments.get("population_size") or result.population_size,
-            seed=arguments["seed"],
+            seed=arguments["seed"], notes=done_before,
         )  # fmt: skip
     sets = None
     if key_sets:

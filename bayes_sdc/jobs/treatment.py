@@ -198,6 +198,7 @@ def treat_file(
     policy: Policy | None,
     population_size: int | None,
     seed: int,
+    notes: Sequence[str] = (),
 ) -> TreatedRun:
     """Treat a file that was read, and make what may leave of it.
 
@@ -216,6 +217,8 @@ def treat_file(
         N.
     seed : int
         Everything random follows from it.
+    notes : sequence of str
+        What was done to the file before.
 
     Returns
     -------
@@ -244,6 +247,7 @@ def treat_file(
         structural_zeros=None if rules is None else read_structural_zeros(rules),
         seed=seed,
     )
+    done = replace(done, notes=(*notes, *done.notes))
     use = treated_utility(done, columns=stored.frame, regressions=asked["regressions"])
     file = released_file(done, stored.frame, keep=asked["keep"], keep_order=asked["keep_order"])
     stem = Path(data.source).name.partition(".")[0] or "file"
@@ -296,6 +300,21 @@ def recoded_file(data: Microdata, named: Sequence[str]) -> Microdata:
     for one in named:
         data = recode(data, [read_recoding(data, one)]).data
     return data
+
+
+def what_recoding_did(before: Microdata, after: Microdata, named: Sequence[str]) -> list[str]:
+    """Say what recodings took away before anything was measured; nothing where none was named."""
+    if not named:
+        return []
+    rare = [data.k_violations(3).records for data in (before, after)]
+    said = [f"{key}={Path(how).name}" for key, _, how in (one.partition("=") for one in named)]
+    return [
+        f"recoded first ({'; '.join(said)}): combinations {len(before.combinations):,} -> "
+        f"{len(after.combinations):,}, sample uniques {before.sample_uniques:,} -> "
+        f"{after.sample_uniques:,}, records with f < 3 {rare[0]:,} -> {rare[1]:,}. Risk before the "
+        "treatment and what the file is good for are those of the recoded file, so they do not "
+        "count what the recoding itself took away"
+    ]
 
 
 def recoded_columns(stored: Stored, data: Microdata, named: Sequence[str]) -> Stored:

@@ -179,7 +179,8 @@ def _treated(result: Measurement, treated: Treated | None) -> str:
         f"fall from {before.expected.value:,.0f} to {_wide(after.expected)}, and to "
         f"{strongest.expected.value:,.0f} for an intruder who knows which records were treated. "
         f"The file stays good for {listed(good, len(good)) or 'nothing that was measured'}; it is "
-        f"not good for {listed(bad, len(bad)) or 'nothing that was measured'}."
+        f"not good for {listed(bad, len(bad)) or 'nothing that was measured'}. "
+        + " ".join(f"{note[0].upper()}{note[1:]}." for note in done.notes)
     )
 
 

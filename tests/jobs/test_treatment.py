@@ -147,6 +147,8 @@ def test_recoding_utility_and_sensitive_variables_stay_inside(csv: Path, tmp_pat
     after = pd.read_csv(released(tmp_path / "run"), dtype=str)
     assert set(after["region"].dropna()) == {"n", "s"}
     assert "good for" in result.output
+    # the risk before the treatment is that after the recoding, which must not pass for no change
+    assert "recoded first (region=region.csv:1): combinations" in result.output
     inside = tmp_path / "run" / "confidential"
     names = ["utility_of_tables", "utility_of_regressions", "proposed_recodings", "attribute_risk"]
     for name in names:
