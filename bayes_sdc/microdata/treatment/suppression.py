@@ -134,7 +134,8 @@ def suppress_to_k(
     cost = float((hidden * prices).sum())
     small = data.n * (data.n - 1) * len(prices) <= EXACT
     if (small if exact is None else exact) and bound is not None and cost > bound:
-        hidden, cost, bound = cheapest(data.codes, k, prices, hidden)
+        hidden, cost, searched = cheapest(data.codes, k, prices, hidden)
+        bound = bound if searched is None else max(bound, searched)  # a search can end early
     return Suppression(hidden, cost, bound)
 
 
