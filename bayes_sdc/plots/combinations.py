@@ -7,7 +7,16 @@ from matplotlib.ticker import StrMethodFormatter
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.microdata.file.keys import VIOLATIONS, Microdata
-from bayes_sdc.plots.style import BLUE, GREEN, ORANGE, RED, axes_or_new, expect_columns, shortened
+from bayes_sdc.plots.style import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    RED,
+    axes_or_new,
+    expect,
+    expect_columns,
+    shortened,
+)
 
 EDGES = np.array([1, 2, 3, 5, 10, 20, 50, 100])  # where classes of sizes begin
 OTHERS = (RED, ORANGE, BLUE)  # of records below each k
@@ -30,6 +39,15 @@ def plot_sizes(microdata: Microdata, *, ax: Axes | None = None) -> Axes:
     matplotlib Axes
         A bar a class of sizes; together they hold all records.
 
+    Raises
+    ------
+    InputError
+        If ``microdata`` is something else.
+
+    See Also
+    --------
+    bayes_sdc.read_microdata, bayes_sdc.plot_record_risk
+
     Examples
     --------
     >>> from bayes_sdc import read_microdata
@@ -38,6 +56,7 @@ def plot_sizes(microdata: Microdata, *, ax: Axes | None = None) -> Axes:
     >>> [bar.get_height() for bar in axes.patches]
     [1.0, 2.0]
     """
+    expect(microdata, Microdata, "read_microdata")
     axes = axes_or_new(ax)
     sizes = microdata.size_indices
     size = sizes.index.to_numpy()
