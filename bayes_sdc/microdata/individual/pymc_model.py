@@ -3,7 +3,6 @@
 What :func:`bayes_sdc.superpopulation_risk` integrates is this model; it also takes its traces.
 """
 
-import numpy as np
 import numpy.typing as npt
 import pymc as pm
 
@@ -11,7 +10,7 @@ from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.individual.closed_form import check_whole, individual_risk
 from bayes_sdc.microdata.individual.shared_rates import group_rates
-from bayes_sdc.microdata.individual.superpopulation import Model, check_model
+from bayes_sdc.microdata.individual.superpopulation import Model, as_long, check_model
 
 
 @checked
@@ -75,11 +74,12 @@ def individual_risk_model(
     individual_risk(f, p)  # which judges f and p
     check_model(model, spread, empty)
     frequency = check_whole(f, "f")
-    inclusion = np.broadcast_to(np.asarray(p, dtype=np.float64), frequency.shape)
+    if frequency.ndim != 1 or not len(frequency):
+        raise InputError("f must have one dimension, and not the length 0")
+    inclusion = as_long("p", p, frequency)
     if model in ("known", "uncertain"):
-        if spread is not None and np.shape(spread) != frequency.shape:
-            raise InputError("spread must have one value a combination")
-        return build(frequency, inclusion, spread=spread)
+        deviation = None if spread is None else as_long("spread", spread, frequency)
+        return build(frequency, inclusion, spread=deviation)
     groups = group_rates(frequency, inclusion, empty)
     return build_shared(
         groups.f, groups.p, groups.copies, unseen=groups.unseen, extended=model == "extended"

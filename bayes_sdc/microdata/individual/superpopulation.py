@@ -221,7 +221,7 @@ def superpopulation_risk(
     multiplicity = frequency if records is None else check_whole(records, "records")
     if frequency.ndim != 1 or not len(frequency) or multiplicity.shape != frequency.shape:
         raise InputError("f, p and records must have one dimension, equal lengths and no length 0")
-    inclusion = _as_long("p", p, frequency)
+    inclusion = as_long("p", p, frequency)
     check_model(model, spread, empty)
     if trace is not None and model not in ("gamma", "extended"):
         raise InputError(f"the model {model!r} learns nothing, so it takes no trace")
@@ -237,7 +237,7 @@ def superpopulation_risk(
     shape, rate = np.zeros(used), np.zeros(used)
     deviation = None
     if model == "uncertain":
-        deviation = _as_long("spread", np.asarray(spread), frequency)
+        deviation = as_long("spread", np.asarray(spread), frequency)
         if not bool(np.all((deviation >= 0) & np.isfinite(deviation))):
             raise InputError("spread must be 0 or more")
         risk = uncertain_risk(frequency, inclusion, deviation)
@@ -327,7 +327,8 @@ def check_model(model: Model, spread: npt.ArrayLike | None, empty: int | None) -
         raise InputError(f"empty must be a whole number, 0 or more; it is {empty!r}")
 
 
-def _as_long(name: str, values: npt.ArrayLike, f: Integers) -> Floats:
+def as_long(name: str, values: npt.ArrayLike, f: Integers) -> Floats:
+    """Return one value a combination, or refuse what is neither one number nor as many as f."""
     given = check_numbers(values, name).astype(np.float64)
     if given.shape not in ((), (1,), f.shape):
         raise InputError(f"{name} must be one number or {len(f):,}, as many as f")
