@@ -13,7 +13,8 @@ HOUSE = ROOT / "bayes_sdc"
 # in the order that data walks through them; a room is a folder, or a module that stands alone
 STAGES = {
     "bayes_sdc": [
-        "errors arguments seeds cores progress html convergence checks results nuts models",
+        "errors arguments seeds cores compiled progress html",
+        "convergence checks results nuts models",
         "locks",
         "runs",
         "io",

@@ -12,6 +12,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
+from bayes_sdc.compiled import in_cache
 from bayes_sdc.cores import threads
 from bayes_sdc.flows.fit import compiled
 from bayes_sdc.flows.fit.forecast import duration
@@ -37,7 +38,7 @@ def risk_is_compiled() -> bool:
     from bayes_sdc.flows.intruder.integrated import add_draws
     from bayes_sdc.flows.intruder.pareto import khat_of_weights
 
-    return compiled.in_cache(add_draws, khat_of_weights)
+    return in_cache(add_draws, khat_of_weights)
 
 
 def invented_table() -> "FlowTable":

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bayes_sdc.compiled import in_cache
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.columns import refuse_problems
 from bayes_sdc.io.form import UNTOLD, FileForm, as_said
@@ -32,6 +33,8 @@ from bayes_sdc.microdata.file.formats import load_columns
 from bayes_sdc.microdata.file.keys import VIOLATIONS, Microdata, read_microdata
 from bayes_sdc.microdata.individual.record_risk import compare_key_sets
 from bayes_sdc.microdata.lancaster.forecast import lancaster_forecast
+from bayes_sdc.microdata.latent_classes.gibbs import run_sweeps
+from bayes_sdc.microdata.latent_classes.prediction import predict
 from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk
 from bayes_sdc.microdata.measure import Measurement, measure_microdata
 from bayes_sdc.microdata.posterior.sampling import Estimate
@@ -44,6 +47,7 @@ from bayes_sdc.report.page import all_or_nothing
 from bayes_sdc.runs import RunFolder, check_out, open_run
 
 SAID_SECONDS = 10  # a longer search is said before it begins
+COMPILING = 15.0  # seconds of one core, on an empty cache
 PACKAGES = ("bayes-sdc", "pymc", "nutpie", "arviz", "numpy", "pandas")
 
 
@@ -128,6 +132,8 @@ def run_microdata(
         expected = lancaster_forecast(data, shrinkage="cv")
         if expected.seconds > SAID_SECONDS:
             say(f"Lancaster's model: {expected}")
+    if not in_cache(run_sweeps, predict):
+        say(f"this run also compiles, about {COMPILING:.0f} s, once on this machine")
     result = measure_microdata(data, policy=policy, population_counts=counts, **arguments)
     treated = None
     if treating is not None and stored is not None:

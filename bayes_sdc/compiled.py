@@ -1,0 +1,15 @@
+"""Whether numba has compiled functions on this machine already: the first time takes long."""
+
+from typing import Any
+
+
+def in_cache(*functions: Any) -> bool:
+    """Tell whether numba's cache on disk has compiled functions.
+
+    Where numba does not tell, they count as compiled: then they are when they are first called.
+    """
+    try:
+        # an index is empty when its file, or numba, is another than it was made for
+        return all(function._cache._cache_file._load_index() for function in functions)
+    except (AttributeError, OSError):
+        return True
