@@ -82,7 +82,7 @@ def run(arguments: list[str], caches: Path) -> Run:
         "NUMBA_CACHE_DIR": str(caches / "numba"),
         "PYTENSOR_FLAGS": f"compiledir={caches / 'pytensor'}",
         "MPLCONFIGDIR": str(caches / "matplotlib"),
-        "PYTHONPATH": str(names),
+        "PYTHONPATH": os.pathsep.join([str(names), os.environ.get("PYTHONPATH", "")]),
         "FIRST_MINUTE": str(names),
     }
     before, clock = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
