@@ -245,7 +245,9 @@ def _dot(a: np.ndarray, b: np.ndarray) -> float:
 @numba.njit(cache=True, nogil=True)
 def _apply_rules(layout: Layout, digit: np.ndarray, inner_weight: np.ndarray) -> None:
     """Inner weights with those of impossible cells at zero."""
-    inner_weight[:] = layout.inner_weight
+    # a loop: numba compiles the copy of an array with a text for every way in which it can fail
+    for j in range(len(inner_weight)):
+        inner_weight[j] = layout.inner_weight[j]
     for rule in range(len(layout.rule_outer)):
         holds = True
         for d in range(len(digit)):

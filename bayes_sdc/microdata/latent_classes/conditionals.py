@@ -218,7 +218,9 @@ def draw_classes(
     """Draw the class of every record, and count the classes anew; g comes with it."""
     keys = rows.shape[1]
     products = np.empty((keys + 1, len(state.eta)))
-    products[0] = state.eta
+    # a loop: numba compiles the copy of an array with a text for every way in which it can fail
+    for h in range(len(state.eta)):
+        products[0, h] = state.eta[h]
     state.size[:] = 0
     state.counts[:] = 0
     for k in range(len(rows)):
