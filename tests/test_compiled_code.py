@@ -17,6 +17,7 @@ KNOWN = {
     ("bayes_sdc/flows/gibbs/newton.py::sweep_group", "any"),
     ("bayes_sdc/flows/gibbs/newton_step.py::root_of", "raise"),
     ("bayes_sdc/flows/gibbs/newton_step.py::root_of", "text"),
+    ("bayes_sdc/flows/intruder/cycles.py::release_given_cycles", "copy"),
     ("bayes_sdc/flows/intruder/pareto.py::largest_values", "sort"),
     ("bayes_sdc/flows/intruder/pareto.py::smooth", "any"),
     ("bayes_sdc/flows/intruder/pareto.py::smooth", "argsort"),
@@ -43,6 +44,13 @@ def kernels() -> Iterator[tuple[str, ast.FunctionDef]]:
                     yield f"{path.relative_to(ROOT)}::{node.name}", node
 
 
+def copies(target: ast.expr) -> bool:
+    """Whether a part of an array is written: ``x[2:5] = y`` may fail, with a text that says how."""
+    return isinstance(target, ast.Subscript) and any(
+        isinstance(part, ast.Slice) for part in ast.walk(target.slice)
+    )
+
+
 def dear(kernel: ast.FunctionDef) -> Iterator[str]:
     """What of a kernel brings much that is compiled with it."""
     body = kernel.body[1:] if ast.get_docstring(kernel) else kernel.body
@@ -53,6 +61,9 @@ def dear(kernel: ast.FunctionDef) -> Iterator[str]:
             isinstance(node, ast.Constant) and isinstance(node.value, str)
         ):
             yield "text"
+        elif isinstance(node, ast.Assign) and any(copies(target) for target in node.targets):
+            if not isinstance(node.value, ast.Constant | ast.UnaryOp):
+                yield "copy"
         elif isinstance(node, ast.Call):
             called = node.func
             name = called.attr if isinstance(called, ast.Attribute) else ast.unparse(called)
@@ -69,7 +80,14 @@ def test_no_kernel_holds_text_sorting_or_what_else_is_dear() -> None:
 
 @pytest.mark.parametrize(
     ("line", "what"),
-    [("x.sort()", "sort"), ("y = f'{x}'", "text"), ("raise ValueError", "raise"), ("x += 1", "")],
+    [
+        ("x.sort()", "sort"),
+        ("y = f'{x}'", "text"),
+        ("raise ValueError", "raise"),
+        ("x[1:] = y", "copy"),
+        ("x[:] = 0.0", ""),
+        ("x += 1", ""),
+    ],
 )
 def test_what_is_dear_is_found(line: str, what: str) -> None:
     kernel = ast.parse(f"def kernel(x):\n    'Say what it does.'\n    {line}").body[0]

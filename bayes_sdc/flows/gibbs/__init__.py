@@ -12,7 +12,8 @@ Rules for compiled code, here and in every other folder: a new user waits for al
    of something long, a loop with one call is better than two calls.
 4. Loops, not expressions of whole arrays: ``a + (b - c) * (d / e)``, ``np.any``, ``np.quantile``
    and the like pull in dozens of numba's own functions, which are compiled with every caller.
-5. No text in a kernel: formatting an error compiles more than the kernel. Return a number.
+5. No text in a kernel: formatting an error compiles more than the kernel. Return a number. Copying
+   one array into another, ``a[:] = b`` or ``a[0] = b``, has such a text inside: write the loop.
 6. What is done once a table is done in numpy.
 7. numba looks for changes in a function's own file only. After a change to what compiled code of
    another file calls, its cached files must be deleted.
