@@ -22,6 +22,7 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.flows.table.code_notes import ask_about_ends, code_notes
 from bayes_sdc.io.columns import (
     Codes,
+    Problem,
     duplicates,
     own_area,
     own_area_across_groups,
@@ -258,11 +259,8 @@ def read_flows(
     problems += duplicates(froms, tos, by, wanted)
     own = own_area(froms, tos)
     problems += own_area_across_groups(own, by, group_columns)
-    people = None
-    if threshold_column is not None:
-        column = loaded.frame[threshold_column]
-        people, people_problems = read_counts(column, threshold_column, form)
-        problems += people_problems
+    people, people_problems = _read_people(loaded, threshold_column, form)
+    problems += people_problems
     refuse_problems(loaded.source, problems, loaded.lines)
     ask_about_ends(loaded.source, loaded.frame, (origin, destination, count), own, (froms, tos))
 
@@ -300,6 +298,15 @@ def read_flows(
         threshold_column=threshold_column,
         path=loaded.path,
     )
+
+
+def _read_people(
+    loaded: Loaded, column: str | None, form: FileForm
+) -> tuple[npt.NDArray[np.int64] | None, tuple[Problem, ...]]:
+    """Read the numbers of people, where a column has them."""
+    if column is None:
+        return None, ()
+    return read_counts(loaded.frame[column], column, form)
 
 
 def _check_range(low: int, high: int) -> None:
