@@ -17,6 +17,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -25,11 +26,14 @@ import pandas as pd
 import pytest
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.flows.audit.audit import audit_totals
 from bayes_sdc.flows.audit.holes import audit_holes
 from bayes_sdc.flows.fit.checkpoint import kept_call
 from bayes_sdc.flows.fit.sealed import read_arrays, write_arrays
+from bayes_sdc.flows.release.earlier import earlier_counts
 from bayes_sdc.flows.table.covariates import read_areas, read_neighbours
-from bayes_sdc.flows.table.read import read_flows
+from bayes_sdc.flows.table.read import FlowTable, read_flows
+from bayes_sdc.io.fixed_width import read_fixed_width
 from bayes_sdc.io.form import FileForm
 from bayes_sdc.irs.read import read_irs_flows
 from bayes_sdc.irs.simulate import example_irs_path
@@ -77,8 +81,16 @@ def _written(write: Callable[[Path], object], name: str) -> bytes:
         return path.read_bytes()
 
 
+def _table() -> FlowTable:
+    return read_flows(_frame(), origin="from", destination="to", count="n", groups="year")
+
+
 def _people(path: Path) -> object:
     return read_microdata(path, keys=["sex", "age"], weight="w", household="hid")
+
+
+def _people_of_por(path: Path) -> object:
+    return read_microdata(path, keys=["SEX", "AGE"], weight="W", household="HID")
 
 
 def _database(path: Path) -> None:
@@ -107,6 +119,8 @@ def _shapes(kind: str) -> bytes:
 
 POLICY = b'name = "Board"\ndate = 2026-01-15\n[flows]\nr_all = 0.3\n[microdata]\nk = 3\n'
 EUROSTAT = b"freq,from,to\\year\t2019 \t2020 \nA,01,02\t3 b\t: \nA,02,01\t17 \t12 p\n"
+LAYOUT = b"name,start,end\nfrom,1,2\nto,3,4\nn,5,5\n"
+TOTALS = b"from,n\n01,403\n02,17\n"
 MATRIX = b",01,02\n01,400,3\n02,17,\n"
 RECORD = b'{"written": ["release/report.html"], "checks": []}'
 
@@ -156,6 +170,9 @@ def kinds() -> dict[str, Kind]:
                 form=FileForm(query="SELECT * FROM t"),
             ),
         ),
+        "totals": Kind("csv", TOTALS, lambda path: audit_totals(_table(), published=[path])),
+        "earlier": Kind("csv", csv_flows, lambda path: earlier_counts(_table(), [path]).tolist()),
+        "layout": Kind("csv", LAYOUT, lambda path: read_fixed_width(b"01023\n02011\n", "w", path)),
         "persons.csv": Kind("csv", csv_persons, _people),
         "one column": Kind("csv", b"k\n1\n\n2\n", lambda path: read_microdata(path, keys=["k"])),
         "persons.parquet": Kind("parquet", people.getvalue(), _people),
@@ -181,14 +198,17 @@ def kinds() -> dict[str, Kind]:
             for kind in ("GeoJSON", "TopoJSON")
         },
     }
+    if find_spec("openpyxl") is not None:
+        book = _written(lambda path: flows.to_excel(path, index=False), "t.xlsx")
+        found["workbook"] = Kind("xlsx", book, _flows)
     try:
         import pyreadstat
     except ImportError:
         return found
-    for suffix in ("sav", "dta"):
+    for suffix in ("sav", "dta", "por"):
         write = getattr(pyreadstat, f"write_{suffix}")
         content = _written(lambda path, write=write: write(persons, str(path)), f"p.{suffix}")
-        found[suffix] = Kind(suffix, content, _people)
+        found[suffix] = Kind(suffix, content, _people if suffix != "por" else _people_of_por)
     return found
 
 
