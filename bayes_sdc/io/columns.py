@@ -7,6 +7,7 @@ rules can be plain exact Python and a large table is still read in about a secon
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
@@ -14,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.form import UNTOLD, FileForm
@@ -259,6 +261,13 @@ def cut_digits(codes: Iterable[str]) -> str | None:
 
 def _distinct(column: pd.Series) -> tuple[Rows, list[Any]]:
     """Return the distinct values and, for each row, the place of its value among them."""
+    if isinstance(column.dtype, pd.StringDtype):
+        # by Arrow, which hashes bytes; a text that is no Unicode is left to pandas
+        with suppress(UnicodeEncodeError, pa.ArrowInvalid):
+            found = pa.array(column, type=pa.large_string(), from_pandas=True)
+            whole = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+            coded = whole.dictionary_encode(null_encoding="encode")
+            return coded.indices.to_numpy(zero_copy_only=False), coded.dictionary.to_pylist()
     values = column.astype(object)
     if pd.api.types.infer_dtype(values, skipna=True).startswith("mixed"):
         # 1, 1.0 and True are equal and would hide one another, so no value stands for another

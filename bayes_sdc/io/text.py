@@ -24,6 +24,7 @@ MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-s
 GUESSED = ("utf-8", "cp1252", "latin-1")
 CONTROLS = re.compile(rb"[\x80-\x9f]")
 SEPARATORS = (",", ";", "\t", "|")
+HEADER = 1_000_000  # characters in which a header is looked for
 MOST_UNPACKED = (
     2**30
 )  # bytes that a compressed file may hold; a bomb of 1 MB holds a thousand times
@@ -107,6 +108,8 @@ def _is_in(data: bytes, encoding: str) -> bool:
 
 def find_separator(text: str, wanted: Sequence[str]) -> str:
     """Return the separator that yields most of the named columns; ties go to most columns."""
+    end = text.find("\n", HEADER)  # a header may hold line ends, but not many
+    text = text[: end if end > 0 else None]
 
     def yield_of(separator: str) -> tuple[int, int]:
         try:

@@ -341,9 +341,13 @@ def group_places(by: Sequence[Codes], n: int) -> tuple[npt.NDArray[np.intp], lis
     """Return for each row the place of its group in the sorted labels, and the labels."""
     if not by:
         return np.zeros(n, dtype=np.intp), ["all"]
-    tuples, places = np.unique(
-        np.column_stack([codes.places for codes in by]), axis=0, return_inverse=True
-    )
+    # one number for the labels of all columns, in their order: sorted faster than rows
+    packed = np.zeros(n, dtype=np.int64)
+    for codes in by:
+        packed = np.unique(packed * len(codes.labels) + codes.places, return_inverse=True)[1]
+    first = np.full(int(packed.max(initial=-1)) + 1, -1, dtype=np.intp)
+    first[packed] = np.arange(n)  # any row of the group serves
+    tuples, places = np.column_stack([codes.places for codes in by])[first], packed
     labels = [">".join(c.labels[i] for c, i in zip(by, row, strict=True)) for row in tuples]
     order = np.argsort(np.array(labels, dtype=object), kind="stable")
     rank = np.empty(len(order), dtype=np.intp)
