@@ -9,7 +9,7 @@ import typer
 
 from bayes_sdc.commands import audit, demo, flows, microdata, runs
 from bayes_sdc.commands.options import joined_lists
-from bayes_sdc.commands.terminal import EXIT_DEFECT, EXIT_INPUT, say
+from bayes_sdc.commands.terminal import EXIT_DEFECT, EXIT_INPUT, say, steady_streams
 from bayes_sdc.errors import InputError
 
 app = typer.Typer(
@@ -56,6 +56,7 @@ def _common(
 
 def main() -> None:
     """Run the command; bad input ends with one clear line and exit code 2."""
+    steady_streams()
     try:
         app(args=joined_lists(sys.argv[1:]))
     except InputError as error:

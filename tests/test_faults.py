@@ -1,5 +1,6 @@
 """What goes wrong outside: the disk, the terminal, the system, and names of folders."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -104,6 +105,41 @@ def test_a_pipe_that_is_closed_does_not_end_the_run(closed: str, tmp_path: Path)
     assert (tmp_path / "done").exists()
     assert "Traceback" not in text
     assert "BrokenPipe" not in text
+
+
+COMMAND = "from bayes_sdc.cli import main; main()"
+
+
+@pytest.mark.parametrize(
+    "terminal",
+    [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}],
+)
+def test_signs_that_a_terminal_cannot_show_do_not_end_the_run(terminal, tmp_path: Path) -> None:
+    """In the locale C a note on a code with an umlaut ended in a traceback."""
+    (tmp_path / "t.csv").write_text("o,d,n\nZ\u00fcrich,Bern,3\nBern,Z\u00fcrich ,40\n", "utf-8")
+    call = ["audit", "t.csv", "--origin", "o", "--destination", "d", "--count", "n"]
+    run = python(COMMAND, *call, cwd=tmp_path, env={**os.environ, **terminal})
+    said, errors = run.communicate()
+    assert (run.returncode, errors) == (1, "")
+    assert "hidden cells" in said
+    missing = python(COMMAND, *call[:3], "\u00fc", cwd=tmp_path, env={**os.environ, **terminal})
+    _, errors = missing.communicate()
+    assert missing.returncode == 2
+    assert "Traceback" not in errors
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="shells of POSIX")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "> /dev/full"])
+def test_a_terminal_that_is_none_does_not_end_the_run(closed: str, tmp_path: Path) -> None:
+    if "full" in closed and not Path("/dev/full").exists():
+        pytest.skip("the system has no such file")
+    (tmp_path / "t.csv").write_text("o,d,n\nA,B,3\nB,A,40\n")
+    call = f"'{sys.executable}' -c '{COMMAND}' audit t.csv --origin o --destination d --count n"
+    shell = ["sh", "-c", f"{call} --out bounds.csv {closed}"]
+    done = subprocess.run(shell, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 1  # a count is pinned
+    assert (tmp_path / "bounds.csv").exists()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")

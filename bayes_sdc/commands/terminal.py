@@ -67,10 +67,24 @@ def the_command() -> str:
     return shlex.join(["bayes-sdc", *sys.argv[1:]])
 
 
+def steady_streams() -> None:
+    """Let no terminal end a run: signs that it cannot show are escaped, one that is closed is none.
+
+    In the locale C a terminal shows ASCII only, and a code of the data may hold any sign.
+    """
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by the shell: >&-
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def say(text: str) -> None:
     """Print text as it is: codes from the data may look like markup."""
     try:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read is gone; the run is not to be lost for that
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError:  # whoever read is gone, or the disk full; the run is not to be lost for that
+        with suppress(OSError, ValueError):  # a stream of a test has no number
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
