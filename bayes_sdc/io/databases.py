@@ -67,7 +67,8 @@ def _sqlite(path: Path, query: str | None) -> tuple[pd.DataFrame, tuple[str, ...
             cursor = database.execute(query)
             names = [column[0] for column in cursor.description or ()]
             rows = cursor.fetchall()
-    except (sqlite3.Error, sqlite3.Warning) as error:
+    except (sqlite3.Error, sqlite3.Warning, UnicodeDecodeError) as error:
+        # names in a damaged file need not be Unicode
         raise InputError(f"{path.name}: the query fails: {error}") from error
     return _frame(path, names, rows), (f"SQLite, by the query {query!r}",)
 

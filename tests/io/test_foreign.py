@@ -109,3 +109,14 @@ def test_columns_of_a_layout_that_overlap_are_noted(tmp_path):
     form = FileForm(layout=tmp_path / "lay.csv")
     table = read_flows(tmp_path / "w.txt", origin="from", destination="to", count="n", form=form)
     assert "columns 'from' and 'to' overlap in lay.csv" in table.notes
+
+
+def test_names_in_a_damaged_database_that_are_no_unicode_are_refused(tmp_path):
+    """SQLite puts them into its message, and Python cannot read that."""
+    path = tmp_path / "t.db"
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute('CREATE TABLE t ("from" TEXT, "to" TEXT, n INTEGER)')
+    path.write_bytes(path.read_bytes().replace(b'"from" TEXT', b'"fr\xeem" TEXT'))
+    form = FileForm(query="SELECT * FROM t")
+    with pytest.raises(InputError, match=r"^t\.db: "):
+        read_flows(path, origin="from", destination="to", count="n", form=form)
