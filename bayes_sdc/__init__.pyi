@@ -92,6 +92,8 @@ from .microdata.lancaster.structural_zeros import allowed_cells as allowed_cells
 from .microdata.latent_classes.risk import Estimate90 as Estimate90
 from .microdata.latent_classes.risk import LatentClassRisk as LatentClassRisk
 from .microdata.latent_classes.risk import latent_class_risk as latent_class_risk
+from .microdata.loglinear.risk import LoglinearRisk as LoglinearRisk
+from .microdata.loglinear.risk import loglinear_risk as loglinear_risk
 from .microdata.measure import Measurement as Measurement
 from .microdata.measure import Truth as Truth
 from .microdata.measure import Unstructured as Unstructured
@@ -195,6 +197,7 @@ __all__ = [
     "LearnedUniques",
     "LeftOut",
     "LogRatios",
+    "LoglinearRisk",
     "MatchRisk",
     "Measured",
     "Measurement",
@@ -262,6 +265,7 @@ __all__ = [
     "latent_class_risk",
     "learn_uniques",
     "log_ratios",
+    "loglinear_risk",
     "loo_flows",
     "measure_microdata",
     "migration_model",

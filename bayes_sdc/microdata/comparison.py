@@ -21,6 +21,12 @@ from bayes_sdc.microdata.individual.superpopulation import MODELS, Superpopulati
 from bayes_sdc.microdata.lancaster.additive import Lancaster, lancaster
 from bayes_sdc.microdata.lancaster.structural_zeros import StructuralZeros, allowed_cells
 from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk, latent_class_risk
+from bayes_sdc.microdata.loglinear.risk import (
+    WHEN_WRONG,
+    LoglinearRisk,
+    does_not_apply,
+    loglinear_risk,
+)
 from bayes_sdc.microdata.patience import left_out
 from bayes_sdc.microdata.size_models.ewens_pitman import ewens, pitman
 from bayes_sdc.microdata.size_models.poisson_gamma import poisson_gamma, zayatz
@@ -222,10 +228,15 @@ def compare_risks(
     if latent_classes is None:
         latent_classes = latent_class_risk(microdata, population_size=population_size, seed=seed)
     lines = [*_class_lines(latent_classes), *_model_lines(models or {})]
+    poisson, why = None, does_not_apply(microdata)
+    if not why:
+        poisson = loglinear_risk(microdata, population_size, seed=seed)
+    lines += [] if poisson is None else _loglinear_lines(poisson)
     lines += [] if additive is None else _additive_lines(additive)
     lines += [] if validated is None else [_validated_line(validated)]
     lines += [] if special is None else [_special_line(special)]
     notes = [*late.values(), *(additive.notes if additive is not None else ())]
+    notes += [f"log-linear is left out: {why}"] if poisson is None else poisson.notes
     cells, counted = _possible_cells(microdata, cells, structural_zeros)
     notes += counted
     differing = size_indices_differ(microdata)
@@ -236,7 +247,7 @@ def compare_risks(
         else:
             lines.append(_size_line(model))
     lines.append(_cells_line(microdata, population_size, cells))
-    records = _by_record(microdata, latent_classes, additive, validated, special)
+    records = _by_record(microdata, latent_classes, poisson, additive, validated, special)
     if microdata.weights is None:
         notes.append("no weights, so no individual risk of Benedetti, Franconi and Polettini")
     elif len(records):
@@ -260,12 +271,12 @@ def compare_risks(
 
 def _class_lines(found: LatentClassRisk) -> list[_Line]:
     text = (
-        "recommended: keys are dependent by latent classes, about which combinations scatter as "
+        "keys are dependent by latent classes, about which combinations scatter as "
         "much as the file shows (90 % interval). Too high by up to a half where people come in "
         "clumps and the fraction is near 1 %; its checks say when the file cannot tell"
     )
-    if not found.trusted:
-        text = f"not trusted for this file, see its checks; {text}"
+    said = "recommended" if found.trusted else "NOT recommended for this file, see its checks"
+    text = f"{said}: {text}"
     return [
         _Line(f"latent classes, {what}", about, total.value, *total.interval, True, text)
         for what, about, total in (
@@ -280,7 +291,8 @@ def _model_lines(models: Mapping[str, SuperpopulationRisk]) -> list[_Line]:
     return [
         _Line(
             f"model {name}, {what}", about, total.value, *total.interval, True,
-            f"{words} (95 % interval)",
+            ("" if models[name].trusted else "not trusted for this file; ")
+            + f"{words} (95 % interval)",
         )
         for name, words in MODELS.items()
         if name in models and name != "known"
@@ -289,6 +301,19 @@ def _model_lines(models: Mapping[str, SuperpopulationRisk]) -> list[_Line]:
             ("matches", MATCHES, models[name].tau2),
         )
     ]  # fmt: skip
+
+
+def _loglinear_lines(found: LoglinearRisk) -> list[_Line]:
+    text = (
+        f"keys are independent but for {len(found.interactions)} pairs of them, chosen by the "
+        f"estimated error of the risk. {WHEN_WRONG}"
+    )
+    if not found.converged:
+        text = f"not converged; {text}"
+    return [
+        _Line("log-linear, uniques", UNIQUES, found.tau1, *found.tau1_interval, True, text),
+        _Line("log-linear, matches", MATCHES, found.tau2, np.nan, np.nan, True, text),
+    ]
 
 
 def _ordered(lines: list[_Line]) -> pd.DataFrame:
@@ -317,6 +342,7 @@ def _possible_cells(
 def _by_record(
     microdata: Microdata,
     classes: LatentClassRisk,
+    poisson: LoglinearRisk | None,
     additive: Lancaster | None,
     validated: Lancaster | None,
     special: DisSuda | None,
@@ -324,6 +350,8 @@ def _by_record(
     """Risk of every sample unique, a column a method that was run."""
     record = pd.Index(np.flatnonzero(microdata.f == 1), name="record")
     columns: dict[str, Any] = {"latent classes": classes.records["P_unique"]}
+    if poisson is not None:
+        columns["log-linear"] = poisson.records["P_unique"]
     if additive is not None:
         columns |= {"independence": additive.risk[0.0], "Lancaster": additive.risk[1.0]}
     if validated is not None:

@@ -572,7 +572,7 @@ def _models_check(data: Microdata, models: Mapping[str, SuperpopulationRisk]) ->
         f"population uniques among the sample's from {min(alone):,.1f} to {max(alone):,.1f}, "
         "by model"
         + ("; the closed form is known to be too low for rare cells" * apart)
-        + (f"; not trusted at this sampling fraction: {', '.join(thin)}" if thin else ""),
+        + (f"; not trusted for this file: {', '.join(thin)}" if thin else ""),
         key="models",
     )
 

@@ -11,6 +11,7 @@ from bayes_sdc import InputError
 from bayes_sdc.microdata.comparison import DRAWN, MATCHES, UNIQUES, RiskComparison, compare_risks
 from bayes_sdc.microdata.file.keys import Microdata, read_microdata
 from bayes_sdc.microdata.lancaster.additive import lancaster
+from bayes_sdc.microdata.loglinear.risk import loglinear_risk
 from bayes_sdc.microdata.patience import left_out
 from bayes_sdc.microdata.size_models.ewens_pitman import ewens, pitman
 from bayes_sdc.microdata.special_uniques.dis_suda import dis_suda
@@ -52,6 +53,8 @@ def test_numbers_are_those_of_the_methods_alone(found):
     assert expected["Pitman"] == pitman(file.size_indices, 600, 6000).expected
     special = dis_suda(file, 0.1)
     assert expected["DIS-SUDA"] == special.total
+    assert expected["log-linear, uniques"] == loglinear_risk(file, 6000).tau1
+    assert "Too high" in found.methods["assumption"]["log-linear, uniques"]
     assert expected["DIS-SUDA"] == pytest.approx(found.records["DIS-SUDA"].sum(), rel=1e-12)
     assert set(found.methods["about"]) == {UNIQUES, MATCHES, DRAWN}
     assert (found.methods["assumption"].str.len() > 20).all()
@@ -103,6 +106,8 @@ def test_what_a_file_does_not_allow_is_left_out_and_said():
     assert "individual risk" not in plain.records
     assert any("no weights" in note for note in plain.notes)
     assert any("size indices count a missing value" in note for note in plain.notes)
+    assert "log-linear" not in plain.records
+    assert any("log-linear is left out" in note for note in plain.notes)
 
 
 def test_a_file_without_uniques():

@@ -14,6 +14,7 @@ import xarray as xr
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.individual.closed_form import check_numbers, check_whole, individual_risk
+from bayes_sdc.microdata.individual.goodness import UNLIKELY, shape_test
 from bayes_sdc.microdata.individual.inclusion import draw_inclusion, uncertain_risk
 from bayes_sdc.microdata.individual.intervals import (
     known_interval,
@@ -88,9 +89,9 @@ class SuperpopulationRisk(Result):
         are given.
     trusted : bool
         False when the quadrature, or the chains of NUTS, did not converge, and for "gamma" and
-        "extended" where the sampling fraction is below 1 / log n: they know the frequencies alone,
-        and from so few no method without structure tells the rare combinations of the population
-        from the rest.
+        "extended" where the sampling fraction is below 1 / log n, since they know the frequencies
+        alone, and from so few no method without structure tells the rare combinations of the
+        population from the rest; or where the frequencies do not have the shape of the model.
     draws : int
         Number of draws behind the totals.
     notes : tuple of str
@@ -271,7 +272,9 @@ def superpopulation_risk(
     converged = trusted
     if model in ("gamma", "extended"):
         trusted, said = _enough(frequency, inclusion, multiplicity, converged)
-        notes += said
+        fits, misfit = _shape(frequency, inclusion, float(shape.mean()), float(rate.mean()))
+        trusted = trusted and fits
+        notes += said + misfit
     totals = _totals(frequency, inclusion, multiplicity, shape, rate, deviation, rng)
     return SuperpopulationRisk(
         model=model,
@@ -303,6 +306,17 @@ def _enough(
         f"shared rates are not trusted: the sampling fraction, {fraction:.2%}, is below 1 / log n, "
         f"{limit:.2%}, and they know nothing of the key variables but how often combinations "
         "occur; they can be too low by half or more",
+    )
+
+
+def _shape(f: Integers, p: Floats, alpha: float, beta: float) -> tuple[bool, tuple[str, ...]]:
+    """Tell whether the frequencies have the shape of the model, and what it means if not."""
+    chance = shape_test(f, p, alpha, beta)
+    if chance >= UNLIKELY:
+        return True, ()
+    return False, (
+        "shared rates are not trusted: the frequencies of the file do not have the shape that the "
+        f"model gives them (probability {chance:.1g}), and rare combinations least of all",
     )
 
 

@@ -147,10 +147,11 @@ class LatentClassRisk(Result):
 def recommended_line(risk: LatentClassRisk) -> str:
     """Say the estimate in a sentence, for the first line of a console or report; confidential."""
     low, high = risk.tau1.interval
+    said = "recommended estimate" if risk.trusted else "NOT recommended for this file"
     return (
-        f"recommended estimate, latent classes: {risk.tau1.value:,.1f} ({low:,.0f} to {high:,.0f}) "
+        f"{said}, latent classes: {risk.tau1.value:,.1f} ({low:,.0f} to {high:,.0f}) "
         f"of {risk.uniques:,} sample uniques are population uniques; {_matches(risk)}"
-        + ("" if risk.trusted else "; not trusted, see its checks")
+        + ("" if risk.trusted else "; see its checks")
     )
 
 

@@ -1,11 +1,14 @@
 """The risk of a file by latent classes: what must hold for every file."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from bayes_sdc import InputError, latent_class_risk, read_microdata
 from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.latent_classes.risk import recommended_line
 
 KEYS = ["region", "age", "job", "sex"]
 
@@ -58,6 +61,9 @@ def test_risks_are_probabilities_and_add_up() -> None:
     low, high = risk.tau1.interval
     assert 0.0 <= low < risk.tau1.value < high <= risk.uniques
     assert "tau1" in risk.summary()
+    assert recommended_line(risk).startswith("recommended estimate, latent classes: ")
+    doubted = recommended_line(replace(risk, trusted=False))
+    assert doubted.startswith("NOT recommended for this file, latent classes: ")
     assert "<table>" in risk._repr_html_()
 
 
