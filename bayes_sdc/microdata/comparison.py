@@ -227,16 +227,15 @@ def compare_risks(
     special = None if "suda" in late else dis_suda(microdata, fraction, max_size=max_size)
     if latent_classes is None:
         latent_classes = latent_class_risk(microdata, population_size=population_size, seed=seed)
-    lines = [*_class_lines(latent_classes), *_model_lines(models or {})]
-    poisson, why = None, does_not_apply(microdata)
-    if not why:
-        poisson = loglinear_risk(microdata, population_size, seed=seed)
-    lines += [] if poisson is None else _loglinear_lines(poisson)
+    poisson, told = _loglinear(microdata, population_size, seed)
+    lines = [
+        *_class_lines(latent_classes), *_model_lines(models or {}), *_loglinear_lines(poisson)
+    ]  # fmt: skip
     lines += [] if additive is None else _additive_lines(additive)
     lines += [] if validated is None else [_validated_line(validated)]
     lines += [] if special is None else [_special_line(special)]
     notes = [*late.values(), *(additive.notes if additive is not None else ())]
-    notes += [f"log-linear is left out: {why}"] if poisson is None else poisson.notes
+    notes += told
     cells, counted = _possible_cells(microdata, cells, structural_zeros)
     notes += counted
     differing = size_indices_differ(microdata)
@@ -303,7 +302,19 @@ def _model_lines(models: Mapping[str, SuperpopulationRisk]) -> list[_Line]:
     ]  # fmt: skip
 
 
-def _loglinear_lines(found: LoglinearRisk) -> list[_Line]:
+def _loglinear(
+    microdata: Microdata, population: int, seed: int
+) -> tuple[LoglinearRisk | None, tuple[str, ...]]:
+    """Fit a log-linear model where it applies, with notes."""
+    if why := does_not_apply(microdata):
+        return None, (f"log-linear is left out: {why}",)
+    found = loglinear_risk(microdata, population, seed=seed)
+    return found, found.notes
+
+
+def _loglinear_lines(found: LoglinearRisk | None) -> list[_Line]:
+    if found is None:
+        return []
     text = (
         f"keys are independent but for {len(found.interactions)} pairs of them, chosen by the "
         f"estimated error of the risk. {WHEN_WRONG}"
