@@ -123,6 +123,7 @@ def sample_groups(
             tuple(sorted(sampling.prior.items())),
             tuple(cells.covariates),
             sampling.bound,
+            sampling.impossible,
         )
         for group in todo:
             members = subset(cells, np.array([group]))
@@ -147,6 +148,7 @@ def _compiled(
     prior: tuple[tuple[str, float], ...],
     covariates: tuple[str, ...],
     bound: Bound | None,
+    impossible: tuple[int, ...],
 ) -> Any:
     """Compile the model of a shape, for any data: a second fit of a group starts at once."""
     import nutpie
@@ -163,6 +165,7 @@ def _compiled(
         prior=dict(prior),
         covariates=np.zeros((cells, len(covariates))),
         covariate_names=covariates,
+        impossible=impossible,
         **_of_bound(bound),
     )
     return nutpie.compile_pymc_model(model, var_names=_variables(model))
