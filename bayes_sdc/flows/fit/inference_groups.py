@@ -167,6 +167,8 @@ def _of_prior(
     )
     prior = drawn["prior"].to_dataset()
     prior = prior.rename({dim: name for dim, name in EFFECTS.items() if dim in prior.dims})
+    if "value" in prior.coords:  # counts of the base measure, from 0 in the model
+        prior = prior.assign_coords(value=prior["value"] + table.low)
     y = drawn["prior_predictive"].to_dataset()["y"].assign_coords(cell=cells.cells)
     found = {
         "/prior": prior,
