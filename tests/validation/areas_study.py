@@ -1,7 +1,8 @@
 """Whether the model should know the published sizes of areas: the study behind ``covariates``.
 
     python tests/validation/areas_study.py DATA [--tables norway gb ...] [--cells 1500]
-        [--draws 100] [--seeds 2]
+        [--draws 100] [--seeds 2] [--known none published ...]
+        [--true-slopes 1500 5000]
 
 DATA is a folder with ``flows/`` (public files, not part of the repository). Of a table with more
 small cells than ``--cells`` only some states are kept, drawn anew with each seed; the flows to and
@@ -11,6 +12,9 @@ cells in half of their groups. Results are appended to ``areas_study.csv`` as th
 interrupted study goes on, and are written as ``areas_study.md``. Chains are short: an effect that
 lasts is seen, a hundredth of a standard error is not. Everything random follows from the seed.
 
+With ``--true-slopes`` nothing is fitted: the true slopes of subsets of these sizes, with standard
+errors, are written as ``areas_slopes.md``.
+
 Columns of the tables, means over seeds with their standard error where there are several:
 
 log score
@@ -18,7 +22,9 @@ log score
     of whole areas.
 slopes
     Slope of the log of a small count on the log of its area's total (all its counts), origin and
-    destination in one regression: in the release, as ratio to the true table. Mean of the releases.
+    destination in one regression: in the release, as ratio to the true table, and in brackets the
+    difference in standard errors of the true slope. Mean of the releases. Where the true slope is
+    about 0 the ratio says nothing.
 pMSE
     Ratio to its null value, mean of the releases; 1 to 2 would be right. It grows with the table,
     so the same for 10,000 cells stands beside: 1 + (ratio - 1) times 10,000 over the cells.
@@ -40,6 +46,8 @@ seconds
 import argparse
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -48,6 +56,7 @@ import numpy as np
 import pandas as pd
 
 from bayes_sdc import FlowTable, fit_flows, intruder_risk, read_flows, synthesize, utility
+from bayes_sdc.flows.table import published
 from bayes_sdc.flows.table.cells import SmallCells, small_cells
 from bayes_sdc.flows.table.simulate import example_flows_path
 
@@ -56,7 +65,14 @@ from default_study import GROUPED, SMALL_GROUP, predict, read_all, score
 
 SEED, CHAINS, RELEASES, INTRUDED = 20261129, 4, 10, 500
 TABLES = ("demo", "norway", "gb", "us-migration", "us-commuting")
-CHOICES = ("none", "published")
+# which of the published columns the model is given, by the start of their names; groups by "group"
+KNOWN = {
+    "none": (),
+    "flows": ("log_safe",),
+    "flows, partners": ("log_safe", "log_partners"),
+    "flows, partners, group": ("log_safe", "log_partners", "group"),
+    "published": ("log_", "group"),
+}
 SIZES = (0, 10, 20, 50)
 TINY_GROUP = 10
 HERE = Path(__file__).parent
@@ -97,14 +113,17 @@ def held_out(table: FlowTable, cells: SmallCells, seed: int) -> dict[str, np.nda
     }
 
 
-def slopes(table: FlowTable, n: np.ndarray) -> np.ndarray:
-    """Slopes of log count on the log totals of origin and destination."""
+def slopes(table: FlowTable, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Slopes of log count on the log totals of origin and destination, and standard errors."""
     frame = table.frame
     columns = [np.ones(len(n))]
     for side, code in (("origin", table.origin), ("destination", table.destination)):
         totals = frame.groupby(frame[code].astype(str))[table.count].sum()
         columns.append(np.log(totals.loc[table.cells[side].to_numpy()].to_numpy(float)))
-    return np.linalg.lstsq(np.column_stack(columns), np.log(n), rcond=None)[0][1:]
+    x, log_n = np.column_stack(columns), np.log(n)
+    slope = np.linalg.lstsq(x, log_n, rcond=None)[0]
+    variance = ((log_n - x @ slope) ** 2).sum() / (len(n) - 3)
+    return slope[1:], np.sqrt(variance * np.diag(np.linalg.inv(x.T @ x)))[1:]
 
 
 def z_by_size(table: FlowTable, true: np.ndarray, released: np.ndarray) -> list[float]:
@@ -143,6 +162,25 @@ def tiny_groups(cells: SmallCells, released: np.ndarray) -> dict[str, float]:
     }
 
 
+@contextmanager
+def knowing(choice: str) -> Iterator[str]:
+    """Let the model know some of what is published; gives the ``covariates`` of a fit."""
+    starts = KNOWN[choice]
+    of_cells, of_groups = published._of_cells, published._of_groups
+    published._of_cells = lambda *given: (frame := of_cells(*given))[
+        [name for name in frame if name.startswith(starts)]
+    ]
+    published._of_groups = lambda *given: of_groups(*given)[
+        ["log_odds_safe_group"] if "group" in starts else []
+    ]
+    published.published_covariates.cache_clear()
+    try:
+        yield "published" if starts else "none"
+    finally:
+        published._of_cells, published._of_groups = of_cells, of_groups
+        published.published_covariates.cache_clear()
+
+
 def study(table: FlowTable, covariates: str, draws: int, seed: int) -> dict[str, Any]:
     """All figures of one choice on one table."""
     cells = small_cells(table, covariates=covariates)
@@ -165,8 +203,10 @@ def study(table: FlowTable, covariates: str, draws: int, seed: int) -> dict[str,
     by_dataset = [one[table.count].to_numpy() for _, one in release.groupby("dataset")]
     released = np.stack([one[rows] for one in by_dataset]).astype(np.int64)
     true = cells.y + table.low
-    ratios = np.mean([slopes(table, one) for one in released], axis=0) / slopes(table, true)
-    result["slope_origin"], result["slope_destination"] = ratios
+    slope, error = slopes(table, true)
+    found = np.mean([slopes(table, one)[0] for one in released], axis=0)
+    result["slope_origin"], result["slope_destination"] = found / slope
+    result["off_origin"], result["off_destination"] = (found - slope) / error
     result["pmse"] = utility(table, release).pmse_ratio
     for size, z in zip(SIZES, z_by_size(table, true, released), strict=True):
         result[f"z_{size}"] = z
@@ -218,7 +258,10 @@ def markdown(results: pd.DataFrame) -> str:
             columns = [
                 cell(rows["score_tenth"], ".4f"), cell(rows["score_groups"], ".4f"),
                 cell(rows["score_areas"], ".4f"),
-                f"{rows['slope_origin'].mean():.2f}, {rows['slope_destination'].mean():.2f}",
+                ", ".join(
+                    f"{rows[f'slope_{side}'].mean():.2f} ({rows[f'off_{side}'].mean():+.1f})"
+                    for side in ("origin", "destination")
+                ),
                 cell(rows["pmse"], ".1f"), cell(scaled, ".2f"),
                 *(cell(rows[f"z_{size}"], "+.2f") for size in SIZES),
                 ""
@@ -231,6 +274,30 @@ def markdown(results: pd.DataFrame) -> str:
     return "\n".join(lines) + "\n"
 
 
+def true_slopes(data: Path, cells: list[int]) -> str:
+    """The true slopes with their standard errors: what a ratio to them can say."""
+    lines = [
+        "# True slopes of small counts on the totals of their areas",
+        "",
+        f"Made by `python tests/validation/areas_study.py {' '.join(['DATA', *sys.argv[2:]])}`, "
+        f"seed {SEED}: log of a small count on the log totals of both areas, with standard errors. "
+        "Where the error is a third of the slope or more, the ratio of a release's slope to it "
+        "says little.",
+        "",
+        "| table | small cells | groups | origin | destination |",
+        "|---|---|---|---|---|",
+    ]
+    for name in TABLES:
+        for number in cells:
+            table = read(data, name, number, SEED)
+            slope, error = slopes(table, table.cells["y"].to_numpy() + table.low)
+            lines.append(
+                f"| {name} | {table.n_small:,} | {table.cells['group'].nunique()} | "
+                f"{slope[0]:.3f} ({error[0]:.3f}) | {slope[1]:.3f} ({error[1]:.3f}) |"
+            )
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     """Run what is missing, and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -239,13 +306,19 @@ def main() -> None:
     parser.add_argument("--cells", type=int, default=1500)
     parser.add_argument("--draws", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--known", nargs="+", default=["none", "published"], choices=KNOWN)
+    parser.add_argument("--true-slopes", nargs="+", type=int, metavar="CELLS")
     asked = parser.parse_args()
+    if asked.true_slopes:
+        text = true_slopes(asked.data, asked.true_slopes)
+        (HERE / "areas_slopes.md").write_text(text, encoding="utf-8")
+        return
     kept = HERE / "areas_study.csv"
     results = pd.read_csv(kept) if kept.exists() else pd.DataFrame()
     for seed in range(SEED, SEED + asked.seeds):
         for name in asked.tables:
             table = read(asked.data, name, asked.cells, seed)
-            for covariates in CHOICES:
+            for covariates in asked.known:
                 key = {"table": name, "covariates": covariates, "seed": seed}
                 if len(results) and (results[list(key)] == pd.Series(key)).all(axis=1).any():
                     continue
@@ -254,8 +327,9 @@ def main() -> None:
                     "cells": table.n_small,
                     "groups": table.cells["group"].nunique(),
                     "draws": asked.draws,
-                    **study(table, covariates, asked.draws, seed),
                 }
+                with knowing(covariates) as asked_for:
+                    row |= study(table, asked_for, asked.draws, seed)
                 results = pd.concat([results, pd.DataFrame([row])], ignore_index=True)
                 results.to_csv(kept, index=False)
                 sys.stdout.write(f"{row}\n")

@@ -7,6 +7,11 @@ large, which it would otherwise learn anew in each group from a handful of cells
 
 An area all of whose counts are small has safe sums of 0, and log(1 + 0) = 0: it stands with the
 smallest areas, and what it is beyond that its partners and its own effects say.
+
+Effects of an area that all groups share are not in the model. Where an area lost all its cells in
+a group, what its effects in other groups tell of it was tried with the best weight
+(tests/validation/shared_areas.md), and in a prototype they added little to these covariates and
+mixed badly.
 """
 
 from functools import lru_cache
