@@ -85,7 +85,7 @@ def best_measure(p: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
     --------
     >>> measure, gain = best_measure(np.full((4, 2), 0.5), np.array([0, 1, 1, 1]))
     >>> round(float(np.exp(measure[1])), 1), round(gain, 2)
-    (2.7, 0.13)
+    (2.8, 0.13)
     """
     seen = np.bincount(y, minlength=p.shape[1]).astype(np.float64)
 
@@ -106,7 +106,7 @@ def best_measure(p: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
         size = 1.0
         while (then := height(measure + size * step)) < now and size > ENOUGH:
             size /= 2.0
-        if then <= now + ENOUGH * len(y):
+        if size <= ENOUGH or np.abs(step).max() < ENOUGH:
             break
         measure, now = measure + size * step, then
     gained = seen @ measure - np.log(p @ np.exp(measure)).sum()
