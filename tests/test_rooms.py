@@ -42,7 +42,8 @@ STAGES = {
     ],
     "bayes_sdc.microdata": [
         "posterior file",
-        "individual size_models special_uniques lancaster latent_classes loglinear",
+        "individual size_models special_uniques lancaster",
+        "latent_classes loglinear",
         "treatment",
         "uniques",
         "patience",

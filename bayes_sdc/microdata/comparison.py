@@ -226,7 +226,7 @@ def compare_risks(
     fraction = microdata.n / population_size
     special = None if "suda" in late else dis_suda(microdata, fraction, max_size=max_size)
     if latent_classes is None:
-        latent_classes = latent_class_risk(microdata, population_size=population_size, seed=seed)
+        latent_classes = _classes(microdata, population_size, structural_zeros, seed)
     poisson, told = _loglinear(microdata, population_size, seed)
     lines = [
         *_class_lines(latent_classes), *_model_lines(models or {}), *_loglinear_lines(poisson)
@@ -265,6 +265,16 @@ def compare_risks(
         uniques=len(records),
         notes=tuple(dict.fromkeys(notes)),
         seed=seed,
+    )
+
+
+def _classes(
+    microdata: Microdata, population: int, zeros: StructuralZeros | None, seed: int
+) -> LatentClassRisk:
+    if does_not_apply(microdata):
+        zeros = None  # by the rules that match missing values a record may be possible in part
+    return latent_class_risk(
+        microdata, population_size=population, structural_zeros=zeros, seed=seed
     )
 
 

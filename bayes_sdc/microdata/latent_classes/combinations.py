@@ -36,6 +36,13 @@ class Cells(NamedTuple):
     place: Integers
 
 
+def order_of_keys(data: Microdata) -> list[int]:
+    """Places of the keys in the file, in the order of the sampler: those with few levels first."""
+    missing = (data.codes < 0).any(axis=0) & (data.missing == "own")
+    sizes = [len(labels) + bool(more) for labels, more in zip(data.labels, missing, strict=True)]
+    return [int(j) for j in np.argsort(sizes, kind="stable")]
+
+
 def cells_of(data: Microdata) -> Cells:
     """Sort the combinations of a file for the sampler.
 
@@ -66,7 +73,7 @@ def cells_of(data: Microdata) -> Cells:
         coded[slice(None) if data.missing == "own" else ~missing] = found
         columns.append(coded)
         sizes.append(len(levels))
-    order = np.argsort(sizes, kind="stable")
+    order = order_of_keys(data)
     table = np.stack([columns[j] for j in order], axis=1)
     place = np.lexsort(table.T[::-1])
     table = table[place]

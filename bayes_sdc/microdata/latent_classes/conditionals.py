@@ -126,7 +126,9 @@ def log_strength_density(log_strength: float, base: np.ndarray, counts: np.ndarr
     strength = math.exp(log_strength)
     total = -0.5 * ((log_strength - STRENGTH_MEAN) / STRENGTH_SD) ** 2
     for h in range(counts.shape[1]):
-        known = counts[:, h].sum()  # fewer than the class has, where values are missing
+        known = 0  # fewer than the class has, where values are missing
+        for row in range(len(base)):
+            known += counts[row, h]
         if known > 0:
             total += math.lgamma(strength) - math.lgamma(strength + known)
     for row in range(len(base)):

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_sdc.microdata.latent_classes.draws import compiled, pick
+from bayes_sdc.microdata.latent_classes.draws import compiled, pick, sum_of
 
 NODE = 0.25  # between nodes of log(n g); an error of about 1e-6 of each term
 TABULATED = 32  # larger f are taken one by one
@@ -92,16 +92,22 @@ def spread(values: np.ndarray, t: float, lowest: float, weight: float) -> None:
 @compiled
 def collect(f: np.ndarray, log_ng: np.ndarray, unseen: np.ndarray, weight: float) -> Terms:
     """Sum up the likelihood; ``unseen`` has log(n g) of drawn combinations, each for ``weight``."""
-    every = np.concatenate((log_ng, unseen))
-    lowest, highest = every.min(), every.max()
+    lowest, highest, many = np.inf, -np.inf, 0
+    for k in range(len(log_ng)):
+        lowest, highest = min(lowest, log_ng[k]), max(highest, log_ng[k])
+        if f[k] > TABULATED:
+            many += 1
+    for k in range(len(unseen)):
+        lowest, highest = min(lowest, unseen[k]), max(highest, unseen[k])
     lowest -= 2.0 * NODE
     nodes = int((highest - lowest) / NODE) + 5
-    node = lowest + NODE * np.arange(nodes)
+    node = np.empty(nodes)
+    for k in range(nodes):
+        node[k] = lowest + NODE * k
     seen, members, missing = np.zeros(nodes), np.zeros(nodes), np.zeros(nodes)
     steps = np.zeros((TABULATED, nodes))
     deepest = np.zeros(nodes, dtype=np.int64)
     constant = 0.0
-    many = (f > TABULATED).sum()
     large_t, large_f = np.empty(many), np.empty(many)
     large = 0
     for k in range(len(f)):
@@ -201,18 +207,39 @@ def evaluate(
 
 
 @compiled
+def highest_of(values: np.ndarray) -> float:
+    """Return the largest value of a grid."""
+    highest = -np.inf
+    for a in range(values.shape[0]):
+        for b in range(values.shape[1]):
+            highest = max(highest, values[a, b])
+    return highest
+
+
+@compiled
+def weights_of(values: np.ndarray) -> np.ndarray:
+    """Turn log densities of a grid into weights, the largest 1."""
+    highest = highest_of(values)
+    weights = np.empty(values.shape)
+    for a in range(values.shape[0]):
+        for b in range(values.shape[1]):
+            weights[a, b] = math.exp(values[a, b] - highest)
+    return weights
+
+
+@compiled
 def moments(weights: np.ndarray, box: np.ndarray) -> np.ndarray:
     """Means, variances and covariance of kappa and the other coordinate on a grid."""
     points = weights.shape[0]
     found = np.zeros(5)
-    step = np.array([(box[1] - box[0]) / points, (box[3] - box[2]) / points])
-    total = weights.sum()
+    wide, high = (box[1] - box[0]) / points, (box[3] - box[2]) / points
+    total = sum_of(weights.ravel())
     for order in range(2):
         for a in range(points):
             for b in range(points):
                 w = weights[a, b] / total
-                u = box[0] + step[0] * (a + 0.5)
-                v = box[2] + step[1] * (b + 0.5)
+                u = box[0] + wide * (a + 0.5)
+                v = box[2] + high * (b + 0.5)
                 if order == 0:
                     found[0] += w * u
                     found[1] += w * v
@@ -230,9 +257,10 @@ def closer_box(values: np.ndarray, box: np.ndarray, turn: float) -> np.ndarray:
     In new coordinates: ``turn`` times kappa is added to the second one.
     """
     points = values.shape[0]
-    highest = values.max()
+    highest = highest_of(values)
     wide, high = (box[1] - box[0]) / points, (box[3] - box[2]) / points
-    near = np.array([np.inf, -np.inf, np.inf, -np.inf])
+    near = np.empty(4)
+    near[0], near[1], near[2], near[3] = np.inf, -np.inf, np.inf, -np.inf
     for a in range(points):
         for b in range(points):
             if values[a, b] > highest - NEGLIGIBLE:
@@ -248,8 +276,10 @@ def closer_box(values: np.ndarray, box: np.ndarray, turn: float) -> np.ndarray:
 @compiled
 def corners(slope: float) -> np.ndarray:
     """Bound kappa and log R + slope kappa over the whole prior."""
-    low, high = min(slope, 0.0), max(slope, 0.0)
-    return np.array([0.0, 1.0, LOG_R[0] + low, LOG_R[1] + high])
+    box = np.empty(4)
+    box[0], box[1] = 0.0, 1.0
+    box[2], box[3] = LOG_R[0] + min(slope, 0.0), LOG_R[1] + max(slope, 0.0)
+    return box
 
 
 @compiled
@@ -274,7 +304,7 @@ def posterior_grid(
     box = corners(slope)
     for _ in range(8):
         values = evaluate(terms, box, slope, POINTS, typical, pull)
-        found = moments(np.exp(values - values.max()), box)
+        found = moments(weights_of(values), box)
         turn = -found[4] / max(found[2], 1e-12)
         near = closer_box(values, box, turn)
         part = (near[1] - near[0]) * (near[3] - near[2])
@@ -285,7 +315,7 @@ def posterior_grid(
     points = 2 * POINTS
     while True:
         values = evaluate(terms, box, slope, points, typical, pull)
-        weights = np.exp(values - values.max())
+        weights = weights_of(values)
         found = moments(weights, box)
         # steps in units of the standard deviation given the other coordinate
         left = 1.0 - min(found[4] ** 2 / max(found[2] * found[3], 1e-300), 0.999)
@@ -318,7 +348,7 @@ def draw_scatter(
     """Draw log R and kappa: a cell of the grid by its weight, a point of it by the slopes there."""
     points = weights.shape[0]
     flat = weights.ravel()
-    cell = pick(rng, flat, flat.sum())
+    cell = pick(rng, flat, sum_of(flat))
     a, b = cell // points, cell % points
     left, right = max(a - 1, 0), min(a + 1, points - 1)
     below, above = max(b - 1, 0), min(b + 1, points - 1)

@@ -19,9 +19,20 @@ def log_gamma_draw(rng: np.random.Generator, shape: float) -> float:
 
 
 @compiled
+def sum_of(values: np.ndarray) -> float:
+    """Sum, in order; numba's own takes much longer to compile than this whole module."""
+    total = 0.0
+    for k in range(len(values)):
+        total += values[k]
+    return total
+
+
+@compiled
 def normalise(logs: np.ndarray) -> None:
     """Turn logs into shares, in place: a Dirichlet draw where they are of Gamma variables."""
-    highest = logs.max()
+    highest = logs[0]
+    for k in range(1, len(logs)):
+        highest = max(highest, logs[k])
     total = 0.0
     for k in range(len(logs)):
         logs[k] = math.exp(logs[k] - highest)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.latent_classes.combinations import Cells
 from bayes_sdc.microdata.latent_classes.conditionals import (
     State,
@@ -18,7 +19,8 @@ from bayes_sdc.microdata.latent_classes.conditionals import (
 )
 from bayes_sdc.microdata.latent_classes.draws import compiled
 from bayes_sdc.microdata.latent_classes.prediction import HYPER_DRAWS, Prediction, predict
-from bayes_sdc.microdata.latent_classes.unseen import draw_unseen, index_rows
+from bayes_sdc.microdata.latent_classes.unseen import NO_RULES, draw_unseen, index_rows
+from bayes_sdc.microdata.latent_classes.zeros import sweep_with_zeros
 from bayes_sdc.seeds import generator
 
 CHAINS = 4
@@ -135,6 +137,19 @@ def run_sweeps(
         watch(state.g, records, rest, monitors[i])
 
 
+@compiled
+def run_with_zeros(
+    rng: np.random.Generator, start: np.ndarray, rows: np.ndarray, shared: np.ndarray,
+    records: np.ndarray, rest: float, state: State, monitors: np.ndarray, rules: np.ndarray,
+) -> bool:  # fmt: skip
+    """Sweep likewise where some combinations cannot occur; False where nearly all cannot."""
+    for i in range(len(monitors)):
+        if sweep_with_zeros(rng, start, rows, shared, records, rules, state) < 0:
+            return False
+        watch(state.g, records, rest, monitors[i])
+    return True
+
+
 class Sample(NamedTuple):
     """What the chains need to know of the file.
 
@@ -150,6 +165,8 @@ class Sample(NamedTuple):
         N / n.
     pull : float
         See :func:`bayes_sdc.microdata.latent_classes.dispersion.log_prior`.
+    rules : array of bool, shape (rule, row)
+        See :func:`bayes_sdc.microdata.latent_classes.zeros.rules_for`.
     """
 
     cells: Cells
@@ -157,6 +174,7 @@ class Sample(NamedTuple):
     times: Floats
     population: float
     pull: float
+    rules: npt.NDArray[np.bool_] = NO_RULES
 
 
 def _nothing_predicted(uniques: int) -> Prediction:
@@ -168,6 +186,21 @@ def _nothing_predicted(uniques: int) -> Prediction:
         inverse_sum=np.zeros(uniques),
         totals=np.empty((HYPER_DRAWS, 6)),
     )
+
+
+def sweep_on(
+    rng: np.random.Generator, sample: Sample, rest: float, state: State, monitors: Floats
+) -> None:
+    """Sweep as often as ``monitors`` has rows."""
+    cells = sample.cells
+    now = (rng, cells.start, cells.rows, cells.shared, cells.records, rest, state, monitors)
+    if not len(sample.rules):
+        run_sweeps(*now)
+    elif not run_with_zeros(*now, sample.rules):
+        raise InputError(
+            "the structural zeros forbid nearly everything that the other dependences of the keys "
+            "expect, so that latent classes cannot be fitted; remedy: fewer rules"
+        )
 
 
 def run_chain(
@@ -196,10 +229,8 @@ def run_chain(
         for begin in range(first, after, 10):
             if stopped():
                 return False
-            run_sweeps(
-                rng, cells.start, cells.rows, cells.shared, cells.records, rest, state,
-                monitors[begin : min(begin + 10, after)],
-            )  # fmt: skip
+            part = monitors[begin : min(begin + 10, after)]
+            sweep_on(rng, sample, rest, state, part)
         return True
 
     if not advance(0, plan.warm_up):
@@ -209,13 +240,15 @@ def run_chain(
         if not advance(done, done + plan.every):
             return None
         number_drawn = int(UNSEEN * n)
-        unseen = draw_unseen(
-            second, number_drawn, cells.start, occupied, table, state.eta, state.phi
+        unseen, possible = draw_unseen(
+            second, number_drawn, cells.start, occupied, table, state.eta, state.phi, sample.rules
         )
+        # what is possible has probability 1 together
+        share = max(possible, 1) / number_drawn
         predict(
-            second, f, np.log(known * state.g[complete]), np.log(max(known, 1.0) * unseen),
-            known / number_drawn,
-            np.log(n * state.g[sample.unique]), sample.times, sample.population,
+            second, f, np.log(known / share * state.g[complete]),
+            np.log(max(known, 1.0) / share * unseen), known / max(possible, 1),
+            np.log(n / share * state.g[sample.unique]), sample.times, sample.population,
             sample.pull, result,
         )  # fmt: skip
         of_draw[0, draw], of_draw[1, draw], totals[draw] = (

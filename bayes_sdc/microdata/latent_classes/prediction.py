@@ -18,7 +18,7 @@ from bayes_sdc.microdata.latent_classes.dispersion import (
     log_likelihood_without,
     posterior_grid,
 )
-from bayes_sdc.microdata.latent_classes.draws import compiled
+from bayes_sdc.microdata.latent_classes.draws import compiled, sum_of
 
 HYPER_DRAWS = 5  # of R and kappa, for one draw of the base
 
@@ -101,7 +101,8 @@ def predict(
         Changed in place.
     """
     terms = collect(f, log_ng, unseen, weight)
-    typical = of_uniques.mean() if len(of_uniques) > 0 else terms.node.mean()
+    about = of_uniques if len(of_uniques) > 0 else terms.node
+    typical = sum_of(about) / len(about)
     weights, box, slope = posterior_grid(terms, typical, pull)
     without = log_likelihood_without(terms)
     for draw in range(HYPER_DRAWS):

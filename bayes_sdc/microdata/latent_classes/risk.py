@@ -21,6 +21,7 @@ from bayes_sdc.cores import threads
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.columns import LARGEST_COUNT
 from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.lancaster.structural_zeros import StructuralZeros
 from bayes_sdc.microdata.latent_classes.combinations import cells_of
 from bayes_sdc.microdata.latent_classes.gibbs import (
     MONITORS,
@@ -31,6 +32,7 @@ from bayes_sdc.microdata.latent_classes.gibbs import (
 )
 from bayes_sdc.microdata.latent_classes.verdicts import Facts, judge
 from bayes_sdc.microdata.latent_classes.weights import mean_weights
+from bayes_sdc.microdata.latent_classes.zeros import rules_for
 from bayes_sdc.results import Fact, Result, with_interval
 from bayes_sdc.seeds import generator, seed_sequence
 
@@ -166,6 +168,7 @@ def latent_class_risk(
     *,
     population_size: int | None = None,
     sampling_fraction: float | None = None,
+    structural_zeros: StructuralZeros | None = None,
     seed: int | None = None,
     cores: int | None = None,
 ) -> LatentClassRisk:
@@ -181,6 +184,8 @@ def latent_class_risk(
         beside weights it counts instead of their sum.
     sampling_fraction : float, optional
         n / N, above 0 and at most 1.
+    structural_zeros : data frame or sequence of mappings, optional
+        Combinations that cannot occur, by the rules that `allowed_cells` reads.
     seed : int, optional
         Everything random follows from it; by default one is drawn, and kept in the result.
     cores : int, optional
@@ -194,7 +199,8 @@ def latent_class_risk(
     Raises
     ------
     InputError
-        If the population size is not given, twice given or impossible.
+        If the population size is not given, twice given or impossible; if a rule is not valid, or
+        missing values match others where there are rules.
 
     See Also
     --------
@@ -222,6 +228,7 @@ def latent_class_risk(
     if seed is None:
         seed = secrets.randbelow(2**32)
     seed_sequence(seed)  # refuses an invalid seed
+    rules = rules_for(microdata, structural_zeros)
     cells = cells_of(microdata)
     record = np.flatnonzero(microdata.f == 1)
     row = np.empty(len(cells.place), dtype=np.int64)
@@ -233,10 +240,10 @@ def latent_class_risk(
     if microdata.weights is not None:
         frame = microdata.combinations.iloc[cells.place]
         times = mean_weights(cells, frame["weight_sum"] / frame["f"], size)
-    sample = Sample(cells, unique[order], times[unique[order]], size / microdata.n, PULL)
+    sample = Sample(cells, unique[order], times[unique[order]], size / microdata.n, PULL, rules)
     plan = plan_for(microdata.n, len(cells.rows))
     chains = run_chains(sample, plan, seed=seed, threads=threads(cores))
-    return _result(microdata, chains, record[order], size, seed)
+    return _result(microdata, chains, record[order], size, seed, _notes(microdata, len(rules)))
 
 
 def _population_size(data: Microdata, size: int | None, fraction: float | None) -> float:
@@ -291,7 +298,12 @@ def _records(chains: list[Chain], record: npt.NDArray[np.int64]) -> pd.DataFrame
 
 
 def _result(
-    data: Microdata, chains: list[Chain], record: npt.NDArray[np.int64], size: float, seed: int
+    data: Microdata,
+    chains: list[Chain],
+    record: npt.NDArray[np.int64],
+    size: float,
+    seed: int,
+    notes: tuple[str, ...],
 ) -> LatentClassRisk:
     n, uniques = data.n, len(record)
     totals = np.stack([chain.totals for chain in chains])  # chain, draw, hyper draw, quantity
@@ -326,7 +338,7 @@ def _result(
         uniques=uniques,
         population_size=size,
         seed=seed,
-        notes=_notes(data),
+        notes=notes,
     )
 
 
@@ -341,8 +353,13 @@ def _diagnose(quantities: list[Floats]) -> tuple[Floats, Floats]:
     return rhat, ess
 
 
-def _notes(data: Microdata) -> tuple[str, ...]:
+def _notes(data: Microdata, rules: int) -> tuple[str, ...]:
     notes = []
+    if rules:
+        notes.append(
+            f"{rules:,} structural zeros: their combinations have probability 0, and the classes "
+            "are learned with the impossible records that must have been left out"
+        )
     if data.weights is not None and np.ptp(data.weights) > 0.0:
         notes.append(
             "weights differ: the people that a record stands for follow from its key values, by a "

@@ -10,6 +10,7 @@ from bayes_sdc.microdata.latent_classes.conditionals import extend_products
 from bayes_sdc.microdata.latent_classes.draws import compiled
 
 EMPTY = -1
+NO_RULES = np.empty((0, 0), dtype=np.bool_)
 
 
 @compiled
@@ -29,7 +30,8 @@ def index_rows(rows: np.ndarray) -> np.ndarray:
     size = 16
     while size < 2 * len(rows):
         size *= 2
-    table = np.full(size, EMPTY, dtype=np.int64)
+    table = np.empty(size, dtype=np.int64)
+    table[:] = EMPTY
     for k in range(len(rows)):
         slot = hash_row(rows[k]) & (size - 1)
         while table[slot] != EMPTY:
@@ -70,14 +72,8 @@ def place_in(cumulative: np.ndarray, u: float) -> int:
 
 
 @compiled
-def draw_unseen(
-    rng: np.random.Generator, number: int, start: np.ndarray, rows: np.ndarray,
-    table: np.ndarray, eta: np.ndarray, phi: np.ndarray,
-) -> np.ndarray:  # fmt: skip
-    """Draw combinations from the base; return g of those that nobody in the file has.
-
-    Classes are drawn in strata, one draw from each of ``number`` equal parts of their weights.
-    """
+def cumulate(start: np.ndarray, eta: np.ndarray, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sum up the weights of the classes, and the levels of each key in each class."""
     keys = len(start) - 1
     cumulative = np.empty((len(eta), phi.shape[0]))
     for h in range(len(eta)):
@@ -86,18 +82,66 @@ def draw_unseen(
             for row in range(start[j], start[j + 1]):
                 total += phi[row, h]
                 cumulative[h, row] = total
-    of_class = np.cumsum(eta)
+    of_class = np.empty(len(eta))
+    before = 0.0
+    for h in range(len(eta)):
+        before += eta[h]
+        of_class[h] = before
+    return of_class, cumulative
+
+
+@compiled
+def draw_row(
+    rng: np.random.Generator, place: float, start: np.ndarray, of_class: np.ndarray,
+    cumulative: np.ndarray, drawn: np.ndarray,
+) -> int:  # fmt: skip
+    """Draw the levels of a combination; return its class, that at a place of the weights."""
+    h: int = place_in(of_class, place)
+    for j in range(len(start) - 1):
+        levels = cumulative[h, start[j] : start[j + 1]]
+        drawn[j] = start[j] + place_in(levels, rng.random() * levels[-1])
+    return h
+
+
+@compiled
+def forbidden(row: np.ndarray, rules: np.ndarray) -> bool:
+    """Tell whether some rule holds for all levels of a combination."""
+    for rule in range(len(rules)):
+        holds = True
+        for j in range(len(row)):
+            if not rules[rule, row[j]]:
+                holds = False
+                break
+        if holds:
+            return True
+    return False
+
+
+@compiled
+def draw_unseen(
+    rng: np.random.Generator, number: int, start: np.ndarray, rows: np.ndarray,
+    table: np.ndarray, eta: np.ndarray, phi: np.ndarray, rules: np.ndarray,
+) -> tuple[np.ndarray, int]:  # fmt: skip
+    """Draw combinations from the base; return g of those that can occur and that nobody has.
+
+    Classes are drawn in strata, one draw from each of ``number`` equal parts of their weights. Also
+    returned is how many of all draws can occur, see `bayes_sdc.microdata.latent_classes.zeros`.
+    """
+    keys = len(start) - 1
+    of_class, cumulative = cumulate(start, eta, phi)
     products = np.empty((keys + 1, len(eta)))
-    products[0] = eta
+    for h in range(len(eta)):
+        products[0, h] = eta[h]
     drawn = np.empty(keys, dtype=np.int32)
     g = np.empty(number)
-    missed = 0
+    missed, possible = 0, 0
     for i in range(number):
-        h = place_in(of_class, (i + rng.random()) / number * of_class[-1])
-        for j in range(keys):
-            levels = cumulative[h, start[j] : start[j + 1]]
-            drawn[j] = start[j] + place_in(levels, rng.random() * levels[-1])
+        place = (i + rng.random()) / number * of_class[-1]
+        draw_row(rng, place, start, of_class, cumulative, drawn)
+        if forbidden(drawn, rules):
+            continue
+        possible += 1
         if not is_occupied(drawn, rows, table):
             g[missed] = extend_products(drawn, 0, phi, products)
             missed += 1
-    return g[:missed]
+    return g[:missed], possible

@@ -20,7 +20,7 @@ from bayes_sdc.microdata.latent_classes.draws import compiled
 from bayes_sdc.microdata.latent_classes.gibbs import UNSEEN
 from bayes_sdc.microdata.latent_classes.prediction import mean_inverse
 from bayes_sdc.microdata.latent_classes.risk import PULL
-from bayes_sdc.microdata.latent_classes.unseen import draw_unseen, index_rows
+from bayes_sdc.microdata.latent_classes.unseen import NO_RULES, draw_unseen, index_rows
 from bayes_sdc.microdata.latent_classes.weights import mean_weights
 from bayes_sdc.microdata.treatment.states import Layout, States
 from bayes_sdc.seeds import generator
@@ -151,7 +151,7 @@ def population_share(
     for s, (eta, phi) in enumerate(zip(states.eta, states.phi, strict=True)):
         phi = np.ascontiguousarray(phi[phi_rows])
         g = probabilities(cells.rows, eta, phi)
-        unseen = draw_unseen(rng, drawn, cells.start, occupied, table, eta, phi)
+        unseen, _ = draw_unseen(rng, drawn, cells.start, occupied, table, eta, phi, NO_RULES)
         log_ng = np.log(n * g)
         unique = log_ng[f == 1]
         typical = float(unique.mean()) if len(unique) else float(log_ng.mean())

@@ -6,7 +6,7 @@ from scipy.stats import nbinom
 
 from bayes_sdc.microdata.latent_classes import dispersion as d
 from bayes_sdc.microdata.latent_classes.prediction import expected_unseen_uniques, mean_inverse
-from bayes_sdc.microdata.latent_classes.unseen import draw_unseen, index_rows
+from bayes_sdc.microdata.latent_classes.unseen import NO_RULES, draw_unseen, index_rows
 
 N = 300
 
@@ -65,7 +65,9 @@ def test_drawn_unseen_cells_have_the_right_mean() -> None:
     start = np.array([0, 6, 14])
     every = np.array([[a, 6 + b] for a in range(6) for b in range(8)], dtype=np.int32)
     rows = np.ascontiguousarray(every[f > 0])
-    drawn = draw_unseen(np.random.default_rng(2), 400_000, start, rows, index_rows(rows), eta, phi)
+    rng = np.random.default_rng(2)
+    drawn, possible = draw_unseen(rng, 400_000, start, rows, index_rows(rows), eta, phi, NO_RULES)
+    assert possible == 400_000
     empty = g[f == 0]
     assert len(drawn) / 400_000 == pytest.approx(empty.sum(), rel=0.02)
     assert np.isin(drawn.round(14), empty.round(14)).all()
