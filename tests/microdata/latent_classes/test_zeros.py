@@ -66,6 +66,7 @@ def by_prior(draws: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return mean, np.sqrt((weight**2) @ (g - mean) ** 2)
 
 
+@pytest.mark.slow
 def test_the_posterior_is_that_of_enumeration() -> None:
     """Without augmented records the cells beside the forbidden ones would be too probable."""
     exact, error = by_prior(1_000_000, 1)
