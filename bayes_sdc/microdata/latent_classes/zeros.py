@@ -112,4 +112,5 @@ def sweep_with_zeros(
     n = 0
     for k in range(len(records)):
         n += records[k]
-    return add_impossible(rng, n, start, rules, state)
+    others: int = add_impossible(rng, n, start, rules, state)
+    return others
