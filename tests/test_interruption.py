@@ -15,7 +15,7 @@ from bayes_sdc.flows.table.simulate import simulate_flows
 # chains are kept on disk at every draw, and the risk of every few cells, so that a short run is
 # killed between two of them
 COMMAND = """
-from bayes_sdc.flows.intruder import estimators
+from bayes_sdc.flows.intruder.estimators import estimate as estimators
 from bayes_sdc.flows.fit import batches as parts
 parts.SAVE_EVERY = 0.0
 estimators.AT_ONCE["integrated"] = 4

@@ -30,7 +30,7 @@ from bayes_sdc.flows.audit.audit import audit_totals
 from bayes_sdc.flows.audit.holes import audit_holes
 from bayes_sdc.flows.fit.checkpoint import kept_call
 from bayes_sdc.flows.fit.sealed import read_arrays, write_arrays
-from bayes_sdc.flows.release.earlier import earlier_counts
+from bayes_sdc.flows.release.synthetic.earlier import earlier_counts
 from bayes_sdc.flows.table.covariates import read_areas, read_neighbours
 from bayes_sdc.flows.table.read import FlowTable, read_flows
 from bayes_sdc.io.fixed_width import read_fixed_width

@@ -35,8 +35,8 @@ class Compiling(NamedTuple):
 
 def risk_is_compiled() -> bool:
     """Tell whether numba's cache has what measures the intruder's risk."""
-    from bayes_sdc.flows.intruder.integrated import add_draws
-    from bayes_sdc.flows.intruder.pareto import khat_of_weights
+    from bayes_sdc.flows.intruder.estimators.integrated import add_draws
+    from bayes_sdc.flows.intruder.probabilities.pareto import khat_of_weights
 
     return in_cache(add_draws, khat_of_weights)
 
@@ -66,7 +66,7 @@ def compile_risk() -> None:
     """Measure the risk of an invented table, for what it compiles; the fit here is pure Python."""
     from bayes_sdc.flows.fit.fit import fit_flows
     from bayes_sdc.flows.intruder.measure import intruder_risk
-    from bayes_sdc.flows.release.synthesis import synthesize
+    from bayes_sdc.flows.release.synthetic.synthesis import synthesize
 
     table = invented_table()
     posterior = fit_flows(table, sampler="reference", draws=12, tune=6, chains=2, seed=1, cores=1)

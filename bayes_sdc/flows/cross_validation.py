@@ -2,7 +2,7 @@
 
 What :func:`bayes_sdc.extend_posterior` and ``az.loo`` do together takes a matrix of all draws and
 cells, and minutes for a nation. Here it is made and used in pieces, with the smoothing of weights
-that the intruder's probabilities use (:mod:`bayes_sdc.flows.intruder.pareto`).
+that the intruder's probabilities use (:mod:`bayes_sdc.flows.intruder.probabilities.pareto`).
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +15,7 @@ from arviz_stats.utils import ELPDDataLOO
 from bayes_sdc.arguments import checked
 from bayes_sdc.cores import threads
 from bayes_sdc.flows.fit.fitted_to import check_posterior
-from bayes_sdc.flows.intruder.pareto import khat_threshold, smooth
+from bayes_sdc.flows.intruder.probabilities.pareto import khat_threshold, smooth
 from bayes_sdc.flows.model import truncated as counts
 from bayes_sdc.flows.model.rates import Rates, rates_by_draw
 from bayes_sdc.flows.table.cells import SmallCells, fitted_cells

@@ -10,14 +10,14 @@ from scipy.sparse.csgraph import connected_components
 
 from bayes_sdc.checks import Check, Verdict
 from bayes_sdc.convergence import ESS_FAIL, ESS_LIMIT, RHAT_FAIL, RHAT_LIMIT, convergence
-from bayes_sdc.flows.intruder.bayes import LARGEST_ERROR
+from bayes_sdc.flows.intruder.probabilities.bayes import LARGEST_ERROR
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.model import truncated as counts
 from bayes_sdc.flows.model.parameters import NATION, OF_COVARIATE, OF_GROUP, SIDES, deviations
 from bayes_sdc.flows.model.rates import rates_by_draw
-from bayes_sdc.flows.release.base_gain import WORTH
-from bayes_sdc.flows.release.predictive import PREDICTIVE_DRAWS, compare_counts
-from bayes_sdc.flows.release.synthesis import spread_draws
+from bayes_sdc.flows.release.synthetic.predictive import PREDICTIVE_DRAWS, compare_counts
+from bayes_sdc.flows.release.synthetic.synthesis import spread_draws
+from bayes_sdc.flows.release.use.base_gain import WORTH
 from bayes_sdc.flows.table.cells import fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import Progress
@@ -286,14 +286,14 @@ def checks(
     predictive : DataFrame
         From :func:`predictive_counts`.
     by_size : DataFrame
-        From :func:`bayes_sdc.flows.release.predictive.predictive_counts_by_size`.
+        From :func:`bayes_sdc.flows.release.synthetic.predictive.predictive_counts_by_size`.
     dispersion : Dispersion
         From :func:`dispersion`.
     risk : IntruderRisk
         From :func:`bayes_sdc.intruder_risk`.
     base_gain : float
-        From :func:`bayes_sdc.flows.release.base_gain.base_gain`: the fit to the counts names the
-        family that gains it.
+        From :func:`bayes_sdc.flows.release.use.base_gain.base_gain`: the fit to the counts names
+        the family that gains it.
 
     Returns
     -------

@@ -8,10 +8,10 @@ import numpy as np
 
 from bayes_sdc.flows.fit.forecast import duration, forecast, sweep_seconds
 from bayes_sdc.flows.gibbs.sampling import Sampling
-from bayes_sdc.flows.intruder.integrated import draws_used
-from bayes_sdc.flows.intruder.refit import STARTS, WHOLE, sweeps_of_start
+from bayes_sdc.flows.intruder.estimators.integrated import draws_used
+from bayes_sdc.flows.intruder.estimators.refit import STARTS, WHOLE, sweeps_of_start
 from bayes_sdc.flows.model.hyperpriors import is_pooled
-from bayes_sdc.flows.release.predictive import PREDICTIVE_DRAWS
+from bayes_sdc.flows.release.synthetic.predictive import PREDICTIVE_DRAWS
 from bayes_sdc.flows.table.cells import SmallCells
 
 # of the steps after the fit

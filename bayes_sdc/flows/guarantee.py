@@ -18,7 +18,7 @@ from bayes_sdc.arguments import checked
 from bayes_sdc.checks import Check, Verdict
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.fit.fitted_to import check_posterior
-from bayes_sdc.flows.release.own_areas import OwnArea, own_area_rows
+from bayes_sdc.flows.release.synthetic.own_areas import OwnArea, own_area_rows
 from bayes_sdc.flows.table.bound import bound_of
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.results import Fact, Result

@@ -9,13 +9,13 @@ from bayes_sdc.checks import Check, Verdict
 from bayes_sdc.flows.kept_columns.check import check_columns
 from bayes_sdc.flows.kept_columns.evidence import information
 from bayes_sdc.flows.kept_columns.selection import Selection
-from bayes_sdc.flows.release.own_areas import (
+from bayes_sdc.flows.release.synthetic.own_areas import (
     OWN_AREA,
     OwnArea,
     own_area_risk,
     own_area_rows,
 )
-from bayes_sdc.flows.release.released import released_counts
+from bayes_sdc.flows.release.synthetic.released import released_counts
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.seeds import generator
 

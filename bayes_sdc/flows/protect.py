@@ -34,28 +34,39 @@ from bayes_sdc.flows.fit.stored_results import fingerprint, fingerprint_of_draws
 from bayes_sdc.flows.forecast import forecast_job, job_in_words
 from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.guarantee import CHECK, ENDING, guarantee
-from bayes_sdc.flows.intruder.choosing import Choice, choose_release
-from bayes_sdc.flows.intruder.keeping import LIMIT, keep_totals, kept_checks
+from bayes_sdc.flows.intruder.comparing.choosing import Choice, choose_release
+from bayes_sdc.flows.intruder.comparing.repeats import (
+    CLASSES,
+    repeat_risk,
+    risk_by,
+    risk_by_datasets,
+)
+from bayes_sdc.flows.intruder.comparing.tradeoff import METHODS, risk_utility
 from bayes_sdc.flows.intruder.measure import measured_risk
-from bayes_sdc.flows.intruder.repeats import CLASSES, repeat_risk, risk_by, risk_by_datasets
+from bayes_sdc.flows.intruder.probabilities.settings import (
+    Estimator,
+    Knowledge,
+    Prior,
+    RiskSettings,
+    Unique,
+)
 from bayes_sdc.flows.intruder.result import IntruderRisk
-from bayes_sdc.flows.intruder.settings import Estimator, Knowledge, Prior, RiskSettings, Unique
-from bayes_sdc.flows.intruder.tradeoff import METHODS, risk_utility
+from bayes_sdc.flows.intruder.totals.keeping import LIMIT, keep_totals, kept_checks
 from bayes_sdc.flows.intruder.with_totals import with_totals
 from bayes_sdc.flows.kept_columns.selection import Selection, select_columns
 from bayes_sdc.flows.kept_columns.totals import kept_totals
 from bayes_sdc.flows.leaks import leaks, unchanged
 from bayes_sdc.flows.limits import check_limits, check_use, worse_checks
 from bayes_sdc.flows.protection import Measured, Protection
-from bayes_sdc.flows.release.base_gain import base_gain
-from bayes_sdc.flows.release.combining import combined_totals
-from bayes_sdc.flows.release.distinguishing import told_apart
-from bayes_sdc.flows.release.kept import KeptTotals, kept_by_name
-from bayes_sdc.flows.release.own_areas import OwnArea, check_own_area
-from bayes_sdc.flows.release.predictive import compare_counts
-from bayes_sdc.flows.release.synthesis import refuse_column_named_dataset, synthesize
-from bayes_sdc.flows.release.uses import flow_uses
-from bayes_sdc.flows.release.utility import margins, utility
+from bayes_sdc.flows.release.synthetic.own_areas import OwnArea, check_own_area
+from bayes_sdc.flows.release.synthetic.predictive import compare_counts
+from bayes_sdc.flows.release.synthetic.synthesis import refuse_column_named_dataset, synthesize
+from bayes_sdc.flows.release.totals.kept import KeptTotals, kept_by_name
+from bayes_sdc.flows.release.use.base_gain import base_gain
+from bayes_sdc.flows.release.use.combining import combined_totals
+from bayes_sdc.flows.release.use.distinguishing import told_apart
+from bayes_sdc.flows.release.use.uses import flow_uses
+from bayes_sdc.flows.release.use.utility import margins, utility
 from bayes_sdc.flows.table.cells import small_cells, under_rule
 from bayes_sdc.flows.table.centres import Centres
 from bayes_sdc.flows.table.read import FlowTable

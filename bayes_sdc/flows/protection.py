@@ -9,17 +9,17 @@ from bayes_sdc.checks import Check
 from bayes_sdc.flows.audit.result import Audit
 from bayes_sdc.flows.diagnostics import Dispersion
 from bayes_sdc.flows.guarantee import Guarantee
-from bayes_sdc.flows.intruder.choosing import Choice
-from bayes_sdc.flows.intruder.gain import gain_lines
+from bayes_sdc.flows.intruder.comparing.choosing import Choice
+from bayes_sdc.flows.intruder.probabilities.gain import gain_lines
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.intruder.with_totals import WithTotals
 from bayes_sdc.flows.kept_columns.selection import Selection
-from bayes_sdc.flows.release.combining import CombinedTotals
-from bayes_sdc.flows.release.distinguishing import Distinguished
-from bayes_sdc.flows.release.kept import KeptTotals
-from bayes_sdc.flows.release.own_areas import own_area_rows
-from bayes_sdc.flows.release.uses import FlowUses
-from bayes_sdc.flows.release.utility import Utility
+from bayes_sdc.flows.release.synthetic.own_areas import own_area_rows
+from bayes_sdc.flows.release.totals.kept import KeptTotals
+from bayes_sdc.flows.release.use.combining import CombinedTotals
+from bayes_sdc.flows.release.use.distinguishing import Distinguished
+from bayes_sdc.flows.release.use.uses import FlowUses
+from bayes_sdc.flows.release.use.utility import Utility
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.results import Fact, Result, or_undefined, summary_lines
 
@@ -39,11 +39,11 @@ class Measured(Result):
     predictive : DataFrame
         :func:`bayes_sdc.flows.diagnostics.predictive_counts`.
     predictive_by_size : DataFrame
-        :func:`bayes_sdc.flows.release.predictive.predictive_counts_by_size`.
+        :func:`bayes_sdc.flows.release.synthetic.predictive.predictive_counts_by_size`.
     dispersion : Dispersion
         :func:`bayes_sdc.flows.diagnostics.dispersion`.
     margins : DataFrame
-        :func:`bayes_sdc.flows.release.utility.margins`.
+        :func:`bayes_sdc.flows.release.use.utility.margins`.
     utility : Utility
         :func:`bayes_sdc.utility`.
     risk : IntruderRisk
@@ -68,9 +68,9 @@ class Measured(Result):
     uses : FlowUses
         :func:`bayes_sdc.flow_uses`.
     distinguished : Distinguished
-        :func:`bayes_sdc.flows.release.distinguishing.distinguished`.
+        :func:`bayes_sdc.flows.release.use.distinguishing.distinguished`.
     base_gain : float
-        :func:`bayes_sdc.flows.release.base_gain.base_gain`: what family "base" would add.
+        :func:`bayes_sdc.flows.release.use.base_gain.base_gain`: what family "base" would add.
     """
 
     posterior: xr.DataTree

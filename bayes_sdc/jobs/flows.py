@@ -16,13 +16,13 @@ from bayes_sdc.flows.audit.settle import settle_totals
 from bayes_sdc.flows.compiling import start_compiling
 from bayes_sdc.flows.fit.checkpoint import kept_call
 from bayes_sdc.flows.fit.posterior import write_posterior
-from bayes_sdc.flows.intruder.gain import as_frames
 from bayes_sdc.flows.intruder.log_ratios import log_ratios
+from bayes_sdc.flows.intruder.probabilities.gain import as_frames
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.kept_columns.selection import select_columns
 from bayes_sdc.flows.protect import protect_flows, with_checks
 from bayes_sdc.flows.protection import Measured, Protection
-from bayes_sdc.flows.release.released import released_counts
+from bayes_sdc.flows.release.synthetic.released import released_counts
 from bayes_sdc.flows.table.covariates import (
     gravity_covariates,
     read_areas,

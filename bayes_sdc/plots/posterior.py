@@ -237,7 +237,7 @@ def plot_predictive_by_size(counts: pd.DataFrame, *, figure: Panels | None = Non
     Parameters
     ----------
     counts : DataFrame
-        From :func:`bayes_sdc.flows.release.predictive.predictive_counts_by_size`, or
+        From :func:`bayes_sdc.flows.release.synthetic.predictive.predictive_counts_by_size`, or
         ``predictive_by_size`` of a ``Protection``.
     figure : matplotlib Figure or SubFigure, optional
         Where to draw; a new figure by default.

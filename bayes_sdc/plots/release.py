@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.release.utility import between
+from bayes_sdc.flows.release.use.utility import between
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.plots.map_parts import around, boxes_of, parts_of
 from bayes_sdc.plots.style import (
@@ -42,7 +42,8 @@ def plot_margins(margins: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     margins : DataFrame
-        From :func:`bayes_sdc.flows.release.utility.margins`, or ``margins`` of a ``Protection``.
+        From :func:`bayes_sdc.flows.release.use.utility.margins`, or ``margins`` of a
+        ``Protection``.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
 

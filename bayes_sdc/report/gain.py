@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayes_sdc.flows.intruder.gain import (
+from bayes_sdc.flows.intruder.log_ratios import NO_PROMISE, LogRatios, log_ratios
+from bayes_sdc.flows.intruder.probabilities.gain import (
     LIMITS,
     MOVED,
     PRIORS,
@@ -18,8 +19,7 @@ from bayes_sdc.flows.intruder.gain import (
     headline,
     points,
 )
-from bayes_sdc.flows.intruder.log_ratios import NO_PROMISE, LogRatios, log_ratios
-from bayes_sdc.flows.intruder.prior import shares_of_counts
+from bayes_sdc.flows.intruder.probabilities.prior import shares_of_counts
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.report import plots

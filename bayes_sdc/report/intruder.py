@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayes_sdc.flows.intruder.bayes import LARGEST_ERROR
-from bayes_sdc.flows.intruder.choosing import Choice
+from bayes_sdc.flows.intruder.comparing.choosing import Choice
+from bayes_sdc.flows.intruder.probabilities.bayes import LARGEST_ERROR
 from bayes_sdc.flows.intruder.result import IntruderRisk, Share
 from bayes_sdc.flows.protection import Measured
 from bayes_sdc.flows.table.read import FlowTable

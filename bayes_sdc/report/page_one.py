@@ -10,7 +10,7 @@ import pandas as pd
 
 from bayes_sdc.checks import Check
 from bayes_sdc.convergence import RHAT_LIMIT
-from bayes_sdc.flows.intruder.gain import LIMITS, Gain, headline
+from bayes_sdc.flows.intruder.probabilities.gain import LIMITS, Gain, headline
 from bayes_sdc.flows.protection import Measured, Protection
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report.contents import NOT_JUDGED
@@ -151,7 +151,7 @@ def one_sided(margins: pd.DataFrame) -> str:
     Parameters
     ----------
     margins : DataFrame
-        From :func:`bayes_sdc.flows.release.utility.margins`.
+        From :func:`bayes_sdc.flows.release.use.utility.margins`.
     """
     relative = (margins["synthetic"] - margins["true"]) / margins["true"].where(margins["true"] > 0)
     worst = relative.dropna().sort_values(key=abs, ascending=False, kind="stable")[:LARGEST]

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from bayes_sdc.flows.protection import Measured, Protection
-from bayes_sdc.flows.release.utility import between
+from bayes_sdc.flows.release.use.utility import between
 from bayes_sdc.report import plots
 from bayes_sdc.shapes import Shapes
 

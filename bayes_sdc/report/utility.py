@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayes_sdc.flows.intruder.tradeoff import OURS
+from bayes_sdc.flows.intruder.comparing.tradeoff import OURS
 from bayes_sdc.flows.protection import Measured
-from bayes_sdc.flows.release.combining import CombinedTotals, by_area
-from bayes_sdc.flows.release.utility import Utility
+from bayes_sdc.flows.release.use.combining import CombinedTotals, by_area
+from bayes_sdc.flows.release.use.utility import Utility
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.report import plots
 from bayes_sdc.report.public_shares import PUBLIC_CELLS, PublicShares

@@ -34,8 +34,12 @@ def test_an_empty_index_of_the_cache_means_that_nothing_is_compiled(monkeypatch,
     monkeypatch.setattr("bayes_sdc.flows.gibbs.national.move_nation", Function({"a": "b"}))
     monkeypatch.setattr("bayes_sdc.flows.gibbs.newton.sweep", Function(index))
     assert sampler_is_compiled() is before
-    monkeypatch.setattr("bayes_sdc.flows.intruder.integrated.add_draws", Function({"a": "b"}))
-    monkeypatch.setattr("bayes_sdc.flows.intruder.pareto.khat_of_weights", Function(index))
+    monkeypatch.setattr(
+        "bayes_sdc.flows.intruder.estimators.integrated.add_draws", Function({"a": "b"})
+    )
+    monkeypatch.setattr(
+        "bayes_sdc.flows.intruder.probabilities.pareto.khat_of_weights", Function(index)
+    )
     assert compiling.risk_is_compiled() is before
 
 

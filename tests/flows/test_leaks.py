@@ -10,7 +10,7 @@ from bayes_sdc import read_flows
 from bayes_sdc.checks import Check
 from bayes_sdc.flows.kept_columns.selection import select_columns
 from bayes_sdc.flows.leaks import leaks, unchanged
-from bayes_sdc.flows.release.own_areas import OwnArea
+from bayes_sdc.flows.release.synthetic.own_areas import OwnArea
 from bayes_sdc.flows.table.simulate import simulate_flows
 
 

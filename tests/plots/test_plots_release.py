@@ -8,7 +8,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from bayes_sdc import InputError, Shapes, plot_flows, plot_map, plot_margins, read_flows
-from bayes_sdc.flows.release.utility import between, margins
+from bayes_sdc.flows.release.use.utility import between, margins
 
 COLUMNS = {"origin": "o", "destination": "d", "count": "n"}
 

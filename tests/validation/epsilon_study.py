@@ -44,8 +44,8 @@ from bayes_sdc.flows.fit.chains import sample_chain
 from bayes_sdc.flows.gibbs import engine
 from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.model import truncated as counts
-from bayes_sdc.flows.release.released import released_counts
-from bayes_sdc.flows.release.utility import ground_truth, measure
+from bayes_sdc.flows.release.synthetic.released import released_counts
+from bayes_sdc.flows.release.use.utility import ground_truth, measure
 from bayes_sdc.flows.table.bound import Bound, centres_of
 from bayes_sdc.flows.table.cells import small_cells, thin
 from bayes_sdc.flows.table.centres import bundled_shares

@@ -26,11 +26,15 @@ import pandas as pd
 import xarray as xr
 
 from bayes_sdc import fit_flows, read_flows, synthesize
-from bayes_sdc.flows.intruder import importance, integrated
-from bayes_sdc.flows.intruder.bayes import best_guess, likelihood_of_release, posterior_of_counts
-from bayes_sdc.flows.intruder.refit import refit
+from bayes_sdc.flows.intruder.estimators import importance, integrated
+from bayes_sdc.flows.intruder.estimators.refit import refit
+from bayes_sdc.flows.intruder.probabilities.bayes import (
+    best_guess,
+    likelihood_of_release,
+    posterior_of_counts,
+)
 from bayes_sdc.flows.model.rates import rates_by_draw
-from bayes_sdc.flows.release.released import released_counts
+from bayes_sdc.flows.release.synthetic.released import released_counts
 from bayes_sdc.flows.table.cells import SmallCells, small_cells
 
 SEED = 20261128

@@ -26,9 +26,9 @@ import xarray as xr
 from bayes_sdc import flow_uses, intruder_risk, read_flows, synthesize, utility
 from bayes_sdc.flows.audit.kept_totals import pinned_cells, without_pinned
 from bayes_sdc.flows.model import truncated
-from bayes_sdc.flows.release.distinguishing import told_apart
-from bayes_sdc.flows.release.kept import KeptTotals, kept_by_name
-from bayes_sdc.flows.release.totals import with_totals
+from bayes_sdc.flows.release.totals.draws import with_totals
+from bayes_sdc.flows.release.totals.kept import KeptTotals, kept_by_name
+from bayes_sdc.flows.release.use.distinguishing import told_apart
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.flows.table.simulate import DISPERSION, simulate_flows
 

@@ -16,7 +16,7 @@ import pandas as pd
 
 from bayes_sdc import read_flows
 from bayes_sdc.flows.audit.kept_totals import pinned_cells, without_pinned
-from bayes_sdc.flows.release.kept import WITH_ALL, kept_by_name
+from bayes_sdc.flows.release.totals.kept import WITH_ALL, kept_by_name
 
 TABLES = {
     "GB migration 2011": "gb_lad_migration_2011",

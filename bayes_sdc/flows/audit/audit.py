@@ -10,8 +10,8 @@ import pandas as pd
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.audit.families import Family, Ints, Published, families_of
-from bayes_sdc.flows.audit.inside import found_inside, totals_inside
-from bayes_sdc.flows.audit.inside_rows import InsideTotal
+from bayes_sdc.flows.audit.inside.rows import InsideTotal
+from bayes_sdc.flows.audit.inside.search import found_inside, totals_inside
 from bayes_sdc.flows.audit.propagation import FREE, System, make_system
 from bayes_sdc.flows.audit.reasons import Reasons
 from bayes_sdc.flows.audit.result import Audit

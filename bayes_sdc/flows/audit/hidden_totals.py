@@ -7,7 +7,7 @@ import pandas as pd
 
 from bayes_sdc.flows.audit.equations import Equation, bound_by_equations
 from bayes_sdc.flows.audit.families import Ints
-from bayes_sdc.flows.audit.inside_rows import InsideTotal
+from bayes_sdc.flows.audit.inside.rows import InsideTotal
 from bayes_sdc.flows.audit.propagation import FREE
 
 TERMS = 4  # known numbers that are listed

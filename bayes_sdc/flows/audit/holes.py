@@ -10,8 +10,8 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.flows.audit.audit import bounds_of, covered_cells
 from bayes_sdc.flows.audit.families import Family, Hidden, Ints, families_of
 from bayes_sdc.flows.audit.hidden_totals import with_hidden_totals
-from bayes_sdc.flows.audit.inside import totals_inside
-from bayes_sdc.flows.audit.inside_rows import InsideTotal
+from bayes_sdc.flows.audit.inside.rows import InsideTotal
+from bayes_sdc.flows.audit.inside.search import totals_inside
 from bayes_sdc.flows.audit.programs import blocks_of
 from bayes_sdc.flows.audit.propagation import FREE, make_system
 from bayes_sdc.flows.audit.result import Audit

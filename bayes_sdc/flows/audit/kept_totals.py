@@ -9,9 +9,9 @@ area's other ones, then one of an area with those of other areas.
 import numpy as np
 
 from bayes_sdc.flows.audit.network import Network, unpinned
-from bayes_sdc.flows.release.bands import Band
-from bayes_sdc.flows.release.kept import BY_ITSELF, WITH_ALL, WITH_AREA, KeptSide, KeptTotals
-from bayes_sdc.flows.release.margins import Margins
+from bayes_sdc.flows.release.totals.bands import Band
+from bayes_sdc.flows.release.totals.kept import BY_ITSELF, WITH_ALL, WITH_AREA, KeptSide, KeptTotals
+from bayes_sdc.flows.release.totals.margins import Margins
 
 
 def pinned_cells(

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from bayes_sdc.arguments import checked
-from bayes_sdc.flows.intruder.bayes import TINY
+from bayes_sdc.flows.intruder.probabilities.bayes import TINY
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.results import Fact, Result
 

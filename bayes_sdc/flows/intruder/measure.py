@@ -19,24 +19,30 @@ from scipy.stats import binomtest
 from bayes_sdc.arguments import PathLike, checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.fit.fitted_to import check_posterior
-from bayes_sdc.flows.intruder.bayes import (
+from bayes_sdc.flows.intruder.estimators.estimate import estimate
+from bayes_sdc.flows.intruder.probabilities.bayes import (
     FitOfIntruder,
     best_guess,
     likelihood_of_release,
     posterior_of_counts,
     unreliable_cells,
 )
-from bayes_sdc.flows.intruder.estimators import estimate
-from bayes_sdc.flows.intruder.gain import gains_by_prior
-from bayes_sdc.flows.intruder.kept import OfTotals, along_cycles, without_others
-from bayes_sdc.flows.intruder.knowledge import backgrounds
-from bayes_sdc.flows.intruder.prior import NAMED, prior_of_cells
+from bayes_sdc.flows.intruder.probabilities.gain import gains_by_prior
+from bayes_sdc.flows.intruder.probabilities.knowledge import backgrounds
+from bayes_sdc.flows.intruder.probabilities.prior import NAMED, prior_of_cells
+from bayes_sdc.flows.intruder.probabilities.settings import (
+    Estimator,
+    Knowledge,
+    Prior,
+    RiskSettings,
+    Unique,
+)
 from bayes_sdc.flows.intruder.result import UNIQUE, IntruderRisk, Share
-from bayes_sdc.flows.intruder.settings import Estimator, Knowledge, Prior, RiskSettings, Unique
-from bayes_sdc.flows.release.earlier import earlier_counts
-from bayes_sdc.flows.release.kept import KeptTotals, kept_of
-from bayes_sdc.flows.release.margins import totals_kept
-from bayes_sdc.flows.release.released import released_counts
+from bayes_sdc.flows.intruder.totals.kept import OfTotals, along_cycles, without_others
+from bayes_sdc.flows.release.synthetic.earlier import earlier_counts
+from bayes_sdc.flows.release.synthetic.released import released_counts
+from bayes_sdc.flows.release.totals.kept import KeptTotals, kept_of
+from bayes_sdc.flows.release.totals.margins import totals_kept
 from bayes_sdc.flows.table.cells import fitted_cells, impossible_of, under_rule
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import Progress

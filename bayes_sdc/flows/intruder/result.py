@@ -10,9 +10,13 @@ import xarray as xr
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.intruder.bayes import LARGEST_ERROR, likelihood_of_release, unreliable_cells
-from bayes_sdc.flows.intruder.gain import Gain, percents, strongest
-from bayes_sdc.flows.release.kept import KeptTotals
+from bayes_sdc.flows.intruder.probabilities.bayes import (
+    LARGEST_ERROR,
+    likelihood_of_release,
+    unreliable_cells,
+)
+from bayes_sdc.flows.intruder.probabilities.gain import Gain, percents, strongest
+from bayes_sdc.flows.release.totals.kept import KeptTotals
 from bayes_sdc.results import Fact, Result, or_undefined
 
 UNIQUE = {

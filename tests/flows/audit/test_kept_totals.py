@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from bayes_sdc import read_flows
 from bayes_sdc.flows.audit.kept_totals import merge_around, pinned_cells, without_pinned
-from bayes_sdc.flows.release.kept import WITH_ALL, WITH_AREA, kept_by_name
-from bayes_sdc.flows.release.margins import Margins
+from bayes_sdc.flows.release.totals.kept import WITH_ALL, WITH_AREA, kept_by_name
+from bayes_sdc.flows.release.totals.margins import Margins
 
 edges = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=7)
 

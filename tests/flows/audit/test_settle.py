@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from bayes_sdc import InputError, audit_totals, read_flows, settle_totals
-from bayes_sdc.flows.audit.inside import totals_inside
+from bayes_sdc.flows.audit.inside.search import totals_inside
 
 ROWS = [("A", "B", 3), ("A", "C", 20), ("B", "A", 4), ("B", "C", 8), ("A", "T", 23), ("B", "T", 12)]
 

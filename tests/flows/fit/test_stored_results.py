@@ -9,7 +9,7 @@ import pytest
 
 from bayes_sdc import FlowTable, InputError, fit_flows, intruder_risk, read_flows, synthesize
 from bayes_sdc.flows.fit.stored_results import fingerprint, kept_by_cell, kept_frame
-from bayes_sdc.flows.intruder import estimators
+from bayes_sdc.flows.intruder.estimators import estimate as estimators
 from bayes_sdc.flows.table.simulate import simulate_flows
 
 TARGETS = np.array([1, 4, 6, 7, 12, 20, 21])
@@ -112,8 +112,8 @@ def test_risk_that_is_gone_on_with_is_the_risk(
 ) -> None:
     """Whatever was there when the run was killed, and in whatever lots."""
     # as good as any here
-    monkeypatch.setattr("bayes_sdc.flows.intruder.refit.LONGEST", 1)
-    monkeypatch.setattr("bayes_sdc.flows.intruder.refit.STARTS", 4)
+    monkeypatch.setattr("bayes_sdc.flows.intruder.estimators.refit.LONGEST", 1)
+    monkeypatch.setattr("bayes_sdc.flows.intruder.estimators.refit.STARTS", 4)
     posterior = fit_flows(table, draws=30, tune=30, chains=2, seed=1)
     release = synthesize(table, posterior, seed=2)
     whole = intruder_risk(table, posterior, release, **asked, seed=3)

@@ -20,12 +20,12 @@ from bayes_sdc import (
     risk_by_datasets,
     synthesize,
 )
-from bayes_sdc.flows.intruder.bayes import stationary
-from bayes_sdc.flows.intruder.knowledge import backgrounds
-from bayes_sdc.flows.intruder.settings import RiskSettings
+from bayes_sdc.flows.intruder.probabilities.bayes import stationary
+from bayes_sdc.flows.intruder.probabilities.knowledge import backgrounds
+from bayes_sdc.flows.intruder.probabilities.settings import RiskSettings
 from bayes_sdc.flows.model.rates import rates_by_draw
-from bayes_sdc.flows.release.released import released_counts
-from bayes_sdc.flows.release.synthesis import draw_counts, spread_draws
+from bayes_sdc.flows.release.synthetic.released import released_counts
+from bayes_sdc.flows.release.synthetic.synthesis import draw_counts, spread_draws
 from bayes_sdc.flows.table.cells import small_cells
 from bayes_sdc.seeds import generator
 
@@ -519,7 +519,7 @@ def test_chosen_cells_have_the_risk_they_have_among_all(table, posterior, releas
 @pytest.fixture
 def short_refits(monkeypatch):
     """As many sweeps as large tables take."""
-    monkeypatch.setattr("bayes_sdc.flows.intruder.refit.LONGEST", 1)
+    monkeypatch.setattr("bayes_sdc.flows.intruder.estimators.refit.LONGEST", 1)
 
 
 @pytest.mark.usefixtures("short_refits")

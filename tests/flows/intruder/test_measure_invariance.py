@@ -8,8 +8,8 @@ from scipy.special import gammaln
 from scipy.stats import norm
 
 from bayes_sdc import FlowTable, fit_flows, intruder_risk, read_flows, synthesize, with_covariates
-from bayes_sdc.flows.intruder import integrated
-from bayes_sdc.flows.intruder.bayes import ReleaseProbabilities
+from bayes_sdc.flows.intruder.estimators import integrated
+from bayes_sdc.flows.intruder.probabilities.bayes import ReleaseProbabilities
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.table.cells import small_cells
 

@@ -1,0 +1,1 @@
+"""Totals inside a file, found by arithmetic."""

@@ -1,0 +1,1 @@
+"""Releases and protections side by side, and a choice among them."""

@@ -1,0 +1,1 @@
+"""Ways to compute the intruder's probabilities."""

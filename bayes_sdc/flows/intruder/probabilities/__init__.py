@@ -1,0 +1,1 @@
+"""What an intruder believes of a count, before and after the release."""

@@ -1,0 +1,1 @@
+"""Intruders who know totals."""

@@ -1,0 +1,1 @@
+"""Other protections of a table, beside synthesis."""

@@ -1,0 +1,1 @@
+"""Synthetic counts drawn from a posterior."""

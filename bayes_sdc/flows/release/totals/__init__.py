@@ -1,0 +1,1 @@
+"""Synthetic counts whose totals are the true ones."""

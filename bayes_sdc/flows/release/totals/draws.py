@@ -1,0 +1,136 @@
+"""Synthetic counts with given totals: draws from the posterior predictive given the totals.
+
+Each data set starts at its unconditional draw, which one maximum flow changes until all totals are
+met, never at the true counts: a chain that starts there and is stopped early releases them, and
+every check of totals and utility looks perfect. What is drawn depends on the true counts through
+the totals and the posterior alone.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from bayes_sdc.cores import threads
+from bayes_sdc.flows.release.totals.alternating_cycles import Graph, graph_of, mix
+from bayes_sdc.flows.release.totals.bands import Band, mix_within
+from bayes_sdc.flows.release.totals.margins import Margins, repaired
+from bayes_sdc.seeds import seed_sequence
+
+SWEEPS = 40  # cycles for each cell; counts by number are at their plateau after about 16
+LEAST = 50  # cells: a smaller part takes as many cycles, since few of its walks find one
+BATCH = 20_000  # cells, about, that one thread mixes; connected parts are never split
+
+
+class Mixing(NamedTuple):
+    """What is the same for all data sets with these totals."""
+
+    margins: Margins
+    graph: Graph
+    batches: list[list[np.ndarray]]  # connected parts of the graph, those of a batch on one thread
+    band: Band | None = None  # where totals are kept within bounds only
+
+    def sweep(self, rng: np.random.Generator, log_weight: np.ndarray, y: np.ndarray) -> None:
+        """Take a step for each cell, in place: cycles, and open paths where totals may move."""
+        if self.band is not None:
+            mix_within(rng, *self.band, log_weight, y, len(y))
+        if len(self.graph.edges):
+            mix(rng, self.graph, self.graph.edges, log_weight, y, len(self.graph.edges))
+
+
+def mixing(margins: Margins, band: Band | None = None) -> Mixing:
+    """Prepare the graph of the totals."""
+    graph = graph_of(margins.left, margins.right)
+    return Mixing(margins, graph, _batches(connected_parts(graph)), band)
+
+
+def with_totals(
+    prepared: Mixing,
+    free: np.ndarray,
+    log_weight: np.ndarray,
+    *,
+    seed: int,
+    dataset: int,
+    cores: int | None = None,
+    sweeps: int = SWEEPS,
+) -> np.ndarray:
+    """Draw counts with the totals kept, given the rates of one posterior draw.
+
+    Parameters
+    ----------
+    prepared : Mixing
+        From :func:`mixing`.
+    free : array of int, shape (cell,)
+        An unconditional draw of the counts, from 0.
+    log_weight : array of float, shape (cell, upper + 1)
+        Log-probability of each count.
+    seed, dataset : int
+        The same give the same counts, whatever the cores.
+    cores : int, optional
+        Threads; by default all.
+    sweeps : int
+        Cycles for each cell; 0 leaves the repaired draw.
+
+    Returns
+    -------
+    array of int, shape (cell,)
+        From 0 to upper, with all totals.
+
+    Raises
+    ------
+    InputError
+        If no table of such counts has these totals.
+    """
+    y = repaired(prepared.margins, free, log_weight.shape[1] - 1)
+    if prepared.band is not None:
+        rng = np.random.default_rng(seed_sequence(seed, "synthesis within bands", f"{dataset}"))
+        for _ in range(sweeps):
+            prepared.sweep(rng, log_weight, y)
+        return y
+
+    def mixed(batch: int) -> None:
+        stream = seed_sequence(seed, "synthesis given totals", f"{dataset}", f"{batch}")
+        rng = np.random.default_rng(stream)
+        for part in prepared.batches[batch]:
+            steps = sweeps * max(len(part), LEAST)
+            mix(rng, prepared.graph, part, log_weight, y, steps)
+
+    with ThreadPoolExecutor(threads(cores)) as pool:
+        list(pool.map(mixed, range(len(prepared.batches))))
+    return y
+
+
+def connected_parts(graph: Graph) -> list[np.ndarray]:
+    """Edges of each connected part of the graph, in order of their first edge.
+
+    Examples
+    --------
+    >>> cells = np.array([0, 0, 1, 1, 2, 2]), np.array([0, 1, 0, 1, 2, 2])
+    >>> [part.tolist() for part in connected_parts(graph_of(*cells))]
+    [[0, 1, 2, 3], [4, 5]]
+    """
+    if len(graph.edges) == 0:
+        return []
+    n_left, n_right = len(graph.left_start) - 1, len(graph.right_start) - 1
+    left, right = graph.left[graph.edges], graph.right[graph.edges] + n_left
+    joined = coo_array((np.ones(len(left), np.int8), (left, right)), shape=(n_left + n_right,) * 2)
+    part = connected_components(joined, directed=False)[1][left]
+    order = np.argsort(part, kind="stable")
+    pieces = np.split(graph.edges[order], np.flatnonzero(np.diff(part[order])) + 1)
+    return sorted(pieces, key=lambda piece: int(piece[0]))
+
+
+def _batches(parts: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
+    """Put connected parts together, about :data:`BATCH` cells; by the data, not by the cores."""
+    batches: list[list[np.ndarray]] = []
+    taken = BATCH
+    for part in parts:
+        if taken + len(part) > BATCH:
+            batches.append([])
+            taken = 0
+        batches[-1].append(part)
+        taken += len(part)
+    return batches

@@ -1,0 +1,1 @@
+"""What users of a table lose."""

@@ -1,0 +1,70 @@
+"""Earlier releases of a table are matched by their codes, or refused."""
+
+import pandas as pd
+import pytest
+
+from bayes_sdc import FlowTable, InputError, read_flows
+from bayes_sdc.flows.release.synthetic.earlier import earlier_counts
+
+
+@pytest.fixture
+def table() -> FlowTable:
+    frame = pd.DataFrame(
+        {
+            "o": ["01", "01", "02", "03"],
+            "d": ["02", "03", "03", "01"],
+            "n": [1, 9, 4, 120],
+            "name": list("wxyz"),
+        }
+    )
+    return read_flows(frame, origin="o", destination="d", count="n")
+
+
+def released(table: FlowTable, counts: list[int]) -> pd.DataFrame:
+    return table.frame.assign(n=counts)
+
+
+def test_rows_are_matched_by_their_codes(table, tmp_path):
+    """Else a cell gets the released count of another."""
+    release = released(table, [2, 3, 5, 120])
+    expected = [[1, 2, 4]]
+    shuffled = release.iloc[[3, 1, 0, 2]]
+    assert earlier_counts(table, [shuffled]).tolist() == expected
+    shuffled.drop(columns="name").to_csv(tmp_path / "out.csv", index=False)
+    assert earlier_counts(table, [tmp_path / "out.csv"]).tolist() == expected
+    assert earlier_counts(table, [str(tmp_path / "out.csv"), release]).tolist() == expected * 2
+    assert earlier_counts(table, []).shape == (0, 3)
+
+
+def test_data_sets_in_one_file_are_several_looks(table, tmp_path):
+    both = pd.concat(
+        [
+            released(table, [2, 3, 5, 120]).assign(dataset=2),
+            released(table, [9, 1, 1, 120]).assign(dataset=1),
+        ]
+    )
+    both.to_csv(tmp_path / "out.csv", index=False)
+    assert earlier_counts(table, [tmp_path / "out.csv"]).tolist() == [[8, 0, 0], [1, 2, 4]]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda f: f.assign(n=[2, 30, 5, 120]), r"release 1 .*no count from 1 to 9 in 1 .*'01>03'"),
+        (lambda f: f.assign(n=[2, 3, 5, 8]), r"1 small cells that .* does not have.*'03>01'"),
+        (lambda f: f.drop(index=1), r"no count from 1 to 9 in 1 .*'01>03'"),
+        (lambda f: f.assign(o=f["o"].astype(int)), r"codes as text"),
+        (lambda f: f.drop(columns="n"), r"release 1 .*'n'"),
+        (lambda f: f.assign(n=[2, 3, -1, 120]), r"release 1 .*negative count"),
+    ],
+)
+def test_a_release_of_other_cells_is_refused(table, change, message):
+    with pytest.raises(InputError, match=message):
+        earlier_counts(table, [change(released(table, [2, 3, 5, 120]))])
+
+
+def test_one_frame_or_path_is_no_list(table):
+    """A path would be read letter by letter, a frame column by column."""
+    for one in ("out.csv", table.frame):
+        with pytest.raises(InputError, match="must be a list"):
+            earlier_counts(table, one)
