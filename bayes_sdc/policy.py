@@ -376,7 +376,8 @@ def _from_toml(content: Mapping[str, Any]) -> Policy:
         given = content[section]
         if not isinstance(given, dict):
             raise InputError(
-                f"{section} must be one section, [{section}], with a limit a line; it is {given!r}"
+                f"{section} must be one section, [{section}], with one limit per line; it is "
+                f"{given!r}"
             )
         _refuse_unknown(f"[{section}] ", given, [field.name for field in fields(limits)])
         sections[section] = limits(**given)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FIRST_LINE, LINE_EVERY = 10.0, 60.0  # seconds to the first plain line of a step, and the next
 
-# the bars on the screen: work within other work has a bar below, for two displays that refresh
+# the bars on the screen: work within other work has a bar below, because two displays that refresh
 # themselves would write over each other
 _shown: "list[RichProgress]" = []
 

@@ -94,7 +94,7 @@ def summary_lines(
         Every failed one is shown with its reason. Of those to be looked at the last share a line
         where there is no room, and those that passed are named.
     measures : sequence of str
-        The main numbers, a line each.
+        The main numbers, one per line.
     seconds : mapping
         Wall time of each stage.
 

@@ -113,7 +113,7 @@ def read_shapes(path: PathLike, *, key: str, codes: Iterable[str]) -> Shapes:
         raise InputError(
             f"{path}: {len(matched)} of the table's {len(wanted)} codes match the property {key!r} "
             f"(there {_some(theirs)}; in the table {_some(wanted)}). Remedy: name another "
-            "property, or write the codes alike, for they are compared as text"
+            "property, or write the codes alike, because they are compared as text"
         )
     arcs = _arcs(path, content)
     outlines: dict[str, list[Polygon]] = {}

@@ -107,7 +107,7 @@ rules.round(1)
 # ## The truth
 # The file says how many persons of the population share each record's key values. That is F, which
 # nobody knows in practice. Three totals follow. *tau1*: sample uniques that are population uniques.
-# *tau2*: correct matches of sample uniques, each matched to one of its F candidates by lot.
+# *tau2*: correct matches of sample uniques, each matched to one of its F candidates at random.
 # *expected*: the same for all records.
 
 # %%

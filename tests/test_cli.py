@@ -360,7 +360,7 @@ def test_simulate_writes_a_table_that_can_be_read(
     assert {"mean", "rate"} <= set(table.frame.columns)
     before = file.read_bytes()
     assert run(monkeypatch, *call) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert file.read_bytes() == before
 
 

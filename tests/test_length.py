@@ -25,7 +25,7 @@ MANY_PARAMETERS = {
 }
 
 LONG = {
-    "commands.flows.flows": "a dictionary of the options, a line each",
+    "commands.flows.flows": "a dictionary of the options, one per line",
     "microdata.individual.superpopulation.superpopulation_risk": "checks, then each model in turn",
     "models.migration.build": "the model, to be read from top to bottom",
     "jobs.microdata._record": "one dictionary, the record of a run",

@@ -42,7 +42,7 @@ def audit(
     origin: Annotated[str | None, option("Column of the origin's code.", INPUT)] = None,
     destination: Annotated[str | None, option("Column of the destination's code.", INPUT)] = None,
     count: Annotated[str | None, option("Column of the count.", INPUT)] = None,
-    groups: Annotated[str | None, option("Columns, comma between.", INPUT)] = None,
+    groups: Annotated[str | None, option("Columns, separated by commas.", INPUT)] = None,
     low: Annotated[int, option("Smallest count that is hidden.", INPUT)] = 1,
     high: Annotated[int, option("Largest count that is hidden.", INPUT)] = 9,
     hole: Annotated[
@@ -55,7 +55,9 @@ def audit(
     ] = None,
     suppressed: Annotated[
         str | None,
-        option("Marks of hidden counts, comma between, as '*,c,<5'; the same as --hole.", INPUT),
+        option(
+            "Marks of hidden counts, separated by commas, as '*,c,<5'; the same as --hole.", INPUT
+        ),
     ] = None,
     decimal: Decimal = None,
     thousands: Thousands = None,

@@ -37,14 +37,14 @@ from bayes_sdc.commands.terminal import end_of_run, interruptible, say, the_comm
 @interruptible("the same command with --resume continues from here")
 def flows(
     file: Annotated[
-        Path, typer.Argument(help="CSV (also .gz) or Parquet, one row a pair of areas.")
+        Path, typer.Argument(help="CSV (also .gz) or Parquet, one row per pair of areas.")
     ],
     *,
     origin: Annotated[str, option("Column of the origin's code.", INPUT)],
     destination: Annotated[str, option("Column of the destination's code.", INPUT)],
     count: Annotated[str, option("Column of the count.", INPUT)],
     groups: Annotated[
-        str | None, option("Columns, comma between: one model for each combination.", INPUT)
+        str | None, option("Columns, separated by commas: one model for each combination.", INPUT)
     ] = None,
     low: Annotated[int, option("Smallest count to protect.", INPUT)] = 1,
     high: Annotated[int, option("Largest count to protect.", INPUT)] = 9,
@@ -119,18 +119,23 @@ def flows(
     ] = None,
     centres: Annotated[
         str,
-        option("With --epsilon: bundled, file of another year, or shares, comma between.", MODEL),
+        option(
+            "With --epsilon: bundled, file of another year, or shares, separated by commas.", MODEL
+        ),
     ] = "bundled",
     impossible: Annotated[
         str | None,
         option(
-            "With --family base: counts that a rule excludes, such as 1,2, comma between.", MODEL
+            "With --family base: counts that a rule excludes, such as 1,2, separated by commas.",
+            MODEL,
         ),
     ] = None,
     out: Out,
     keep: Annotated[
         str | None,
-        option("Further columns to release, comma between, if they give nothing away.", RELEASE),
+        option(
+            "Further columns to release, separated by commas, if they give nothing away.", RELEASE
+        ),
     ] = None,
     own_area: Annotated[
         str,
@@ -143,7 +148,7 @@ def flows(
     totals_kept: Annotated[
         str | None,
         option(
-            "Totals the release has exactly, comma between: origin, destination, group, "
+            "Totals the release has exactly, separated by commas: origin, destination, group, "
             "origin-by-group, destination-by-group; or auto: as many as tell no small count.",
             RELEASE,
         ),
@@ -218,11 +223,11 @@ def flows(
         float | None, option("With --knowledge share: the share of them, 0 to 1.", RISK)
     ] = None,
     already_released: Annotated[
-        str | None, option("Earlier releases of the same table: files, comma between.", RISK)
+        str | None, option("Earlier releases of the same table: files, separated by commas.", RISK)
     ] = None,
     released_epsilon: Annotated[
         str | None,
-        option("With --epsilon: that of each --already-released, comma between.", RISK),
+        option("With --epsilon: that of each --already-released, separated by commas.", RISK),
     ] = None,
     refits: Annotated[
         int, option("Refit this many of the cells whose risk is not reliable.", RISK)

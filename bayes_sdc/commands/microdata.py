@@ -37,13 +37,14 @@ WITHOUT_TREAT = (
 @interruptible("the same command starts anew")
 def microdata(
     file: Annotated[
-        Path, typer.Argument(help="CSV (also .gz), Parquet, Stata, SPSS or SAS; a row a person.")
+        Path,
+        typer.Argument(help="CSV (also .gz), Parquet, Stata, SPSS or SAS; one row per person."),
     ],
     *,
-    keys: Annotated[str, option("Key variables, comma between.", INPUT)],
+    keys: Annotated[str, option("Key variables, separated by commas.", INPUT)],
     weight: Annotated[str | None, option("Column of sampling weights.", INPUT)] = None,
     household: Annotated[
-        str | None, option("Columns that tell a household, comma between.", INPUT)
+        str | None, option("Columns that tell a household, separated by commas.", INPUT)
     ] = None,
     missing: Annotated[
         str,
@@ -95,7 +96,7 @@ def microdata(
     ] = None,
     treat_keys: Annotated[
         str | None,
-        option("Keys to treat, comma between; by default as few as do.", RELEASE),
+        option("Keys to treat, separated by commas; by default as few as do.", RELEASE),
     ] = None,
     suppress_to_k: Annotated[
         int | None, option("Suppression: every record is to count so many.", RELEASE)
@@ -124,7 +125,7 @@ def microdata(
     ] = False,
     ordered: Annotated[
         str | None,
-        option("Keys whose levels are in order, for proposals, comma between.", RELEASE),
+        option("Keys whose levels are in order, for proposals, separated by commas.", RELEASE),
     ] = None,
     regression: Annotated[
         list[str] | None,
@@ -144,14 +145,14 @@ def microdata(
     ] = None,
     datasets: Annotated[int, option("Treated data sets in the release.", RELEASE)] = 1,
     keep: Annotated[
-        str | None, option("Further columns to release, comma between.", RELEASE)
+        str | None, option("Further columns to release, separated by commas.", RELEASE)
     ] = None,
     keep_order: Annotated[
         bool, option("Leave the records in their order.", RELEASE, "--keep-order")
     ] = False,
     known_keys: Annotated[
         str | None,
-        option("Keys an intruder knows of a target, comma between; by default all.", RISK),
+        option("Keys an intruder knows of a target, separated by commas; by default all.", RISK),
     ] = None,
     knowledge: Annotated[
         str,

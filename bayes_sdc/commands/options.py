@@ -112,7 +112,7 @@ def numbers(listed: str, name: str) -> list[float]:
     try:
         return [float(number) for number in columns(listed)]
     except ValueError:
-        raise InputError(f"{name} must be numbers, comma between; it is {listed!r}") from None
+        raise InputError(f"{name} must be numbers, separated by commas; it is {listed!r}") from None
 
 
 def whole_numbers(listed: str, name: str) -> list[int]:
@@ -126,7 +126,9 @@ def whole_numbers(listed: str, name: str) -> list[int]:
     try:
         return [int(number) for number in columns(listed)]
     except ValueError:
-        raise InputError(f"{name} must be whole numbers, comma between; it is {listed!r}") from None
+        raise InputError(
+            f"{name} must be whole numbers, separated by commas; it is {listed!r}"
+        ) from None
 
 
 def shares_or_name(text: str) -> str | list[float]:

@@ -139,7 +139,7 @@ class Guarantee(Result):
             "It holds while the seed of the run is secret: everything random follows from it, so "
             "who has it, or finds it by trial, undoes the release.",
             "It covers the synthetic counts alone: not the decision to release them, and no other "
-            "figure or verdict of a report, for these are computed with the true counts.",
+            "figure or verdict of a report, because these are computed with the true counts.",
         ]
 
     def _made_of(self) -> str:

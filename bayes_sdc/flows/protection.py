@@ -115,7 +115,7 @@ class Measured(Result):
         ]
 
     def lines(self) -> list[str]:
-        """Return the main numbers of a run, a line each, for the console; confidential."""
+        """Return the main numbers of a run, one per line, for the console; confidential."""
         risk, worst = self.risk, self.worst
         unique = f"R_unq ({risk.unique})"
         others = {name: self._other_releases(name) for name in ("r_all", "r_unq")}

@@ -22,7 +22,7 @@ def read_fixed_width(data: bytes, name: str, layout: Path) -> tuple[pd.DataFrame
     name : str
         Of the file, for messages.
     layout : Path
-        CSV file with ``name``, ``start`` and ``end``, counted from 1, a row a column.
+        CSV file with ``name``, ``start`` and ``end``, counted from 1, one row per column.
 
     Returns
     -------

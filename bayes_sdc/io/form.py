@@ -33,8 +33,8 @@ class FileForm:
         The table is a matrix, to be read as a row for each cell: the first column holds origins,
         the header destinations.
     layout : path, optional
-        Of a file of fixed widths: a CSV file with ``name``, ``start`` and ``end``, a row a column,
-        counted from 1.
+        Of a file of fixed widths: a CSV file with ``name``, ``start`` and ``end``, one row per
+        column, counted from 1.
     query : str, optional
         SQL for a database, SQLite or DuckDB.
 

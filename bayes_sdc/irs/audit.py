@@ -58,7 +58,7 @@ def audit_irs(flows: IrsFlows, other: IrsFlows | None = None) -> Audit:
 
     Notes
     -----
-    Nothing is taken for granted of the size of a hidden number, for the IRS hides large ones to
+    Nothing is taken for granted of the size of a hidden number, because the IRS hides large ones to
     protect small ones. So the number of pinned rows is a lower limit. A kind of sum is relied on
     where it holds in 99 % of the places of the file where all its numbers are shown. Of a total
     that is already the sum of what is shown (30 = 30 + x) nobody can tell whether x is 0 or left
@@ -90,7 +90,7 @@ def audit_irs(flows: IrsFlows, other: IrsFlows | None = None) -> Audit:
             equations.append(made)
     if nothing_left:
         notes.append(
-            f"{nothing_left:,} totals are the sum of what is shown: the hidden rows are of nobody, "
+            f"{nothing_left:,} totals are the sum of what is shown: the hidden rows hold nobody, "
             "or are left out of the total; these are not used"
         )
     n = len(names)

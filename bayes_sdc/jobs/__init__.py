@@ -9,7 +9,7 @@ Each job reads a file, does its work and writes a folder of its own, by the one 
   everything else as it was. With several data sets the whole table as often, numbered by a first
   column ``dataset``.
 - ``NAME_protected.csv`` (persons, where they are treated): the keys and columns that were named,
-  in the format of the input, records in an order by lot.
+  in the format of the input, records in random order.
 - ``report.html``: the external report: rules, verdicts, rounded measures.
 
 ``confidential/`` of a table of flows:

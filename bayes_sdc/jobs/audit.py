@@ -58,7 +58,7 @@ def run_audit(
     Raises
     ------
     InputError
-        If the file cannot be read, is no table of flows, or ``out`` is there already.
+        If the file cannot be read, is no table of flows, or ``out`` already exists.
     """
     _refuse_existing(out)
     ends = (reading["origin"], reading["destination"], reading["count"])
@@ -108,7 +108,7 @@ def run_irs_audit(
     Raises
     ------
     InputError
-        If a file cannot be read, or ``out`` is there already.
+        If a file cannot be read, or ``out`` already exists.
     """
     _refuse_existing(out)
     if direction is not None and direction not in get_args(Direction):
@@ -131,7 +131,7 @@ def run_irs_audit(
 
 def _refuse_existing(out: Path | None) -> None:
     if out is not None and out.exists():
-        raise InputError(f"{out}: is there already; choose another name")
+        raise InputError(f"{out}: already exists; choose another name")
 
 
 def _write(found: Audit, out: Path | None) -> None:

@@ -108,7 +108,7 @@ def run_microdata(
     """
     if treating is not None and reading.get("bands"):
         raise InputError(
-            "--bands and --treat do not go together: what leaves would hold the values and not "
+            "--bands and --treat cannot be combined: what leaves would hold the values and not "
             "their classes; put the classes into the file first"
         )
     check_out(out)

@@ -38,13 +38,13 @@ def run_simulation(
     Raises
     ------
     InputError
-        If a file is there already, cannot be written or has another ending, or a size is out of
+        If a file already exists, cannot be written or has another ending, or a size is out of
         range.
     """
     files = [path for path in (file, areas_file) if path is not None]
     for path in files:
         if path.exists():
-            raise InputError(f"{path}: is there already; choose another name")
+            raise InputError(f"{path}: already exists; choose another name")
         if not path.name.endswith((".csv", ".csv.gz", ".parquet")):
             raise InputError(f"{path}: must end in .csv, .csv.gz or .parquet")
     if len({path.resolve() for path in files}) < len(files):

@@ -97,7 +97,7 @@ class RiskComparison(Result):
     seed: int | None = None
 
     def __str__(self) -> str:
-        """Return the expected numbers and assumptions, a line each."""
+        """Return the expected numbers and assumptions, one per line."""
         width = max(map(len, self.methods.index))
         lines = [f"{self.uniques:,} sample uniques; of these are expected:"]
         for about, part in self.methods.groupby("about", sort=False):

@@ -58,7 +58,7 @@ class Truth(NamedTuple):
     Parameters
     ----------
     expected : float
-        Correct matches when every record is matched by lot to one of its population cell.
+        Correct matches when every record is matched at random to one of its population cell.
     tau1 : int
         Sample uniques that are population uniques.
     tau2 : float
@@ -112,7 +112,7 @@ class Measurement(Result):
         Totals with intervals, by the name of the model. Of a file that is the whole population
         "known" alone, without uncertainty.
     households : DataFrame or None
-        A row a household, as `RecordRisk.households` gives it, with a column ``risk_MODEL`` for
+        One row per household, as `RecordRisk.households` gives it, with a column ``risk_MODEL`` for
         each model; None for a file without households.
     unstructured : Unstructured or None
         Where the number of cells was given, and no missing value hides how many records are unique.
@@ -219,7 +219,7 @@ class Measurement(Result):
         )
 
     def _lines(self) -> list[str]:
-        """Return the main numbers beside the headline, a line each."""
+        """Return the main numbers beside the headline, one per line."""
         by_model = ", ".join(f"{name} {m.expected.value:,.1f}" for name, m in self.models.items())
         lines = [f"expected re-identifications by model: {by_model}"]
         if (free := self.unstructured) is not None:

@@ -52,8 +52,8 @@ OF_TRUE_COUNTS = (
     "importance_weights",
 )
 OF_FEW_CELLS = "Not shown, because a verdict on few cells could tell of single cells."
-NO_DIVERGENCES = "The sampler that was used has no steps that can go astray."
-NO_LIMITS = "how high the risk is was not judged, for no policy with limits was given"
+NO_DIVERGENCES = "The sampler that was used has no steps that can diverge."
+NO_LIMITS = "how high the risk is was not judged, because no policy with limits was given"
 PUBLIC_OPTIONS = (
     "family",
     "prior",
@@ -117,7 +117,7 @@ PUBLIC_REASONS = {
     ("convergence", "fail"): "The chains of some groups disagree, or hold far too few independent "
     "draws: do not rely on the results.",
     ("divergences", "pass"): "No step of the sampler went astray.",
-    ("divergences", "look"): "Steps of the sampler went astray in some groups.",
+    ("divergences", "look"): "Some steps of the sampler diverged in some groups.",
     ("small_groups", "pass"): "Every group has enough cells for its rates to be learnt from them.",
     ("small_groups", "look"): "Some groups are so small that the prior decides their rates.",
     ("fit", "pass"): "The model reproduces how common each small count is.",

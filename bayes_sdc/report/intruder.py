@@ -152,9 +152,9 @@ def _public_gain(risk: IntruderRisk, public: PublicShares) -> str:
     if gain is None or cells < PUBLIC_CELLS or not risk.strongest.trusted:
         return ""
     return (
-        "Part of what an intruder finds is known without any release, for some small counts are "
-        "more common than others. Who knew most before this release finds in addition, with it, "
-        f"{in_words(public.moved(gain, cells, 'gain'))} of the small counts."
+        "Part of what an intruder finds is known without any release, because some small counts "
+        "are more common than others. Who knew most before this release finds in addition, with "
+        f"it, {in_words(public.moved(gain, cells, 'gain'))} of the small counts."
     )
 
 
@@ -352,5 +352,5 @@ def _public_choice(choice: Choice | None, cells: int, public: PublicShares) -> s
     return (
         "The release was chosen among several for the smallest error of totals. "
         + (f"Over repetitions of drawing and choosing R_all is {mean} on average. " if mean else "")
-        + "The intruder is taken not to use that a release with good totals was selected."
+        + "The intruder is assumed not to use that a release with good totals was selected."
     )

@@ -54,7 +54,7 @@ PUBLIC_REASONS = {
     ("treatment_target", "fail"): "The target for the risk of a record is missed.",
     ("treatment_chains", "pass"): "The chains agree.",
     ("treatment_chains", "look"): "The chains mix slowly.",
-    ("treatment_order", "pass"): "Records are in an order by lot.",
+    ("treatment_order", "pass"): "Records are in random order.",
     ("treatment_order", "look"): "Records are in the order of the agency's file.",
     ("treatment_columns", "pass"): "The column tells no treated value for certain.",
     ("treatment_columns", "look"): "The agency should read what the column tells.",
@@ -127,7 +127,7 @@ def public_check(check: Check) -> Told:
 
 
 def _public(share: float, enough: bool) -> str:
-    """Return a share in whole per cent; its ends in words, for they would tell of every record."""
+    """Return a share in whole per cent; its ends in words: they would tell of every record."""
     if not enough:
         return "not shown (few records)"
     if share < 0.01:

@@ -18,7 +18,7 @@ OF_SINGLE_CELLS = (
 )  # one cell can decide, however many there are
 PUBLIC_WORDS = {
     "pass": "The limit is kept.",
-    "look": "Undefined, for there is nothing of the kind; that is not a risk of 0.",
+    "look": "Undefined, because there is nothing of the kind; that is not a risk of 0.",
     "fail": "The limit is exceeded.",
     WITHHELD: "Not shown, because the verdict could tell of single cells.",
 }

@@ -30,7 +30,7 @@ def test_pinned_cells_end_with_1_and_bounds_are_written_for_the_owner(tmp_path):
     assert "A>B is 3: total of o A: 23 minus 20" in done.output
     assert pd.read_csv(out)["lower"].tolist() == [3]
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         run_audit(file, reading=NAMES, out=out)
 
 

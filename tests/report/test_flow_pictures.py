@@ -113,7 +113,7 @@ def test_no_empty_braces_and_no_signs_of_code(internal: str) -> None:
     assert not {"{}", "[]", "()", "None", "False"} & {cell.strip() for cell in cells}
     words = re.sub(r"<(style|script|svg)\b.*?</\1>", "", internal, flags=re.DOTALL)
     assert "&lt;=" not in words
-    assert "ivergen" not in words, "the sampler has no steps that can go astray"
+    assert "ivergen" not in words, "the sampler has no steps that can diverge"
 
 
 def test_every_picture_has_words_and_ids_of_its_own(internal: str) -> None:

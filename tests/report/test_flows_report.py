@@ -193,7 +193,7 @@ def test_of_few_cells_no_verdict_rests_on_true_counts(result: Protection, extern
 
 
 def test_a_sampler_without_divergent_steps_does_not_pass_for_them(external: str) -> None:
-    assert "divergences: The sampler that was used has no steps that can go astray" in (
+    assert "divergences: The sampler that was used has no steps that can diverge" in (
         Page(external).text
     )
 

@@ -849,7 +849,7 @@ def truth_rows(result: Measurement) -> list[list[Cell]]:
 
 
 def methods(result: Measurement) -> dict[str, list[list[Cell]]]:
-    """A table for each question, a row a method."""
+    """A table for each question, one row per method."""
     assert result.comparison is not None
     assert result.truth is not None
     tables: dict[str, list[list[Cell]]] = {}

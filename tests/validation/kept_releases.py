@@ -7,7 +7,8 @@ DATA is a folder with ``flows/`` (public files, not part of the repository). For
 command writes a run with ``--totals-kept``; the error of the totals is taken from the file it
 released, and a release without totals is drawn from the posterior that the run left. The nation
 is simulated, and its rates are those that it was simulated with: what is timed is the sampler.
-``kept_releases.md`` gets a row a run; rows of other runs stay. Everything random follows from SEED.
+``kept_releases.md`` gets one row per run; rows of other runs stay. Everything random follows from
+SEED.
 """
 
 import argparse

@@ -28,7 +28,7 @@ def _settled(
     found = unsettled(table)
     doubtful = [each for each in found if not each.believed]
     if doubtful:
-        # without them, for what is no total is part of one
+        # without them, because what is no total is part of one
         table = replace(table, searched=[totals_inside(table, doubtful=False)])
         found = unsettled(table)
     notes = [f"totals inside the table count as published: {in_words(found)}"] * bool(found)
@@ -79,7 +79,7 @@ def audit_totals(
     Who knows the totals and all counts above the small ones can tell that a small count lies
     between two bounds, and where they are equal, what it is. The bounds are the least and the most
     over all tables of whole counts from ``low`` to ``high`` in the small cells that have these
-    totals. Zeros and safe counts are known, for they are released as they are; those that are
+    totals. Zeros and safe counts are known, because they are released as they are; those that are
     withheld are not, nor are small own-area counts.
     Totals inside the table are found (:func:`bayes_sdc.settle_totals`) and count as published if
     they are called so or chance does not make sums like them. Of others a note tells what would

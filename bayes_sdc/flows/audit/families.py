@@ -116,7 +116,7 @@ def families_of(
         if each in WORDS:
             if hidden is not None:
                 raise InputError(
-                    f"published totals by {each!r} cannot be computed, for counts are missing; "
+                    f"published totals by {each!r} cannot be computed, because counts are missing; "
                     "give the table of these totals"
                 )
             families.append(_by_word(table, each, columns, counts, own, bool(own_area), base))

@@ -132,7 +132,7 @@ def some_flow(network: Network) -> Ints | None:
     np.subtract.at(excess, network.tail, network.lower)
     room = network.upper - network.lower
     need = int(excess[excess > 0].sum())
-    # a node in the middle of each arc, for arcs can have the same ends
+    # a node in the middle of each arc, because arcs can have the same ends
     arcs = len(network.tail)
     middle = network.nodes + np.arange(arcs)
     source, sink = network.nodes + arcs, network.nodes + arcs + 1

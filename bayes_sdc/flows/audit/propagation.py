@@ -2,7 +2,7 @@
 
 A cell is at least its total less the most all others can be, and at most its total less the least
 they can be. The bounds hold always; tighter ones can exist
-(:mod:`bayes_sdc.flows.audit.network`). What pins a cell is remembered, for the reader wants to
+(:mod:`bayes_sdc.flows.audit.network`). What pins a cell is remembered, because the reader wants to
 know it.
 """
 

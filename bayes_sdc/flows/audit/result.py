@@ -22,7 +22,7 @@ class Audit(Result):
     Parameters
     ----------
     bounds
-        One row a hidden cell, in the order of the table's small cells: its codes; ``lower`` and
+        One row per hidden cell, in the order of the table's small cells: its codes; ``lower`` and
         ``upper``, least and most over all whole counts that fit the totals (``upper`` is missing
         where nothing limits it); ``pinned``, whether they are equal; ``exact``, whether some table
         reaches both; and ``why``, what pins it in words.

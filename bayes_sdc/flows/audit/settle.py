@@ -95,7 +95,7 @@ def _taken_for_flows(table: FlowTable, found: Sequence[InsideTotal]) -> FlowTabl
     sure = [each for each in found if each.beyond_chance]
     if sure:
         raise InputError(
-            f"{table.source}: these are totals, for flows do not add up like that by chance: "
+            f"{table.source}: these are totals, because flows do not add up like that by chance: "
             f"{in_words(sure)}. Choose drop or publish (--totals drop, --totals publish)"
         )
     return replace(

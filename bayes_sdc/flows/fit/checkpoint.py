@@ -54,8 +54,8 @@ class Checkpoint:
                 )
         elif any(folder.glob("*.npz")):
             raise InputError(
-                f"{folder}: holds draws, but not of which call (call.json is missing); delete the "
-                "folder to start afresh"
+                f"{folder}: holds draws, but the record of their call (call.json) is missing; "
+                "delete the folder to start afresh"
             )
         else:
             write_json(stamp, call, private=True)

@@ -110,8 +110,8 @@ def _result(task: Any, scheduler: str) -> Any:
         return task.result()
     except (KilledWorker, CommClosedError, CancelledError) as error:
         raise InputError(
-            f"scheduler {scheduler}: lost a chain that no worker could end ({error}); the chains "
-            "that ended are kept: look after the workers and resume"
+            f"scheduler {scheduler}: lost a chain that no worker could finish ({error}); the "
+            "chains that ended are kept: check the workers and resume"
         ) from None
 
 

@@ -14,7 +14,7 @@ def check_posterior(table: FlowTable, posterior: xr.DataTree) -> None:
     if "interrupted" in attributes:
         raise InputError(
             f"the posterior is that of an interrupted fit ({attributes['interrupted']}); "
-            "let the fit come to its end"
+            "let the fit finish"
         )
     if "input_sha256" not in attributes:
         raise InputError(

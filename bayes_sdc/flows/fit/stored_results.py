@@ -150,5 +150,6 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            f"{folder}: cannot keep what is done there ({error.strerror}); choose another folder"
+            f"{folder}: cannot keep its intermediate results there ({error.strerror}); "
+            "choose another folder"
         ) from None

@@ -110,7 +110,7 @@ def area_information(
 
 @compiled
 def _dot(one: np.ndarray, other: np.ndarray) -> float:
-    """Inner product in four sums side by side, for one would wait for itself."""
+    """Inner product in four sums side by side, because one would wait for itself."""
     n, first, second, third, fourth = len(one), 0.0, 0.0, 0.0, 0.0
     for e in range(0, n - 3, 4):
         first += one[e] * other[e]

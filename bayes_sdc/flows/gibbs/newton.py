@@ -16,7 +16,7 @@ A sweep of a group is
 3. every origin effect, then every destination effect: they are independent given the other side;
 4. level, both scales, overdispersion and coefficients together, the effects keeping their ratio to
    the scale (the move that is not centred; alternating with 2 is the interweaving of Yu and Meng).
-   The coefficients move, here and in 2, once a kept draw, for they cost most.
+   The coefficients move, here and in 2, once a kept draw, because they cost most.
 
 With the pooled prior, :mod:`bayes_sdc.flows.gibbs.national` follows once all groups are done.
 The reference sampler :mod:`bayes_sdc.flows.gibbs.reference` draws from the same posterior by the

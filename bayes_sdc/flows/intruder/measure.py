@@ -386,7 +386,7 @@ def _share(among: str, chosen: np.ndarray, guesses: Guesses) -> Share:
 
 
 def _mean(arrays: list[np.ndarray]) -> np.ndarray:
-    """Mean over the fits; of one there is no copy, for a nation's are large."""
+    """Mean over the fits; of one there is no copy, because a nation's are large."""
     return arrays[0] if len(arrays) == 1 else np.asarray(np.mean(arrays, axis=0))
 
 

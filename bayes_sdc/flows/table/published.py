@@ -31,8 +31,8 @@ DISTINCT = 0.01  # of a standardised column's spread that the columns before it 
 class Known(NamedTuple):
     """Covariates that follow from what is published."""
 
-    cells: pd.DataFrame  # one row a small cell, standardised over the small cells
-    groups: pd.DataFrame  # one row a group with small cells, standardised over these groups
+    cells: pd.DataFrame  # one row per small cell, standardised over the small cells
+    groups: pd.DataFrame  # one row per group with small cells, standardised over these groups
     dropped: dict[str, str]  # name of a covariate that was left out, and why
 
 

@@ -75,9 +75,9 @@ class Microdata(Result):
     combination : array of int, shape (record,)
         Row of each record in ``combinations``.
     combinations : DataFrame
-        A row a combination, in the order of its codes. The index has a level a key, with NaN for
-        missing. Columns: ``records`` that have exactly these values, ``f`` (records that match by
-        the missing rule), ``weight_sum`` of these, and ``F``: the weight sum, or f where that is
+        One row per combination, in the order of its codes. The index has a level a key, with NaN
+        for missing. Columns: ``records`` that have exactly these values, ``f`` (records that match
+        by the missing rule), ``weight_sum`` of these, and ``F``: the weight sum, or f where that is
         larger.
     weights : array of float, shape (record,), or None
         None without a weight column: then each record stands for itself.

@@ -48,7 +48,7 @@ def simulate_persons(*, persons: int = PERSONS, seed: int) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A row a person, in households one after another: ``household``, ``region``, ``sex``,
+        One row per person, in households one after another: ``household``, ``region``, ``sex``,
         ``age`` (groups of five years), ``marital_status``, ``birth_place``, ``occupation``; text.
 
     Raises

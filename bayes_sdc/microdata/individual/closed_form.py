@@ -98,7 +98,7 @@ def individual_risk(
         frequency, inclusion = np.broadcast_arrays(frequency, inclusion)
     except ValueError as error:
         raise InputError(
-            f"f has shape {frequency.shape} and p {inclusion.shape}, which do not go together"
+            f"f has shape {frequency.shape} and p {inclusion.shape}, which do not match"
         ) from error
     if method in ORDERS and terms is None:
         terms = ORDERS[method]

@@ -90,7 +90,7 @@ class RecordRisk(Result):
         return self.above(self.bulk_limit)
 
     def records(self) -> pd.DataFrame:
-        """Return a row a record, in the order of the file; confidential.
+        """Return one row per record, in the order of the file; confidential.
 
         Returns
         -------
@@ -111,7 +111,7 @@ class RecordRisk(Result):
         return pd.DataFrame(columns)
 
     def households(self) -> pd.DataFrame | None:
-        """Return a row a household, in the order of their ids; confidential.
+        """Return one row per household, in the order of their ids; confidential.
 
         Returns
         -------
@@ -269,7 +269,7 @@ def compare_key_sets(
     Returns
     -------
     DataFrame
-        A row a set: ``keys`` (their number), ``combinations``, for k = 2, 3, 5 the
+        One row per set: ``keys`` (their number), ``combinations``, for k = 2, 3, 5 the
         ``records_below_k`` and ``combinations_below_k``, ``expected`` re-identifications,
         ``global_risk``, ``tau1`` and ``tau2``.
 

@@ -76,7 +76,7 @@ class SuperpopulationRisk(Result):
         Central 95 % interval of 1 / F itself, with F drawn anew and the parameters uncertain; its
         inverse is that of F.
     expected : Estimate
-        Correct matches when every record is matched to one member of its population cell by lot:
+        Correct matches when every record is matched to one member of its population cell at random:
         the sum of 1 / F over records.
     tau1 : Estimate
         Sample uniques that are population uniques.

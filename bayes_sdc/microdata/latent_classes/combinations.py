@@ -16,7 +16,7 @@ class Cells(NamedTuple):
     Parameters
     ----------
     rows : array of int, shape (combination, key)
-        For each key the row of its level in tables with a row a level; -1 where it is missing.
+        For each key the row of its level in tables with one row per level; -1 where it is missing.
         Keys with few levels come first, and combinations are sorted, so that neighbours share the
         beginning of their products.
     shared : array of int, shape (combination,)

@@ -91,7 +91,7 @@ class Chain(NamedTuple):
 
 
 def start_state(rng: np.random.Generator, cells: Cells, classes: int) -> State:
-    """Start from combinations dealt out to the classes by lot: far from any answer, and apart."""
+    """Start from combinations dealt to the classes at random: far from any answer, and apart."""
     keys, rows = len(cells.start) - 1, int(cells.start[-1])
     sizes = np.diff(cells.start)
     state = State(

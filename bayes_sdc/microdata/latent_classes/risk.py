@@ -147,7 +147,7 @@ class LatentClassRisk(Result):
 
 
 def recommended_line(risk: LatentClassRisk) -> str:
-    """Say the estimate in a sentence, for the first line of a console or report; confidential."""
+    """Say the estimate in one sentence, for the first line of a console or report; confidential."""
     low, high = risk.tau1.interval
     said = "recommended estimate" if risk.trusted else "NOT recommended for this file"
     return (

@@ -174,7 +174,7 @@ def attribute_risk(
     targets, notes = has[first], []
     if len(of) > MOST:
         targets = np.sort(generator(seed, "targets").choice(targets, MOST, replace=False))
-        notes.append(f"{MOST:,} of {len(of):,} different targets, by lot")
+        notes.append(f"{MOST:,} of {len(of):,} different targets, at random")
     records = _gains(states, microdata.codes[targets], j)
     records.index = pd.Index(targets, name="record")
     return AttributeRisk(records, sensitive, keys, *diverse, seed, tuple(notes))

@@ -32,7 +32,7 @@ class MatchRisk(Result):
     """Risk that an intruder matches people to their records; made by :func:`bayes_sdc.treat`.
 
     Every record of the file is a target once. The intruder takes the record that is most probably
-    the target's, and one of them by lot where several are. Matches are on the keys they know, by
+    the target's, and one of them at random where several are. Matches are on the keys they know, by
     their true values. Confidential.
 
     Parameters
@@ -43,7 +43,7 @@ class MatchRisk(Result):
         over data sets and over the lot among ties. ``in_file``: mean of f / F, the share of the
         people with these key values who are in the file (1 where the target is known to be in it).
         ``risk``: their product, the probability that a match with this record is right for one of
-        the F people by lot; ``risk_low`` and ``risk_high``: central 90 % interval over what is
+        the F people at random; ``risk_low`` and ``risk_high``: central 90 % interval over what is
         uncertain of the model. ``believed``: the probability that the intruder gives to the
         target's own record, in the file. ``tied``: records that share the highest probability, a
         mean over data sets.

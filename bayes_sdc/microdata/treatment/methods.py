@@ -226,7 +226,7 @@ def by_suppression(setting: Setting, before: MatchRisk, asked: Asked, *, seed: i
 
 
 def by_pram(setting: Setting, before: MatchRisk, asked: Asked, *, seed: int) -> Applied:
-    """Change values by lot, each key by its own invariant matrix."""
+    """Change values at random, each key by its own invariant matrix."""
     data = setting.data
     named = data.keys if asked.keys is None else asked.keys
     treated = np.array([key in named for key in data.keys])

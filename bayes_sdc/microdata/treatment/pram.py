@@ -1,4 +1,4 @@
-r"""PRAM, the post-randomisation method: values are changed by lot, with known probabilities.
+r"""PRAM, the post-randomisation method: values are changed at random, with known probabilities.
 
 The matrix of a key has the probability M[a, b] that the level a is released as b. An invariant one
 leaves the expected counts of the levels as they are: with shares t of the levels,
@@ -130,7 +130,7 @@ def weigh_changed(
 def match_changed(
     data: Microdata, known: Flags, states: States, released: Codes, matrices: list[Floats]
 ) -> Matches:
-    """Match every record as a target against a file that was changed by lot.
+    """Match every record as a target against a file that was changed at random.
 
     Parameters
     ----------

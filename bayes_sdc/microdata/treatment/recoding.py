@@ -173,7 +173,7 @@ def read_hierarchy(path: PathLike, *, key: str) -> list[Recoding]:
     Parameters
     ----------
     path : path
-        A row a level, no header: the level itself, then what it becomes at each higher step.
+        One row per level, no header: the level itself, then what it becomes at each higher step.
     key : str
         The key it is of.
 

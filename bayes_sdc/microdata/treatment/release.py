@@ -138,7 +138,7 @@ def _released_column(treatment: Treatment, number: int, j: int, column: pd.Serie
 
 
 def _new_numbers(treatment: Treatment, column: pd.Series) -> pd.Series:
-    """Number the households anew, by lot; persons without an id keep none."""
+    """Number the households anew, at random; persons without an id keep none."""
     household = treatment.data.household
     assert household is not None  # noqa: S101 - the column has a name only where it was read
     homes = len(treatment.data.household_ids)
@@ -151,7 +151,7 @@ def _new_numbers(treatment: Treatment, column: pd.Series) -> pd.Series:
 
 
 def _shuffled(frame: pd.DataFrame, seed: int, number: int) -> Integers:
-    """Order records by lot, from an order by what is released that forgets that of the input."""
+    """Order records at random, from an order by what is released that forgets that of the input."""
     coded = [text_places(frame[name]) for name in frame.columns]
     sorted_ = np.lexsort(coded)
     lot = generator(seed, "order of records", str(number)).permutation(len(frame))
@@ -165,7 +165,7 @@ def _order_check(keep_order: bool) -> Check:
         "records are in the order of the input: who knows it, or a file in the same order, knows "
         "who is who"
         if keep_order
-        else "records are in an order by lot",
+        else "records are in random order",
         key="treatment_order",
     )
 

@@ -20,7 +20,7 @@ METHODS = {
     "synthesis": "new values of some keys of some records, drawn given what stays",
     "full-synthesis": "new values of all keys of all records, drawn from the model",
     "suppression": "single values set missing, the fewest or the least important",
-    "pram": "values changed by lot with known probabilities that keep the expected shares",
+    "pram": "values changed at random with known probabilities that keep the expected shares",
     "recoding": "coarser levels of the named keys, and nothing else",
 }
 
@@ -107,7 +107,7 @@ class Treatment(Result):
 
     @property
     def changes(self) -> pd.DataFrame:
-        """What was changed, a row a treated record; confidential.
+        """What was changed, one row per treated record; confidential.
 
         Index ``record``, from 0. For each key its true value and the released one, ``KEY_1`` and so
         on by data set, and the risk before and after.

@@ -24,7 +24,7 @@ AT_ONCE = 10  # sweeps between two looks at whether somebody wants to stop
 
 
 class Layout(NamedTuple):
-    """Where the levels of each key stand in tables with a row a level, keys as in the file.
+    """Where the levels of each key stand in tables with one row per level, keys as in the file.
 
     Parameters
     ----------

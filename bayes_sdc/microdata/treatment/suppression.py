@@ -3,7 +3,7 @@ r"""Local suppression: the cheapest values to set missing, so that no record is 
 A record is counted as the rule "conservative" does, which is the strictest: it counts the records
 that have all the values that it has itself. So only a value that it loses itself can make it less
 rare. Under "wildcard" a file that satisfies it satisfies k-anonymity too; the reverse would be a
-trick, for there k - 1 records without any value match everybody.
+trick, because there k - 1 records without any value match everybody.
 
 For small files the cheapest set is found by integer programming: with s_ic for a suppressed value
 and m_ij for a record j that i counts, the sum of the costs of s is least subject to

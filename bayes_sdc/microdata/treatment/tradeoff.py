@@ -63,9 +63,9 @@ def compare_treatments(
     Returns
     -------
     DataFrame
-        A row a treatment, the untreated file first. ``method``, ``strength``; ``expected`` right
-        matches with ``expected_low`` and ``expected_high`` (90 %), ``highest`` risk of a record,
-        ``strongest`` (expected matches if the treated records are known), ``true_rate``,
+        One row per treatment, the untreated file first. ``method``, ``strength``; ``expected``
+        right matches with ``expected_low`` and ``expected_high`` (90 %), ``highest`` risk of a
+        record, ``strongest`` (expected matches if the treated records are known), ``true_rate``,
         ``false_rate`` (NaN where undefined), ``treated`` (share of records), ``two_way`` and
         ``three_way`` (mean total variation of tables), ``pmse_ratio`` (NaN where undefined),
         ``rare_kept`` (share of rare levels).

@@ -48,7 +48,7 @@ def treat(
         ``"synthesis"``: chosen keys of chosen records are drawn from the posterior predictive of
         the latent-class model given what stays. ``"full-synthesis"``: all keys of all records.
         ``"suppression"``: the cheapest values are set missing. ``"pram"``: values of the keys are
-        changed by lot, with invariant matrices. ``"recoding"``: nothing more than was recoded
+        changed at random, with invariant matrices. ``"recoding"``: nothing more than was recoded
         before. A missing value stays missing.
     target_risk : float, optional
         Synthesis treats records with a risk above it; the risk afterwards is judged by it.
@@ -148,7 +148,7 @@ def treat(
 def apply(
     setting: Setting, method: Method, asked: Asked, *, seed: int, notes: Sequence[str] = ()
 ) -> Treatment:
-    """Treat a file whose model is there already.
+    """Treat a file whose model already exists.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """A table as the search for totals inside it sees it, what it finds, and how far from chance.
 
 In a few rows counts add up by chance: 1 + 2 = 3. How likely that is shows in the counts of the
-table itself, for one that came from nowhere would lie among them: how near the nearest ones are to
-a sum says how many counts there are of its size.
+table itself, because one that came from nowhere would lie among them: how near the nearest ones are
+to a sum says how many counts there are of its size.
 """
 
 import re

@@ -53,8 +53,8 @@ class Choice(Result):
     release : DataFrame
         The chosen one.
     candidates : DataFrame
-        One row a candidate: its risk (r_all, r_unq, mean_distance, mean and largest probability of
-        the true count, and believes_release: share of cells released as they are), totals_error
+        One row per candidate: its risk (r_all, r_unq, mean_distance, mean and largest probability
+        of the true count, and believes_release: share of cells released as they are), totals_error
         (as in :class:`bayes_sdc.Utility`), what it adds for the strongest intruder (gain_bits and
         pushed_over_80, as in :class:`bayes_sdc.policy.FlowLimits`), within_limits and chosen.
     procedure : DataFrame
@@ -82,7 +82,7 @@ class Choice(Result):
             f"{winner['largest_probability']:.1%}, and {largest.mean():.1%} on average "
             f"({largest.min():.1%} to {largest.max():.1%}). "
             f"The winner's counts are the true ones in {believed:.1%} of the cells on average. "
-            "The intruder is taken not to use that a release with good "
+            "The intruder is assumed not to use that a release with good "
             "totals was selected"
         )
 
@@ -105,7 +105,10 @@ class Choice(Result):
         ]
 
     def _remarks(self) -> list[str]:
-        return ["judge by the risk of the procedure", "the intruder is taken not to use the choice"]
+        return [
+            "judge by the risk of the procedure",
+            "the intruder is assumed not to use the choice",
+        ]
 
 
 @checked

@@ -62,9 +62,9 @@ def compare_promises(
     Returns
     -------
     pandas.DataFrame
-        One row a method and epsilon: ``method``, ``epsilon`` (infinite without a bound), ``delta``,
-        ``log_ratio`` (largest of one cell's release between neighbouring counts, in this table: of
-        the model at least so much, after its Monte Carlo error), and the columns of
+        One row per method and epsilon: ``method``, ``epsilon`` (infinite without a bound),
+        ``delta``, ``log_ratio`` (largest of one cell's release between neighbouring counts, in this
+        table: of the model at least so much, after its Monte Carlo error), and the columns of
         :func:`bayes_sdc.compare_protections` from ``before`` to ``unchanged``.
 
     Raises

@@ -3,7 +3,7 @@
 The intruder knows the mechanism, which cells are small, and all true small counts but those of one
 cycle of totals through the target; all counts are equally probable to them. Where exact totals are
 published with the release they know these too, and what is released of every cell along the cycle
-counts, for the totals tie their true counts to the target's. Where no totals are published only
+counts, because the totals tie their true counts to the target's. Where no totals are published only
 what is released of the target tells something of it.
 """
 
@@ -84,7 +84,7 @@ def compare_protections(
     Returns
     -------
     pandas.DataFrame
-        One row a method and whether exact totals are published: ``method``, ``totals`` ("not
+        One row per method and whether exact totals are published: ``method``, ``totals`` ("not
         published", "published beside", "kept"); risk: ``before`` and ``after``, mean probability of
         the true count before and after the release, ``r_all``, ``bits`` (mean log2 of after over
         before); utility: ``totals_error``, ``pmse_ratio`` with further functions of the count,

@@ -68,7 +68,7 @@ def repeat_risk(
     Returns
     -------
     pandas.DataFrame
-        One row a release: r_all, r_unq (missing where undefined), mean_distance and
+        One row per release: r_all, r_unq (missing where undefined), mean_distance and
         true_count_probability (mean over cells); beside them the shares of an intruder who takes
         the first released count for the true one, believes_release and, of the cells of R_unq,
         believes_release_unq, and of one who sees no release, no_release and no_release_unq.
@@ -244,7 +244,7 @@ def risk_by(table: FlowTable, risk: IntruderRisk, by: Classes) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One row a class: cells, r_all (share whose single most probable count is the true one),
+        One row per class: cells, r_all (share whose single most probable count is the true one),
         true_count_probability (mean) and mean_distance. Confidential: classes may be small.
 
     Raises

@@ -82,7 +82,7 @@ def risk_utility(
     Returns
     -------
     pandas.DataFrame
-        One row a method, knowledge and m: ``method``, ``knowledge``, ``prior`` (its name),
+        One row per method, knowledge and m: ``method``, ``knowledge``, ``prior`` (its name),
         ``datasets``; risk: ``r_all``
         and ``r_unq`` (share of small cells, and of the unique ones, whose single most probable
         count is the true one; missing where undefined), ``mean_distance`` (counts between the most

@@ -247,7 +247,7 @@ def longest_step(upper: int) -> float:
 def fill_steps(rate: np.ndarray, scale: float, now: Family, s: np.ndarray) -> int:
     """Write s at ascending rates; invert those from 1 on, and return how many are not.
 
-    With few counts none need be inverted, for no power overflows.
+    With few counts none need be inverted, because no power overflows.
     """
     kappa, unit, nodes, below = now.kappa, now.unit, len(rate), 0
     for a in range(nodes):

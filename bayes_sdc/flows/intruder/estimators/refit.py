@@ -7,8 +7,8 @@ mixing is slow, but a sweep costs next to nothing, so there are many more (:func
 The mean over the new posterior of the target's probabilities is its row of M; starts are
 independent of each other, so their spread gives the Monte Carlo error.
 
-Without pooling only the target's group is sampled, for the others do not matter. With pooling the
-whole table is, up to :data:`WHOLE` cells; in a larger one, the target's group and the national
+Without pooling only the target's group is sampled, because the others do not matter. With pooling
+the whole table is, up to :data:`WHOLE` cells; in a larger one, the target's group and the national
 distribution, while the other groups' parameters keep their posterior draws. One count of thousands
 reaches them only through the national distribution.
 """

@@ -2,7 +2,7 @@ r"""Random rounding whose rounded table adds up: cells and totals each to a neig
 
 Counts in units of the base flow in a circle: through the total of the left block, the cell, the
 total of the right block and the grand total. What is not whole lies on cycles of arcs that are not
-whole either, for every node balances. Along one of them the fractions are pushed one way or the
+whole either, because every node balances. Along one of them the fractions are pushed one way or the
 other until an arc is whole, each way with a probability that leaves all expectations as they are.
 The work ends when every arc is whole: cells and totals are rounded to a neighbour, the table adds
 up, and each released count has the true one as its mean.

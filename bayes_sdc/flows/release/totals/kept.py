@@ -2,7 +2,7 @@
 
 A total is a *block* of small cells. Blocks of one kind can be merged: those of an area and several
 partner groups into one total of the area, or those of several areas into one total of all of them.
-What is merged must not be published by itself, for the release does not have it.
+What is merged must not be published by itself, because the release does not have it.
 """
 
 from collections.abc import Sequence
@@ -118,7 +118,7 @@ class KeptTotals(Result):
     def merged(self) -> pd.DataFrame:
         """Totals that are kept together with others only, and must not be published.
 
-        One row a total: ``margin``, ``area``, ``group`` (missing where the margin has none) and
+        One row per total: ``margin``, ``area``, ``group`` (missing where the margin has none) and
         ``with``, what it is merged with.
         """
         rows = []

@@ -23,14 +23,14 @@ class CombinedTotals(Result):
     Parameters
     ----------
     totals : DataFrame
-        One row a ``side`` and ``area``: side is "origin", "destination", "group", where the area is
-        a group, or "net migration", inflow minus outflow. ``cells``, ``true`` total, ``estimate``
-        (mean of the data sets), variances ``between`` and ``within`` data sets, ``variance`` of the
-        estimate, degrees of freedom ``df`` (infinite when the data sets agree), ``lower`` and
-        ``upper`` end of the interval, and whether the true total is ``covered``.
+        One row per ``side`` and ``area``: side is "origin", "destination", "group", where the area
+        is a group, or "net migration", inflow minus outflow. ``cells``, ``true`` total,
+        ``estimate`` (mean of the data sets), variances ``between`` and ``within`` data sets,
+        ``variance`` of the estimate, degrees of freedom ``df`` (infinite when the data sets agree),
+        ``lower`` and ``upper`` end of the interval, and whether the true total is ``covered``.
     by_side : DataFrame
-        One row a side: ``areas``, ``coverage`` (share of true totals inside) and ``mean_width`` of
-        the intervals in persons.
+        One row per side: ``areas``, ``coverage`` (share of true totals inside) and ``mean_width``
+        of the intervals in persons.
     datasets : int
         Number m of data sets.
     """
@@ -105,7 +105,7 @@ def combined_totals(table: FlowTable, release: pd.DataFrame) -> CombinedTotals:
     cells: between data sets a cell scatters as others with its mean count do, and where an effect
     is shared by many cells S is a small part of that. So u is the sum of this over the area's
     cells, C, times ``2 - (sum of b) / (sum of C)`` over all areas of the side, from 0 to 1, with
-    the sum of b less its standard error, for few areas tell it badly.
+    the sum of b less its standard error, because few areas tell it badly.
 
     In tables drawn from the model the intervals hold 94 to 99 % of the true totals by area. They
     end where a total of so many small counts must. Net migration is the difference of two totals

@@ -32,9 +32,9 @@ class FlowUses(Result):
     Parameters
     ----------
     table : DataFrame
-        One row a use: ``use`` in words, ``measure``, ``value``, ``verdict`` ("good for", "with care
-        for", "not good for") and ``covered``, the share of true values inside their 95 % intervals
-        combined over data sets, where there are several.
+        One row per use: ``use`` in words, ``measure``, ``value``, ``verdict`` ("good for", "with
+        care for", "not good for") and ``covered``, the share of true values inside their 95 %
+        intervals combined over data sets, where there are several.
     datasets : int
         Number of data sets.
     """

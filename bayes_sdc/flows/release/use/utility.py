@@ -113,9 +113,9 @@ class Utility(Result):
     Parameters
     ----------
     totals : DataFrame
-        One row a side, ``origin``, ``destination`` and ``group``; only areas (or groups) with small
-        cells count. ``areas``: their number. ``mean_relative_error``: mean of abs(released - true)
-        / true over areas, totals of small cells, areas with a true total of 0 left out.
+        One row per side, ``origin``, ``destination`` and ``group``; only areas (or groups) with
+        small cells count. ``areas``: their number. ``mean_relative_error``: mean of abs(released -
+        true) / true over areas, totals of small cells, areas with a true total of 0 left out.
         ``mean_relative_error_all``: the same relative to the true total of all the area's cells,
         safe ones included and own-area rows not. ``total_error``: sum of abs(released - true) over
         areas, relative to the sum of true totals of small cells.
