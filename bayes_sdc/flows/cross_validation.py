@@ -109,7 +109,8 @@ def _of_part(
     for draw in range(rates.n_draws):
         log_rate, rungs = rates.at(some, draw)
         log_likelihood[:, draw] = counts.log_probabilities(y, log_rate, some.group, rungs)
-    return left_out(log_likelihood)
+    plain, elpd, khat = left_out(log_likelihood)
+    return plain, elpd, khat
 
 
 @numba.njit(cache=True, nogil=True)
