@@ -32,6 +32,13 @@ from bayes_sdc.results import Fact, Result
 class Limits(Result):
     """Limits of one job, shown alike."""
 
+    def __repr__(self) -> str:
+        """Return what would make it, without the limits that are not set."""
+        given = ", ".join(
+            f"{key}={value!r}" for key, value in vars(self).items() if value is not None
+        )
+        return f"{type(self).__name__}({given})"
+
     def _facts(self) -> list[Fact]:
         return [
             (key, f"{value:g}", f"exceeded when {'<' if key == 'k' else '>'} {value:g}")
@@ -40,7 +47,7 @@ class Limits(Result):
         ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FlowLimits(Limits):
     """Section ``[flows]`` of a policy; None where no limit is set.
 
@@ -100,7 +107,7 @@ class FlowLimits(Limits):
                 _check_share("flows", key, value)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MicrodataLimits(Limits):
     """Section ``[microdata]`` of a policy; None where no limit is set.
 

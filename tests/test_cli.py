@@ -117,6 +117,7 @@ def test_run_writes_both_folders_and_ends_with_a_summary(whole: Whole) -> None:
         "other_protections.csv",
         "posterior.nc",
         "predictive_counts.csv",
+        "predictive_counts_by_size.csv",
         "report.html",
         "risk_by_area.csv",
         "risk_by_area_size.csv",

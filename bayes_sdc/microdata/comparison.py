@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-from bayes_sdc.arguments import checked
+from bayes_sdc.arguments import check, checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.keys import Microdata
 from bayes_sdc.microdata.individual.closed_form import individual_risk
@@ -209,6 +209,8 @@ def compare_risks(
     seed = seed_or_fresh(seed)
     if most_disagreements < 0:
         raise InputError(f"most_disagreements must be 0 or more; it is {most_disagreements}")
+    for name, model in (models or {}).items():
+        check(f"models[{name!r}]", model, SuperpopulationRisk)
     check_size(max_size, len(microdata.keys))  # before the work of the other methods
     late = {} if slow else left_out(microdata, max_size)
 

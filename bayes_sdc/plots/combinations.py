@@ -53,7 +53,7 @@ def plot_sizes(microdata: Microdata, *, ax: Axes | None = None) -> Axes:
     >>> from bayes_sdc import read_microdata
     >>> people = pd.DataFrame({"sex": list("mmf")})
     >>> axes = plot_sizes(read_microdata(people, keys=["sex"]))
-    >>> [bar.get_height() for bar in axes.patches]
+    >>> [float(bar.get_height()) for bar in axes.patches]
     [1.0, 2.0]
     """
     expect(microdata, Microdata, "read_microdata")

@@ -26,7 +26,8 @@ def table():
 
 @pytest.fixture(scope="module")
 def posterior(table):
-    return fit_flows(table, draws=150, tune=50, chains=4, seed=1, cores=1)
+    # of 900 draws both programs smooth 90: 3 times the root, which one rounds up and one down
+    return fit_flows(table, draws=225, tune=50, chains=4, seed=1, cores=1)
 
 
 @pytest.mark.filterwarnings("ignore:Estimated shape parameter")
@@ -35,13 +36,10 @@ def test_it_is_what_arviz_gives_for_the_whole_matrix(table, posterior, monkeypat
         extend_posterior(table, posterior, ["log_likelihood"]),
         var_name="count", pointwise=True, reff=1.0,
     )  # fmt: skip
-    monkeypatch.setattr(cross_validation, "NUMBERS", 600 * 7)  # seven cells at a time
+    monkeypatch.setattr(cross_validation, "NUMBERS", 900 * 7)  # seven cells at a time
     found = loo_flows(table, posterior)
-    np.testing.assert_allclose(found.pareto_k, whole.pareto_k, atol=0.05)
-    # beyond the limit the smoothed tail hangs on the last digits of k-hat, in either program
-    sure = (found.pareto_k.to_numpy() < found.good_k) & (whole.pareto_k.to_numpy() < whole.good_k)
-    assert sure.mean() > 0.9
-    np.testing.assert_allclose(found.elpd_i[sure], whole.elpd_i[sure], atol=2e-3)
+    np.testing.assert_allclose(found.pareto_k, whole.pareto_k, atol=1e-6)
+    np.testing.assert_allclose(found.elpd_i, whole.elpd_i, atol=1e-6)
     assert found.elpd == pytest.approx(float(found.elpd_i.sum()))
     assert found.se == pytest.approx(np.sqrt(found.n_data_points) * found.elpd_i.std().item())
     assert found.p == pytest.approx(whole.p, abs=abs(found.elpd - whole.elpd) + 1e-9)
@@ -50,7 +48,7 @@ def test_it_is_what_arviz_gives_for_the_whole_matrix(table, posterior, monkeypat
 
 def test_pieces_and_cores_change_no_digit(table, posterior, monkeypatch) -> None:
     whole = loo_flows(table, posterior, cores=1)
-    monkeypatch.setattr(cross_validation, "NUMBERS", 600)
+    monkeypatch.setattr(cross_validation, "NUMBERS", 900)
     one_by_one = loo_flows(table, posterior, cores=2)
     np.testing.assert_array_equal(whole.elpd_i, one_by_one.elpd_i)
 

@@ -267,7 +267,10 @@ def test_tables_with_more_than_ten_rows_have_a_filter(
     with opened(browser, files[name]) as page:
         for box in page.locator(".scroll").all():
             filters = page.get_by_role(
-                "searchbox", name=f"Filter: {box.get_attribute('aria-label')}", exact=True
+                "searchbox",
+                name=f"Filter: {box.get_attribute('aria-label')}",
+                exact=True,
+                include_hidden=True,  # in what is folded
             )
             assert filters.count() == int(box.locator("tbody tr").count() > 10)
 

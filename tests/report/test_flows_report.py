@@ -162,6 +162,8 @@ def test_risk_by_count_adds_up_to_r_all(result: Protection, internal: str) -> No
 def test_every_check_has_its_verdict_and_reason(result: Protection, internal: str) -> None:
     page = Page(internal)
     for check in result.checks:
+        if check.key == "divergences":  # a Gibbs sampler has none to count
+            continue
         assert check.reason in page.text, f"the reason of {check.name} is missing"
     contents = next(rows for name, rows in page.tables.items() if name.startswith("Contents"))
     verdicts = {cells[0].partition(". ")[2]: cells[1].split()[-1] for cells in contents[1:]}
@@ -490,8 +492,8 @@ def test_long_tables_are_cut_and_say_so(result: Protection) -> None:
     text = render_flows(long, audience="internal", call=CALL)
     page = Page(text)
     (caption,) = [name for name in page.tables if name.startswith(TOTALS)]
-    assert caption.endswith(f"50 of {len(many)} totals shown, the worst.")
-    assert len(page.tables[caption]) == 51
+    assert caption.endswith(f"20 of {len(many)} totals shown, the worst.")
+    assert len(page.tables[caption]) == 21
     assert len(text) < 1_000_000, "more than 2,000 marks should be drawn as pixels"
 
 

@@ -31,7 +31,9 @@ def index_rows(rows: np.ndarray) -> np.ndarray:
     while size < 2 * len(rows):
         size *= 2
     table = np.empty(size, dtype=np.int64)
-    table[:] = EMPTY
+    # a copy into a slice may fail with a text, which takes seconds to compile
+    for slot in range(size):
+        table[slot] = EMPTY
     for k in range(len(rows)):
         slot = hash_row(rows[k]) & (size - 1)
         while table[slot] != EMPTY:

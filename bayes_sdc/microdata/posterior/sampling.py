@@ -278,7 +278,9 @@ def _agree(posterior: Any, names: list[str]) -> bool:
     import arviz_stats
 
     judged = posterior["posterior"].to_dataset()[names]
-    rhat, ess = arviz_stats.rhat(judged), arviz_stats.ess(judged)
+    # of what never moves R-hat is missing, and the chains count as not agreed
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rhat, ess = arviz_stats.rhat(judged), arviz_stats.ess(judged)
     return all(float(rhat[name]) <= RHAT_LIMIT and float(ess[name]) >= ESS_LIMIT for name in names)
 
 

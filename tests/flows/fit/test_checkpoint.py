@@ -108,7 +108,7 @@ def test_draws_without_their_call_are_refused(tmp_path):
     # else the draws of another seed or table are taken for those of this call
     Checkpoint(tmp_path, CALL).save(part(0))
     (tmp_path / "call.json").unlink()
-    with pytest.raises(InputError, match="holds draws, but not of which call"):
+    with pytest.raises(InputError, match="but the record of their call"):
         Checkpoint(tmp_path, CALL | {"seed": 2})
 
 

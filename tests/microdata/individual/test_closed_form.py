@@ -148,7 +148,7 @@ def test_a_hopeless_series_is_refused():
         ((1, 0.0), "p must be"),
         ((1, 1.0001), "p must be"),
         ((1, float("nan")), "p must be"),
-        (([1, 2], [0.1, 0.2, 0.3]), "do not go together"),
+        (([1, 2], [0.1, 0.2, 0.3]), "do not match"),
     ],
 )
 def test_values_out_of_range_are_refused(arguments, said):

@@ -199,7 +199,8 @@ def test_each_data_set_uses_one_joint_draw(table, posterior):
 
 def test_effects_keep_chains_end_to_end(posterior):
     # else an origin gets the draws of another one
-    beta, gamma, kappa, _ = rates_by_draw(posterior)
+    rates = rates_by_draw(posterior)
+    beta, gamma, kappa = rates.beta, rates.gamma, rates.kappa
     values = posterior["posterior"]["beta"].values
     assert (kappa == 0.0).all()  # Poisson
     assert beta.shape == (values.shape[0] * values.shape[1], values.shape[2])
