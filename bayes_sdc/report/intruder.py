@@ -58,9 +58,12 @@ def prior_in_words(risk: IntruderRisk) -> str:
     return f"{risk.prior} ({PRIORS[risk.prior]})"
 
 
-def all_trusted(risks: list[IntruderRisk]) -> bool:
-    """Whether no share of any scenario rests on unreliable weights."""
-    return all(share.trusted for risk in risks for share in (risk.r_all, risk.r_unq))
+def not_trusted(risks: list[IntruderRisk]) -> str:
+    """Name the shares that rest on unreliable weights in a scenario: none, one or both."""
+    shares = {"R_all": [one.r_all for one in risks], "R_unq": [one.r_unq for one in risks]}
+    return " and ".join(
+        name for name, values in shares.items() if not all(share.trusted for share in values)
+    )
 
 
 def in_words(share: float) -> str:
@@ -82,7 +85,7 @@ def internal_intruder(table: FlowTable, measured: Measured) -> dict[str, Any]:
     return {
         "risk": risk,
         "scenarios": [risk.knowledge for risk in risks],
-        "trusted": all_trusted(risks),
+        "not_trusted": not_trusted(risks),
         "assumed": {
             "estimator": estimator_in_words(risk),
             "prior of the intruder": prior_in_words(risk),
@@ -125,7 +128,7 @@ def external_intruder(table: FlowTable, measured: Measured, public: PublicShares
     growth = _public_growth(measured, public)
     return {
         "scenarios": [one.knowledge for one in risks],
-        "trusted": all_trusted(risks) or table.n_small < PUBLIC_CELLS,  # of few cells no numbers
+        "not_trusted": not_trusted(risks) if table.n_small >= PUBLIC_CELLS else "",
         "assumed": {
             "estimator": estimator_in_words(risk),
             "prior of the intruder": prior_in_words(risk),

@@ -349,6 +349,19 @@ def test_undefined_risk_is_said_in_words(result: Protection) -> None:
     assert "nan" not in page.text.lower().split()
 
 
+@pytest.mark.usefixtures("no_pictures")
+def test_mistrust_names_the_share_that_it_is_about(result: Protection) -> None:
+    """Weights of a few cells can spoil R_unq and leave R_all as good as it was."""
+    shares = {
+        name: dataclasses.replace(getattr(result.measured.risk, name), trusted=name == "r_all")
+        for name in ("r_all", "r_unq")
+    }
+    one = changed(result, risk=dataclasses.replace(result.measured.risk, **shares))
+    text = render_flows(one, audience="internal", call=CALL)
+    assert "R_unq is not to be trusted" in text
+    assert "R_all and R_unq" not in Page(text).text.partition("Contents and verdicts")[0]
+
+
 @pytest.mark.parametrize("audience", ["internal", "external"])
 @pytest.mark.parametrize("trusted", [True, False])
 @pytest.mark.usefixtures("no_pictures")
@@ -359,7 +372,7 @@ def test_mistrust_is_visible(result: Protection, audience: Any, trusted: bool) -
     few = changed(result, risk=risk)
     many = dataclasses.replace(few, table=dataclasses.replace(few.table, n_small=2731))
     text = render_flows(many, audience=audience, call=CALL)
-    assert ("not to be trusted" in text) is not trusted
+    assert ("R_all and R_unq are not to be trusted" in text) is not trusted
     of_few = render_flows(few, audience=audience, call=CALL)
     assert ("not to be trusted" in of_few) is (not trusted and audience == "internal")
 
