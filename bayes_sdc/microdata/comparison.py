@@ -209,8 +209,8 @@ def compare_risks(
     seed = seed_or_fresh(seed)
     if most_disagreements < 0:
         raise InputError(f"most_disagreements must be 0 or more; it is {most_disagreements}")
-    for name, risk in (models or {}).items():
-        check(f"models[{name!r}]", risk, SuperpopulationRisk)
+    for name, by_model in (models or {}).items():
+        check(f"models[{name!r}]", by_model, SuperpopulationRisk)
     check_size(max_size, len(microdata.keys))  # before the work of the other methods
     late = {} if slow else left_out(microdata, max_size)
 
