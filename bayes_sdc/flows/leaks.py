@@ -27,7 +27,12 @@ LOG_CHANCE = -10.0  # of as much in shuffled rows
 
 
 def leaks(
-    table: FlowTable, release: pd.DataFrame, columns: Selection, own_area: OwnArea
+    table: FlowTable,
+    release: pd.DataFrame,
+    columns: Selection,
+    own_area: OwnArea,
+    *,
+    pinned: int = 0,
 ) -> list[Check]:
     """Check rows and columns that are released as they are.
 
@@ -41,13 +46,15 @@ def leaks(
         The columns that are released with it.
     own_area : {"protect", "withhold", "publish"}
         What became of the small counts of own areas.
+    pinned : int
+        Small cells with one possible count given the totals that the release keeps.
 
     Returns
     -------
     list of Check
         Order of rows, other columns, small counts that stay.
     """
-    return [_order(table), check_columns(table, columns), _left(table, release, own_area)]
+    return [_order(table), check_columns(table, columns), _left(table, release, own_area, pinned)]
 
 
 def unchanged(table: FlowTable, release: pd.DataFrame) -> Check:
@@ -115,16 +122,16 @@ def _told_by_the_row_before(y: Codes, of: Codes) -> float:
     return found.share if found.log_chance < LOG_CHANCE else 0.0
 
 
-def _left(table: FlowTable, release: pd.DataFrame, own_area: OwnArea) -> Check:
+def _left(table: FlowTable, release: pd.DataFrame, own_area: OwnArea, pinned: int) -> Check:
     """Small counts that the rules leave as they are, and those of own areas."""
     count = table.frame[table.count].to_numpy(dtype=np.float64)
     left = int(((count >= 1) & (count < table.low)).sum())
     own = len(own_area_rows(table))
     published = own if own_area == "publish" else 0
     words = [
-        f"{left + published} counts from 1 to {table.high} are released as they are: {left} below "
-        f"the smallest one protected, {table.low}, and {published} of people who stayed in their "
-        "area"
+        f"{left + published + pinned} counts from 1 to {table.high} are released as they are: "
+        f"{left} below the smallest one protected, {table.low}, and {published} of people who "
+        "stayed in their area" + (f", and {pinned} that the kept totals pin" if pinned else "")
     ]
     if own:
         words.append(f"the {own} small counts of own areas are {OWN_AREA[own_area]}")
@@ -136,7 +143,7 @@ def _left(table: FlowTable, release: pd.DataFrame, own_area: OwnArea) -> Check:
         )
     if table.withheld:
         words.append(f"{len(table.withheld)} counts of too few people are left blank")
-    verdict: Verdict = "fail" if left else "look" if published else "pass"
+    verdict: Verdict = "fail" if left else "look" if published or pinned else "pass"
     return Check("small counts left", verdict, "; ".join(words), key="small_counts_left")
 
 

@@ -51,7 +51,7 @@ from bayes_sdc.flows.intruder.probabilities.settings import (
     Unique,
 )
 from bayes_sdc.flows.intruder.result import IntruderRisk
-from bayes_sdc.flows.intruder.totals.keeping import LIMIT, keep_totals, kept_checks
+from bayes_sdc.flows.intruder.totals.keeping import LIMIT, keep_totals, kept_checks, pinned_by
 from bayes_sdc.flows.intruder.with_totals import with_totals
 from bayes_sdc.flows.kept_columns.selection import Selection, select_columns
 from bayes_sdc.flows.kept_columns.totals import kept_totals
@@ -523,7 +523,7 @@ def _checks(
             seed=job.sampling.seed,
             cores=job.sampling.cores,
         ),
-        *leaks(table, release, columns, job.own_area),
+        *leaks(table, release, columns, job.own_area, pinned=int(pinned_by(table, kept).sum())),
         *worse_checks(*limits),
         *check_use(job.policy, measured.utility, cells=table.n_small),
     ]

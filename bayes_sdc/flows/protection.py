@@ -12,6 +12,7 @@ from bayes_sdc.flows.guarantee import Guarantee
 from bayes_sdc.flows.intruder.comparing.choosing import Choice
 from bayes_sdc.flows.intruder.probabilities.gain import gain_lines
 from bayes_sdc.flows.intruder.result import IntruderRisk
+from bayes_sdc.flows.intruder.totals.keeping import pinned_by
 from bayes_sdc.flows.intruder.with_totals import WithTotals
 from bayes_sdc.flows.kept_columns.selection import Selection
 from bayes_sdc.flows.release.synthetic.own_areas import own_area_rows
@@ -191,6 +192,15 @@ class Protection(Result):
         same = (released == table.frame[table.count].astype(str).to_numpy()[own]).all()
         return few if same else few + len(own)
 
+    @property
+    def pinned(self) -> int:
+        """Small cells with one possible count given the totals that the release keeps.
+
+        They are released as they are, because no other table has these totals.
+        """
+        kept = None if self.measured is None else self.measured.kept
+        return 0 if kept is None else int(pinned_by(self.table, kept).sum())
+
     def _title(self) -> str:
         return f"Protection of {self.table.source}: confidential, but for the release"
 
@@ -219,15 +229,16 @@ class Protection(Result):
             Text for the console; confidential.
         """
         table, measured = self.table, self.measured
-        besides = self.besides
+        besides, pinned = self.besides, self.pinned
         others = f"{besides:,} others, of people who stayed or too few, are synthetic or left blank"
         if measured is None:
             what = others if besides else "the table is released unchanged"
             headline = f"{table.source}: no small cells; {what}"
             return "\n".join(summary_lines(headline, self.checks, [], self.seconds))
         headline = (
-            f"{table.n_small:,} small cells in {table.cells['group'].nunique():,} groups are "
-            f"synthetic; {table.n_read - table.n_small - besides:,} rows are as they were"
+            f"{table.n_small - pinned:,} small cells in {table.cells['group'].nunique():,} groups "
+            f"are synthetic; {table.n_read - table.n_small - besides:,} rows are as they were"
+            + (f"; {pinned:,} small cells that kept totals pin are as they were too" * bool(pinned))
             + (f"; {others}" if besides else "")
         )
         lines = measured.lines()

@@ -144,22 +144,30 @@ PUBLIC_REASONS = {
     ("other_columns", "look"): "Other columns may tell something about the small counts.",
     ("other_columns", "fail"): "Other columns tell of the small counts: do not release.",
     ("small_counts_left", "pass"): "Small counts are replaced by synthetic ones, or left out.",
-    ("small_counts_left", "look"): "Small counts of people who stayed are released as they are.",
+    ("small_counts_left", "look"): "Some small counts are released as they are: of people who "
+    "stayed, or with one possible value given the totals that the release keeps.",
     ("small_counts_left", "fail"): "Counts below the smallest one protected are released.",
     ("released_before", "pass"): "An earlier release of this table counts in the risk.",
     ("released_before", "look"): "This table was protected before; the risk is that of the present "
     "release alone.",
     ("totals_kept", "pass"): "The totals that the release keeps pin no small count.",
-    ("totals_kept", "look"): "Some totals are kept in sum only, or narrow small counts down.",
+    ("totals_kept", "look"): "Some totals are kept in sum only, or leave small counts few "
+    "likely values, or one.",
     ("totals_kept", "fail"): "The totals that the release keeps pin small counts.",
-    ("kept_totals_error", "pass"): "Every kept total of the release is the true one.",
-    ("kept_totals_error", "fail"): "Some totals are not the true ones.",
+    ("kept_totals_error", "pass"): "Every total that the release keeps is the true one, or rounds "
+    "to the same.",
+    ("kept_totals_error", "fail"): "Some totals that the release was to keep are not the true "
+    "ones.",
     ("mixing_given_totals", "pass"): "Longer mixing would not leave fewer true counts.",
     ("mixing_given_totals", "look"): "Longer mixing would change the share of true counts.",
     ("mixing_given_totals", "fail"): "The release is not mixed: true counts are left in it.",
-    ("published_totals", "pass"): "The totals that are published beside tell no small count.",
-    ("published_totals", "look"): "The totals that are published beside narrow small counts down.",
-    ("published_totals", "fail"): "The totals that are published beside tell small counts.",
+    ("published_totals", "pass"): "The totals that are published beside, and the counts that "
+    "are released as they are, leave every small count more than two possible "
+    "values.",
+    ("published_totals", "look"): "The totals that are published beside leave some small counts "
+    "two possible values, or it could not be found out exactly.",
+    ("published_totals", "fail"): "Some small counts follow from the totals that are published "
+    "beside.",
     ("importance_weights", "look"): "Some weights behind these probabilities are not reliable.",
 }
 
@@ -230,6 +238,7 @@ def _internal(result: Protection, call: Mapping[str, Any], shapes: Shapes | None
         "limits": limit_section(result.checks, result.checks, audience="internal"),
         "protected": measured is not None,
         "besides": result.besides,
+        "pinned": result.pinned,
         "table": table,
         "notes": [*table.notes, *result.columns.notes()],
         "source": table.source,
@@ -277,6 +286,7 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
         "guarantee": guarantee_section(result, audience="external"),
         "protected": measured is not None,
         "besides": bool(result.besides),
+        "pinned": bool(result.pinned),
         "diverges": measured is not None and _has_divergences(measured),
         "source": _base_name(table.source),
         "columns_left_out": bool(result.columns.left_out),
@@ -316,9 +326,14 @@ def _told(check: Check, result: Protection, shares: PublicShares) -> Told:
         # printed once more with the risk: the same noise, or it could be averaged away
         equal = shares.percent(risk.believes_release, risk.rho.sizes["cell"], BELIEVED)
         first = " of the first data set" if risk.datasets > 1 else ""
+        by = (
+            "some because the kept totals leave them one value, some by chance"
+            if result.pinned
+            else "by chance"
+        )
         words = (
-            f"{equal or 'Some'} of the released small counts{first} equal the true ones by chance, "
-            "up to a little noise; the others differ, and nobody is told which."
+            f"{equal or 'Some'} of the released small counts{first} equal the true ones, up to a "
+            f"little noise: {by}. The others differ; this report does not say which."
         )
     return Told(check.name, check.verdict, words, check.key)
 

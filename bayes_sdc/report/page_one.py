@@ -80,8 +80,7 @@ def external_page_one(result: Protection, adds: str, rows: str) -> dict[str, Any
         (
             "What was released",
             f"A table of flows with {rows} small counts ({table.low} to {table.high}). They were "
-            "replaced by draws from a statistical model, so that a single one says little of "
-            f"the persons behind it. {_others(result)}",
+            f"replaced by draws from a statistical model{_pinned(result)}. {_others(result)}",
         ),
         (
             "How much it tells of single counts",
@@ -91,8 +90,8 @@ def external_page_one(result: Protection, adds: str, rows: str) -> dict[str, Any
         ),
         (
             "What it is for",
-            "Sums and patterns over many areas. A single small count is a draw, not a count of "
-            "persons.",
+            "Sums and patterns over many areas. A single small count that was replaced is a draw, "
+            "not a count of persons.",
         ),
     ]
     return {"page_one": answers, "figures": []}
@@ -100,12 +99,23 @@ def external_page_one(result: Protection, adds: str, rows: str) -> dict[str, Any
 
 def _changed(result: Protection, measured: Measured) -> str:
     table, risk = result.table, measured.risk
-    kept = f"; {risk.believes_release:.0%} of them equal the true ones by chance"
+    by_chance = "" if result.pinned else " by chance"
+    kept = f"; {risk.believes_release:.0%} of all equal the true ones{by_chance}"
     sets = "" if risk.datasets == 1 else f", in {risk.datasets} data sets"
     return (
         f"{table.n_small:,} of {table.n_read:,} rows hold a small count ({table.low} to "
-        f"{table.high}). They were replaced by draws from a model of the whole table{sets}{kept}. "
-        f"{_others(result)}"
+        f"{table.high}). They were replaced by draws from a model of the whole table{sets}"
+        f"{_pinned(result)}{kept}. {_others(result)}"
+    )
+
+
+def _pinned(result: Protection) -> str:
+    """Which small counts are no draws: it follows from the release, and is no secret."""
+    if not result.pinned:
+        return ""
+    return (
+        ", but for those with one possible count given the totals that the release keeps: these "
+        "are released as they are"
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
@@ -145,6 +146,17 @@ def chance_of_truth_given(
     return np.asarray(found.mean(axis=0)[np.arange(len(cells.y)), cells.y])
 
 
+def pinned_by(table: FlowTable, kept: KeptTotals) -> npt.NDArray[np.bool_]:
+    """Tell which small cells have one possible count given totals: (cell,).
+
+    A release that keeps these totals has the true count there.
+    """
+    y = table.cells["y"].to_numpy(np.int64)
+    if not kept.sides:
+        return np.zeros(len(y), dtype=bool)
+    return pinned_cells(kept.margins(y), y, table.k, kept.band(y))
+
+
 def check_kept(
     table: FlowTable,
     kept: KeptTotals,
@@ -168,10 +180,9 @@ def check_kept(
     pinned_allowed : bool
         Whether somebody has decided that pinned cells may be released.
     """
-    y = table.cells["y"].to_numpy(np.int64)
-    pinned = pinned_cells(kept.margins(y), y, table.k, kept.band(y))
+    pinned = pinned_by(table, kept)
     near = (chance > limit) & ~pinned
-    number, n = int(pinned.sum()), len(y)
+    number, n = int(pinned.sum()), len(pinned)
     verdict: Verdict = "look" if number or near.any() or len(kept.merged) else "pass"
     if number and not pinned_allowed:
         verdict = "fail"
