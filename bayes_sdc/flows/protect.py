@@ -248,7 +248,9 @@ scheduler
             *check_limits(policy, None, unique=unique),
             *check_use(policy, None, cells=0),
         ]
-        protection = Protection(table, job.columns.of(release), None, checks, {}, job.columns)
+        protection = Protection(
+            table, job.columns.of(release), None, checks, {}, job.columns, own_area=own_area
+        )
     else:
         protection = _protected(table, job)
         missing = [None] * (len(already_released) - len(released_epsilon))
@@ -459,7 +461,9 @@ def _protected(table: FlowTable, job: Job) -> Protection:
     )
     checks = _checks(table, release, measured, kept, job)
     columns = job.columns
-    return Protection(table, columns.of(release), measured, checks, laps.seconds, columns)
+    return Protection(
+        table, columns.of(release), measured, checks, laps.seconds, columns, own_area=job.own_area
+    )
 
 
 def _released(

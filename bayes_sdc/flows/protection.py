@@ -15,7 +15,7 @@ from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.intruder.totals.keeping import pinned_by
 from bayes_sdc.flows.intruder.with_totals import WithTotals
 from bayes_sdc.flows.kept_columns.selection import Selection
-from bayes_sdc.flows.release.synthetic.own_areas import own_area_rows
+from bayes_sdc.flows.release.synthetic.own_areas import OwnArea, own_area_rows
 from bayes_sdc.flows.release.totals.kept import KeptTotals
 from bayes_sdc.flows.release.use.combining import CombinedTotals
 from bayes_sdc.flows.release.use.distinguishing import Distinguished
@@ -168,6 +168,8 @@ class Protection(Result):
         What the intruder finds once they combine the release with these totals; None without them.
     guarantee : Guarantee or None
         What is promised to everybody in a small cell; None where no epsilon was asked for.
+    own_area : {"protect", "withhold", "publish"}
+        What became of the small counts of people who stayed.
     """
 
     table: FlowTable
@@ -179,6 +181,16 @@ class Protection(Result):
     audit: Audit | None = None
     with_totals: WithTotals | None = None
     guarantee: Guarantee | None = None
+    own_area: OwnArea = "protect"
+
+    @property
+    def stayed(self) -> int:
+        """Small counts of people who stayed that are drawn or left blank: none where published.
+
+        What was asked for decides, not whether a drawn count is the true one, or reports could
+        tell that it is.
+        """
+        return 0 if self.own_area == "publish" else len(own_area_rows(self.table))
 
     @property
     def besides(self) -> int:
@@ -186,11 +198,7 @@ class Protection(Result):
 
         Small counts of people who stayed, unless they are published, and those of too few people.
         """
-        table = self.table
-        own, few = own_area_rows(table), len(table.withheld)
-        released = self.release[table.count].iloc[: len(table.frame)].astype(str).to_numpy()[own]
-        same = (released == table.frame[table.count].astype(str).to_numpy()[own]).all()
-        return few if same else few + len(own)
+        return self.stayed + len(self.table.withheld)
 
     @property
     def pinned(self) -> int:
@@ -200,6 +208,12 @@ class Protection(Result):
         """
         kept = None if self.measured is None else self.measured.kept
         return 0 if kept is None else int(pinned_by(self.table, kept).sum())
+
+    @property
+    def totals_merged(self) -> bool:
+        """Whether some totals are kept in sum only."""
+        kept = None if self.measured is None else self.measured.kept
+        return kept is not None and len(kept.merged) > 0
 
     def _title(self) -> str:
         return f"Protection of {self.table.source}: confidential, but for the release"
@@ -232,7 +246,7 @@ class Protection(Result):
         besides, pinned = self.besides, self.pinned
         others = f"{besides:,} others, of people who stayed or too few, are synthetic or left blank"
         if measured is None:
-            what = others if besides else "the table is released unchanged"
+            what = others if besides else "every count is released as it is"
             headline = f"{table.source}: no small cells; {what}"
             return "\n".join(summary_lines(headline, self.checks, [], self.seconds))
         headline = (

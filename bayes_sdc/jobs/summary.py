@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from bayes_sdc.jobs.writing import WrittenRun
 
+CONFIDENTIAL = "confidential too: the lines above, which are made from the true data"
 TRIVIAL = ("encoding: ", "separator: ")  # notes on reading that no one acts on
 
 
@@ -14,13 +15,14 @@ def notes_to_act_on(notes: Sequence[str]) -> list[str]:
 
 
 def closing_lines(written: WrittenRun) -> list[str]:
-    """Return what may leave or is held and why, and where the rest is."""
+    """Return what is confidential, what may leave or is held and why, and where the rest is."""
     run = written.folder
     rest = f"confidential: {run.confidential}; its report.html has all checks, tables and pictures"
     if not written.failed:
-        return [*(f"may leave: {path}" for path in written.public), rest]
+        return [CONFIDENTIAL, *(f"may leave: {path}" for path in written.public), rest]
     files = ", ".join(path.name for path in written.public)
     return [
+        CONFIDENTIAL,
         f"HELD: {', '.join(written.failed)} failed, so {files} stay in {run.held}",
         rest,
         "to release it nevertheless, once the report is read: bayes-sdc approve "

@@ -18,6 +18,7 @@ from bayes_sdc.convergence import ESS_LIMIT, RHAT_LIMIT
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.protect import protect_flows
 from bayes_sdc.flows.protection import Measured, Protection
+from bayes_sdc.flows.release.synthetic.own_areas import own_area_rows
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report import plots
@@ -27,7 +28,14 @@ from bayes_sdc.report.guarantee import guarantee_section
 from bayes_sdc.report.intruder import BELIEVED, external_intruder, internal_intruder
 from bayes_sdc.report.page import render_page
 from bayes_sdc.report.page_one import external_page_one, internal_page_one, one_sided
-from bayes_sdc.report.policy_limits import PUBLIC_REASON, WITHHELD, Told, limit_section, tell_limit
+from bayes_sdc.report.policy_limits import (
+    PUBLIC_REASON,
+    PUBLIC_WORDS,
+    WITHHELD,
+    Told,
+    limit_section,
+    tell_limit,
+)
 from bayes_sdc.report.posterior import internal_posterior
 from bayes_sdc.report.public_shares import PUBLIC_CELLS, PublicShares
 from bayes_sdc.report.published import internal_published
@@ -50,7 +58,9 @@ OF_TRUE_COUNTS = (
     "fit_by_size",
     "dispersion",
     "importance_weights",
+    "mixing_given_totals",
 )
+PINNED = "The totals that the release keeps pin small counts: these are released as they are."
 OF_FEW_CELLS = "Not shown, because a verdict on few cells could tell of single cells."
 NO_DIVERGENCES = "The sampler that was used has no steps that can diverge."
 NO_LIMITS = "how high the risk is was not judged, because no policy with limits was given"
@@ -150,9 +160,7 @@ PUBLIC_REASONS = {
     ("released_before", "pass"): "An earlier release of this table counts in the risk.",
     ("released_before", "look"): "This table was protected before; the risk is that of the present "
     "release alone.",
-    ("totals_kept", "pass"): "The totals that the release keeps pin no small count.",
-    ("totals_kept", "look"): "Some totals are kept in sum only, or leave small counts few "
-    "likely values, or one.",
+    ("totals_kept", "look"): "Some totals are kept in sum only.",
     ("totals_kept", "fail"): "The totals that the release keeps pin small counts.",
     ("kept_totals_error", "pass"): "Every total that the release keeps is the true one, or rounds "
     "to the same.",
@@ -237,7 +245,7 @@ def _internal(result: Protection, call: Mapping[str, Any], shapes: Shapes | None
         "guarantee": guarantee_section(result, audience="internal"),
         "limits": limit_section(result.checks, result.checks, audience="internal"),
         "protected": measured is not None,
-        "besides": result.besides,
+        **_besides(result),
         "pinned": result.pinned,
         "table": table,
         "notes": [*table.notes, *result.columns.notes()],
@@ -285,7 +293,7 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
         "limits": limit_section(result.checks, checks, audience="external"),
         "guarantee": guarantee_section(result, audience="external"),
         "protected": measured is not None,
-        "besides": bool(result.besides),
+        **_besides(result),
         "pinned": bool(result.pinned),
         "diverges": measured is not None and _has_divergences(measured),
         "source": _base_name(table.source),
@@ -311,11 +319,24 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _besides(result: Protection) -> dict[str, bool]:
+    """Which rows beside the small cells there are, and what became of them."""
+    return {
+        "stayed": result.stayed > 0,
+        "few": len(result.table.withheld) > 0,
+        "stayed_as_they_are": result.own_area == "publish" and len(own_area_rows(result.table)) > 0,
+    }
+
+
 def _told(check: Check, result: Protection, shares: PublicShares) -> Told:
     """What the public may read of a check; of few cells no verdict that rests on true counts."""
     measured = result.measured
     if check.key in OF_TRUE_COUNTS and 0 < result.table.n_small < PUBLIC_CELLS:
         return Told(check.name, WITHHELD, OF_FEW_CELLS, check.key)
+    if (check.key, check.verdict) == ("totals_kept", "look") and result.pinned:
+        return Told(check.name, "look", PINNED, check.key)
+    if check.key == "totals_kept" and check.verdict != "fail" and not result.totals_merged:
+        return Told(check.name, WITHHELD, PUBLIC_WORDS[WITHHELD], check.key)  # one cell decides
     if isinstance(check, LimitCheck):
         return tell_limit(check, at_least=PUBLIC_CELLS)
     if check.key == "divergences" and measured is not None and not _has_divergences(measured):

@@ -122,7 +122,12 @@ def _pinned(result: Protection) -> str:
 def _others(result: Protection) -> str:
     """What became of the other counts."""
     stayed = "Small counts of people who stayed in their area are synthetic or left blank. "
-    return (stayed if result.besides else "") + "Every other released count is as it was counted."
+    few = "What rests on too few people is left blank. "
+    return (
+        stayed * (result.stayed > 0)
+        + few * bool(result.table.withheld)
+        + "Every other released count is as it was counted."
+    )
 
 
 def _told_by(gain: Gain) -> str:

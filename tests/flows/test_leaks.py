@@ -94,6 +94,14 @@ def test_small_counts_that_stay_are_said(frame):
     assert str(int((frame["count"].between(1, 2) & ~own).sum())) in below.reason
 
 
+def test_small_counts_that_kept_totals_pin_are_counted_among_those_that_stay(frame):
+    """Else the check says that none is released as it is, and passes."""
+    table = read_flows(frame, origin="origin", destination="destination", count="count")
+    found = leaks(table, table.frame, select_columns(table), "protect", pinned=3)[-1]
+    assert found.verdict == "look"
+    assert found.reason.startswith("3 counts from 1 to 9 are released as they are")
+
+
 def tiny() -> pd.DataFrame:
     """Sixteen small cells, in an order that says nothing."""
     rng = np.random.default_rng(2)

@@ -9,6 +9,7 @@ import pytest
 from bayes_sdc import InputError, protect_flows, read_flows
 from bayes_sdc.flows.table.simulate import simulate_flows
 from bayes_sdc.jobs.flows import run_flows
+from bayes_sdc.report.flows import render_flows
 
 READING = {
     "origin": "origin", "destination": "destination", "count": "count",
@@ -81,24 +82,26 @@ def _differences(true: pd.DataFrame, data: pd.DataFrame, columns: list[str]) -> 
     return data.groupby(columns)["count"].sum() - true.groupby(columns)["count"].sum()
 
 
-def test_a_pinned_cell_holds_the_release_unless_allowed() -> None:
-    """What is released of it is the truth."""
+@pytest.mark.parametrize("allowed", [False, True])
+def test_a_pinned_cell_holds_the_release_unless_allowed(allowed: bool) -> None:
+    """What is released of it is the truth, and every page says so."""
     frame = pd.DataFrame({"o": list("aabbc"), "d": list("xyxyx"), "n": [2, 3, 4, 2, 5]})
     table = read_flows(frame, origin="o", destination="d", count="n")
-    arguments = {"draws": 40, "tune": 40, "chains": 2, "releases": 1, "seed": 1}
-    found = {
-        allowed: next(
-            check
-            for check in protect_flows(
-                table, totals_kept="origin,destination", pinned_allowed=allowed, **arguments
-            ).checks
-            if check.key == "totals_kept"
-        )
-        for allowed in (False, True)
-    }
-    assert found[False].verdict == "fail"
-    assert "pin 1 of 5" in found[False].reason
-    assert found[True].verdict == "look"
+    done = protect_flows(
+        table, totals_kept="origin,destination", pinned_allowed=allowed, draws=40, tune=40,
+        chains=2, releases=1, seed=1,
+    )  # fmt: skip
+    checks = {check.key: check for check in done.checks}
+    assert checks["totals_kept"].verdict == ("look" if allowed else "fail")
+    assert "pin 1 of 5" in checks["totals_kept"].reason
+    assert checks["small_counts_left"].verdict == "look"
+    assert done.pinned == 1
+    assert "4 small cells in 1 groups are synthetic" in done.summary()
+    call = {"command": "", "created": "2026-01-01", "seed": 1, "arguments": {}, "versions": {}}
+    for audience in ("internal", "external"):
+        said = render_flows(done, audience=audience, call=call)
+        assert said.count("given the totals that the release keeps: these are released as") == 2
+        assert "by chance, up to" not in said
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bayes_sdc.jobs.summary import closing_lines, notes_to_act_on
+from bayes_sdc.jobs.summary import CONFIDENTIAL, closing_lines, notes_to_act_on
 from bayes_sdc.jobs.writing import WrittenRun
 from bayes_sdc.runs import RunFolder
 
@@ -21,6 +21,8 @@ def test_what_is_held_is_not_said_to_leave(tmp_path: Path) -> None:
     free = WrittenRun(run, (run.release / "x.csv",), (), ())
     assert f"may leave: {run.release / 'x.csv'}" in closing_lines(free)
     assert "HELD" not in "\n".join(closing_lines(free))
+    for lines in (closing_lines(held), closing_lines(free)):
+        assert lines.count(CONFIDENTIAL) == 1, "who copies the console does not know"
 
 
 def test_notes_that_nobody_acts_on_are_left_to_the_report() -> None:

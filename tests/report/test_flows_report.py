@@ -493,9 +493,39 @@ def test_a_table_of_people_who_stayed_is_not_called_unchanged(audience: Any, own
     done = protect_flows(table, own_area=own_area, seed=1)
     text = Page(render_flows(done, audience=audience, call=CALL)).text
     unchanged = own_area == "publish"
-    assert ("Nothing needed protection" in text) == unchanged
-    assert ("released unchanged" in done.summary()) == unchanged
+    assert "No small cells" in text
+    assert ("released as they are, by choice of the agency" in text) == unchanged
+    assert ("every count is released as it is" in done.summary()) == unchanged
     assert ("5 others, of people who stayed or too few" in done.summary()) != unchanged
+
+
+def test_a_page_does_not_tell_that_the_count_drawn_for_an_own_area_is_the_true_one() -> None:
+    """It would, if it called a table unchanged because its draws happen to be the true counts."""
+    frame = pd.DataFrame({"o": ["a", "b"], "d": ["a", "x"], "n": [3, 40]})
+    table = read_flows(frame, origin="o", destination="d", count="n", high=4)
+    pages: dict[bool, set[str]] = {True: set(), False: set()}
+    for seed in range(20):
+        done = protect_flows(table, seed=seed)
+        page = render_flows(done, audience="external", call=CALL)
+        pages[int(done.release["n"].iloc[0]) == 3].add(page)
+    assert pages[True] == pages[False], "one page for equal and for other draws"
+    assert len(pages[True]) == 1
+
+
+@pytest.mark.parametrize("audience", ["internal", "external"])
+@pytest.mark.parametrize("own_area", ["protect", "withhold", "publish"])
+def test_what_is_said_of_people_who_stayed_and_of_too_few_holds(
+    audience: Any, own_area: Any
+) -> None:
+    frame = pd.DataFrame(
+        {"o": list("abb"), "d": list("axy"), "n": [3, 40, 50], "persons": [30, 2, 90]}
+    )
+    table = read_flows(frame, origin="o", destination="d", count="n", threshold_column="persons")
+    done = protect_flows(table, own_area=own_area, seed=1)
+    text = Page(render_flows(done, audience=audience, call=CALL)).text
+    assert "too few people is left blank" in text
+    assert ("draws from a model of their own" in text) == (own_area != "publish")
+    assert ("by choice of the agency" in text) == (own_area == "publish")
 
 
 def test_long_tables_are_cut_and_say_so(result: Protection) -> None:

@@ -164,6 +164,7 @@ class Audit(Result):
             "fewer values left, not pinned": self.narrowed,
         }
         lines = [
+            "confidential: these lines tell hidden counts",
             f"{self.source}: {self.cells:,} hidden cells, {self.totals:,} totals"
             + (f" by {', '.join(self.published)}" if self.published else ""),
             *(f"  {what:<32}{_share(n, self.cells):>24}" for what, n in numbers.items()),

@@ -31,6 +31,7 @@ MOST = 5_000  # small rows that are looked at for relations; values are counted 
 STRONG_INFORMATION = 0.1  # of the entropy of the small counts
 STRONG_ORDER = 0.5  # rank correlation
 STRONG_FIT = 0.25  # share of the variance of small counts
+LONG_NUMBER, NEARLY_ALL = 1e8, 0.9  # whole numbers like codes; share of rows that differ
 GROUPS_INFORMATION = 0.5  # groups differ in their counts, and are released in any case
 
 
@@ -84,7 +85,9 @@ def check_columns(table: FlowTable, selection: Selection) -> Check:
         )
         return Check("other columns", "pass", reason + without, key="other_columns")
     worst = findings[0]
-    others = sorted({name for found in findings[1:] for name in found.columns} - {*worst.columns})
+    # what holds of a column holds of it and any other together, which says nothing of the other
+    apart = [found for found in findings[1:] if not {*worst.columns} <= {*found.columns}]
+    others = sorted({name for found in apart for name in found.columns} - {*worst.columns})
     named = ("column " if len(worst.columns) == 1 else "columns ") + ", ".join(
         map(repr, worst.columns)
     )
@@ -107,6 +110,7 @@ def _findings(table: FlowTable, selection: Selection) -> Iterator[Finding]:
     columns = {name: read_column(name, table.frame[name]) for name in (*asked, *selection.areas)}
     kept = [columns[name] for name in selection.kept]
     yield from _too_few(kept, small)
+    yield from _like_codes(kept, small)
     told = list(_identities(table, selection, columns, small))
     yield from told
     settled = {name for found in told for name in found.columns}
@@ -176,6 +180,23 @@ def _too_few(kept: Sequence[Column], small: Small) -> Iterator[Finding]:
             yield Finding(
                 "look", 0.0, (column.name,),
                 f"with {n} small counts only a strong relation would be seen",
+            )  # fmt: skip
+
+
+def _like_codes(kept: Sequence[Column], small: Small) -> Iterator[Finding]:
+    """Texts or long numbers that differ from row to row: a hash of pair and count is like that.
+
+    Who knows how it is made finds the count by trying all of them, and no statistic shows it.
+    """
+    for column in kept:
+        text, numbers = column.text.iloc[small.rows], column.numbers[small.rows]
+        known = np.isfinite(numbers)
+        coded = ~known | ((numbers % 1 == 0) & (np.abs(numbers) >= LONG_NUMBER))
+        if len(text) >= FEWEST and text[coded].nunique() >= NEARLY_ALL * len(text):
+            yield Finding(
+                "look", 0.0, (column.name,),
+                "differs from row to row like a code: one that is made from pair and count gives "
+                "the count to whoever knows how, and no statistic shows that",
             )  # fmt: skip
 
 

@@ -161,6 +161,10 @@ def pair_features(columns: Sequence[Column], kept: Sequence[str]) -> Iterator[Fe
         together = np.unique(whole, axis=0, return_inverse=True)[1].ravel()
         yield Feature(names, "their values together", together)
     numeric = [column for column in columns if np.isfinite(column.numbers).any()]
+    added = [column for column in wanted if np.isfinite(column.numbers).any()]
+    if len(added) > 2:  # as many columns as rows leave nothing to fit a sum to
+        total = np.sum([np.nan_to_num(column.numbers) for column in added], axis=0)
+        yield Feature(tuple(column.name for column in added), "their sum", total)
     for one, other in combinations(numeric, 2):
         if one.name not in kept and other.name not in kept:
             continue

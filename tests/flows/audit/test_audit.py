@@ -166,6 +166,7 @@ def test_words_check_and_summary_say_how_many_are_pinned():
     assert found.share_pinned == pytest.approx(1 / 3)
     assert found.check().verdict == "fail"
     assert "1 of 3 (33.3%)" in found.summary()
+    assert found.summary().count("confidential") == 1, "it prints true counts"
     assert "A>x is 3: total of origin A: 23 minus 20" in found.summary()
     assert "1 of 3" in found._repr_html_()
     assert found.by("origin").loc["A"].tolist() == [1, 1, 1.0]

@@ -52,6 +52,32 @@ def test_columns_that_add_up_to_the_count_are_named_all(k):
     assert named(found) == set(columns), "the remedy must name the whole set"
 
 
+def test_more_parts_than_rows_to_fit_them_to_are_named_all():
+    few = simulate_flows(areas=10, states=2, seed=3)
+    rng = np.random.default_rng(1)
+    split = np.array([rng.multinomial(n, np.ones(60) / 60) for n in few["count"]])
+    columns = {f"part {i}": split[:, i] for i in range(60)}
+    found = check(few.assign(**columns), list(columns))
+    assert found.verdict == "fail"
+    assert named(found) == set(columns)
+
+
+def test_no_column_is_blamed_for_the_one_beside_it():
+    """A copy tells the count with a state beside it too, which says nothing of the state."""
+    found = kept(copy=COUNT)
+    assert named(found) == {"copy"}
+    assert "look at" not in found.reason
+
+
+@settings(max_examples=10)
+@given(st.sampled_from(["md5", "sha1", "sha256"]), st.booleans(), st.integers(0, 1000))
+def test_a_hash_of_pair_and_count_does_not_pass(method, number, salt):
+    """Nine trials for each pair give the count to whoever knows the method."""
+    pairs = zip(FLOWS["origin"], FLOWS["destination"], COUNT, strict=True)
+    codes = [hashlib.new(method, f"{salt}{row}".encode()).hexdigest()[:10] for row in pairs]
+    assert kept(code=[int(c, 16) for c in codes] if number else codes).verdict != "pass"
+
+
 def test_a_sum_without_one_of_its_columns_still_tells():
     columns = parts(4)
     del columns["part 2"]
