@@ -15,6 +15,7 @@ from bayes_sdc.flows.kept_columns.features import (
     Feature,
     Numbers,
     categories,
+    moved_features,
     pair_features,
     read_column,
     single_features,
@@ -116,11 +117,13 @@ def _findings(table: FlowTable, selection: Selection) -> Iterator[Finding]:
     settled = {name for found in told for name in found.columns}
     ends = [pd.factorize(table.frame[name])[0] for name in (table.origin, table.destination)]
     features = [feature for column in kept for feature in single_features(column, ends)]
+    moves = _moves(table)
+    features += [feature for column in kept for feature in moved_features(column, moves)]
     groups = [
         Feature((name,), "", pd.factorize(columns[name].text)[0], raw=True) for name in table.groups
     ]
     features += pair_features([*kept, *(columns[name] for name in selection.areas)], selection.kept)
-    questions = 8 * (len(features) + len(groups))  # categories three times, orders four, a copy
+    questions = 9 * (len(features) + len(groups))  # categories three times, orders four, copies two
     for feature in features:
         if not settled.issuperset(feature.columns):
             yield from _ask(feature, small, np.log(ALARM / questions))
@@ -147,6 +150,24 @@ def _small(table: FlowTable) -> Small:
         strata["of one group"] = np.unique(by, axis=0, return_inverse=True)[1].ravel()
     y = count[rows].astype(np.intp) - table.low
     return Small(rows, y, strata, generator(0, "kept columns"))
+
+
+def _moves(table: FlowTable) -> dict[str, Codes]:
+    """Row of the way back, and of the rows beside, for each row; -1 where there is none."""
+    n = len(table.frame)
+    names = [table.origin, table.destination, *table.groups]
+    texts = [table.frame[name].astype(str).tolist() for name in names]
+    keys = list(zip(*texts, strict=True))
+    places = {key: row for row, key in enumerate(keys)}
+    back = [
+        places.get((d, o, *by), places.get((d, o, *by[::-1]), -1)) for o, d, *by in keys
+    ]  # the groups of a pair are its own, or those of its ends
+    rows = np.arange(n)
+    return {
+        "on the way back": np.array(back, np.intp),
+        "in the row before": rows - 1,
+        "in the row after": np.where(rows < n - 1, rows + 1, -1),
+    }
 
 
 def _totals(table: FlowTable, selection: Selection) -> Iterator[Finding]:
@@ -272,6 +293,14 @@ def _ask_numbers(
     """What only numbers can be asked: equality and order."""
     if _is_copy(values, small.y, itself):
         yield finding("fail", -np.inf, "the small count itself, but for a constant")
+    same = evidence.equal_but_for_a_constant(values, small.y)
+    if same.log_chance < log_alarm:
+        yield finding(
+            "fail" if same.share >= STRONG_INFORMATION else "look",
+            same.log_chance,
+            f"the small count itself, but for a constant, in {same.share:.0%} of the rows more "
+            "than by chance",
+        )
     log_chance = evidence.in_perfect_order(values, small.y)
     if log_chance < log_alarm:
         yield finding("fail", log_chance, "rises or falls with the small count without exception")

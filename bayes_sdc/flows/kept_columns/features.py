@@ -6,7 +6,7 @@ Each way is a feature; the tests do not know where it came from.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -84,6 +84,28 @@ def single_features(column: Column, ends: Sequence[Codes]) -> Iterator[Feature]:
     yield from _tails(feature, numbers)
     if codes.max(initial=0) > 1:
         yield from _steps(feature, numbers, ends)
+
+
+def moved_features(column: Column, moves: Mapping[str, Codes]) -> Iterator[Feature]:
+    """Yield what a column holds in another row: a count can stand beside that of the way back.
+
+    Parameters
+    ----------
+    column : Column
+        Any.
+    moves : mapping from words to array of int
+        Row from which each row reads, -1 for none: (row,).
+    """
+    codes = numbered(column.text)
+    for words, rows in moves.items():
+        there = rows >= 0
+        if not there.any():
+            continue
+        how = f"its value {words}"
+        if np.isnan(column.numbers).all():
+            yield Feature((column.name,), how, np.where(there, codes[rows], -1).astype(np.intp))
+        else:
+            yield Feature((column.name,), how, np.where(there, column.numbers[rows], np.nan))
 
 
 def _tails(make: Make, numbers: Numbers) -> Iterator[Feature]:

@@ -70,6 +70,32 @@ def test_no_column_is_blamed_for_the_one_beside_it():
 
 
 @settings(max_examples=10)
+@given(st.floats(0.4, 0.9), st.integers(-3, 3), st.integers(0, 1000))
+def test_a_copy_with_errors_in_some_rows_must_not_leave(right, shift, seed):
+    """It is no function of the count, and still the count in most rows."""
+    rng = np.random.default_rng(seed)
+    errors = rng.integers(1, 10, len(COUNT))
+    noisy = np.where(rng.random(len(COUNT)) < right, COUNT, errors) + shift
+    assert kept(x=noisy).verdict == "fail"
+
+
+@settings(max_examples=12)
+@given(
+    st.sampled_from(["back", "before", "after"]),
+    st.lists(st.integers(0, 4), min_size=10, max_size=10).filter(lambda v: len({*v[1:]}) > 1),
+    st.booleans(),
+)
+def test_a_function_of_the_count_of_another_row_must_not_leave(row, values, grouped):
+    """The small count of the way back stands in the release then, beside another pair."""
+    groups = ["origin_state", "destination_state"] if grouped else None
+    pairs = FLOWS.set_index(["origin", "destination"])["count"]
+    turned = pairs.reindex([(d, o) for o, d in pairs.index]).to_numpy(float, na_value=np.nan)
+    other = {"back": turned, "before": np.r_[np.nan, COUNT[:-1]], "after": np.r_[COUNT[1:], np.nan]}
+    for kind in (other[row], [f"<{values[int(min(n, 9))]}>" if n == n else "" for n in other[row]]):
+        assert check(FLOWS.assign(x=kind), ["x"], groups).verdict == "fail"
+
+
+@settings(max_examples=10)
 @given(st.sampled_from(["md5", "sha1", "sha256"]), st.booleans(), st.integers(0, 1000))
 def test_a_hash_of_pair_and_count_does_not_pass(method, number, salt):
     """Nine trials for each pair give the count to whoever knows the method."""
