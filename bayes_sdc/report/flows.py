@@ -401,10 +401,11 @@ def _contents(
 
 
 def _row_classes(table: FlowTable, number: Callable[[int], str]) -> list[list[str]]:
+    few = ", or left blank where it rests on too few people" if table.withheld else ""
     classes = {
         "rows read": table.n_read,
         f"small (count from {table.low} to {table.high}): protected": table.n_small,
-        f"safe (count above {table.high}): unchanged": table.n_safe,
+        f"safe (count above {table.high}): unchanged{few}": table.n_safe,
         "own area (origin is destination), or total: set aside": table.n_set_aside,
         f"below {table.low}: unchanged": table.n_below,
         "groups with small cells": int(table.cells["group"].nunique()),
