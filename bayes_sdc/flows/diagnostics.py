@@ -91,12 +91,8 @@ def group_diagnostics(posterior: xr.DataTree) -> pd.DataFrame:
             frame.loc[len(groups), "divergences"] = int(divergences.sum())
         else:
             frame["divergences"] = divergences.to_numpy()
-    frame["by_prior"] = (
-        (frame["cells"] < SMALL_GROUP)
-        | (frame["origins"] == 1)
-        | (frame["destinations"] == 1)
-        | (frame["at_bound"] == frame["origins"] + frame["destinations"])
-    )
+    all_at_bound = frame["at_bound"] == frame["origins"] + frame["destinations"]
+    frame["by_prior"] = small_by_size(frame) | all_at_bound
     fail = (frame["rhat"] > RHAT_FAIL) | (frame["ess"] < ESS_FAIL)
     look = (
         (frame["rhat_above"] > 0)
@@ -349,6 +345,18 @@ def _divergences(groups: pd.DataFrame) -> Check:
         f"{int(groups['divergences'].sum())} divergent transitions in {with_any} groups",
         key="divergences",
     )
+
+
+def small_by_size(groups: pd.DataFrame) -> pd.Series:
+    """Tell which groups are small, by sizes that everybody sees in the release.
+
+    Parameters
+    ----------
+    groups : DataFrame
+        With ``cells``, ``origins`` and ``destinations``.
+    """
+    one_area = (groups["origins"] == 1) | (groups["destinations"] == 1)
+    return (groups["cells"] < SMALL_GROUP) | one_area
 
 
 def _small(groups: pd.DataFrame) -> Check:

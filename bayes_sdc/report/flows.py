@@ -13,9 +13,11 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from bayes_sdc.checks import Check
+from bayes_sdc.checks import Check, Verdict
 from bayes_sdc.convergence import ESS_LIMIT, RHAT_LIMIT
 from bayes_sdc.errors import InputError
+from bayes_sdc.flows.diagnostics import small_by_size
+from bayes_sdc.flows.model.parameters import NATION
 from bayes_sdc.flows.protect import protect_flows
 from bayes_sdc.flows.protection import Measured, Protection
 from bayes_sdc.flows.release.synthetic.own_areas import own_area_rows
@@ -128,8 +130,9 @@ PUBLIC_REASONS = {
     "draws: do not rely on the results.",
     ("divergences", "pass"): "No step of the sampler went astray.",
     ("divergences", "look"): "Some steps of the sampler diverged in some groups.",
-    ("small_groups", "pass"): "Every group has enough cells for its rates to be learnt from them.",
-    ("small_groups", "look"): "Some groups are so small that the prior decides their rates.",
+    ("small_groups", "pass"): "No group has fewer than ten small cells, or one area on a side.",
+    ("small_groups", "look"): "Some groups have fewer than ten small cells, or one area on a side: "
+    "the prior decides their rates.",
     ("fit", "pass"): "The model reproduces how common each small count is.",
     ("fit", "look"): "The model misses how common some small counts are.",
     ("fit", "fail"): "The model misses how common some small counts are by far.",
@@ -337,6 +340,11 @@ def _told(check: Check, result: Protection, shares: PublicShares) -> Told:
         return Told(check.name, "look", PINNED, check.key)
     if check.key == "totals_kept" and check.verdict != "fail" and not result.totals_merged:
         return Told(check.name, WITHHELD, PUBLIC_WORDS[WITHHELD], check.key)  # one cell decides
+    if check.key == "small_groups" and measured is not None:
+        # the check itself would tell that all counts of a large group are at one bound
+        small = small_by_size(measured.groups.drop(index=NATION, errors="ignore")).any()
+        verdict: Verdict = "look" if small else "pass"
+        return Told(check.name, verdict, PUBLIC_REASONS[check.key, verdict], check.key)
     if isinstance(check, LimitCheck):
         return tell_limit(check, at_least=PUBLIC_CELLS)
     if check.key == "divergences" and measured is not None and not _has_divergences(measured):

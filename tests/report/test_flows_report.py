@@ -512,6 +512,24 @@ def test_a_page_does_not_tell_that_the_count_drawn_for_an_own_area_is_the_true_o
     assert len(pages[True]) == 1
 
 
+def test_the_public_does_not_read_that_all_counts_of_a_group_are_at_one_bound(
+    large: Protection,
+) -> None:
+    """A group of many cells that is called small has nothing but ones, or nothing but nines."""
+    groups = large.measured.groups.assign(cells=500, origins=20, destinations=20)
+    pages = set()
+    for verdict in ("pass", "look"):
+        checks = [
+            dataclasses.replace(check, verdict=verdict) if check.key == "small_groups" else check
+            for check in large.checks
+        ]
+        measured = dataclasses.replace(large.measured, groups=groups)
+        result = dataclasses.replace(large, measured=measured, checks=checks)
+        pages.add(render_flows(result, audience="external", call=CALL))
+    assert len(pages) == 1
+    assert "No group has fewer than ten small cells" in pages.pop()
+
+
 @pytest.mark.parametrize("audience", ["internal", "external"])
 @pytest.mark.parametrize("own_area", ["protect", "withhold", "publish"])
 def test_what_is_said_of_people_who_stayed_and_of_too_few_holds(
