@@ -171,7 +171,7 @@ def from_matrices(
     # of each end of the error of a row; what may be 0 bounds no ratio from below
     spread = np.minimum(2.0 * error, 1.0)[..., None]
     lowest = np.log(np.maximum(m - spread, TINY))
-    highest = np.log(np.minimum(m + spread, 1.0))
+    highest = np.log(np.clip(m + spread, TINY, 1.0))
     by_cell = pd.DataFrame(
         {
             "neighbours": _neighbours(log_m, log_m),

@@ -69,3 +69,11 @@ def test_a_release_independent_of_the_table_has_no_ratio():
     assert (found.by_cell == 0.0).all(axis=None)
     assert NO_PROMISE in found.summary()
     assert NO_PROMISE in found._repr_html_()
+
+
+def test_a_count_that_cannot_be_released_bounds_a_ratio_as_it_gives_it() -> None:
+    """Given kept totals some counts have no chance, and no error either."""
+    m = np.array([[[1.0, 0.0], [0.5, 0.5]]])
+    found = from_matrices(m, np.zeros((1, 2)), ["a>x"]).by_cell.loc["a>x"]
+    assert np.isfinite(found).all()
+    assert found["neighbours_at_least"] == found["neighbours"]
