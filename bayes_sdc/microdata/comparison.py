@@ -209,8 +209,6 @@ def compare_risks(
     seed = seed_or_fresh(seed)
     if most_disagreements < 0:
         raise InputError(f"most_disagreements must be 0 or more; it is {most_disagreements}")
-    for name, by_model in (models or {}).items():
-        check(f"models[{name!r}]", by_model, SuperpopulationRisk)
     check_size(max_size, len(microdata.keys))  # before the work of the other methods
     late = {} if slow else left_out(microdata, max_size)
 
@@ -299,6 +297,8 @@ def _class_lines(found: LatentClassRisk) -> list[_Line]:
 
 def _model_lines(models: Mapping[str, SuperpopulationRisk]) -> list[_Line]:
     """Estimates of the models that let the frequencies in the population scatter."""
+    for name, given in models.items():
+        check(f"models[{name!r}]", given, SuperpopulationRisk)
     return [
         _Line(
             f"model {name}, {what}", about, total.value, *total.interval, True,
