@@ -95,9 +95,12 @@ asked = [None, 2.0, 1.0, 0.5, 0.25]
 found = {epsilon: largest_ratio(release_probabilities(epsilon)) for epsilon in asked}
 for epsilon, ratio in found.items():
     assert epsilon is None or ratio <= epsilon
+ratios = np.array(list(found.values()))
+names = ["no bound" if epsilon is None else f"{epsilon:g}" for epsilon in found]
 pd.DataFrame(
-    {"largest log ratio": found, "factor of the odds": {e: np.exp(r) for e, r in found.items()}}
-).rename_axis("epsilon").rename(index={np.nan: "no bound"}).round(3)
+    {"largest log ratio": ratios, "factor of the odds": np.exp(ratios)},
+    index=pd.Index(names, name="epsilon"),
+).round(3)
 
 # %% [markdown]
 # The largest log ratio is below epsilon in every row, for all 81 releases and all neighbours: that
@@ -193,7 +196,8 @@ for each in broken.values():
 compared = compare_promises(table, epsilons=[1.0, 0.25], **how)
 assert (compared["log_ratio"] <= compared["epsilon"] + 1e-6)[compared["delta"] == 0].all()
 shown = ["log_ratio", "delta", "after", "unchanged", "totals_error", "shares"]
-compared.set_index(["method", "epsilon"])[shown].round(3)
+rows = compared.set_index(["method", "epsilon"])[shown].round(3)
+rows.rename(index={np.inf: "no bound"}, level="epsilon")
 
 # %% [markdown]
 # Low and left is better. Noise keeps totals, and leaves many counts as they were; the model and the
