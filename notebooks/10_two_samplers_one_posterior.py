@@ -14,8 +14,12 @@
 # A synthetic count is only as good as the posterior it is drawn from. The same hierarchical model
 # is sampled here by three programs that share no code for the sampling: PyMC's NUTS on the model
 # file, the paper's Metropolis within Gibbs, and the engine that fits whole countries. If one of
-# them were wrong, they would not agree. Then: what the data cannot tell, why the paper's prior
-# fails in small groups, and which printed formulas are corrected.
+# them were wrong, they would not agree. At the end of this notebook you will be able to
+#
+# - hold samplers against each other, with Monte Carlo error as the unit;
+# - say what the data cannot tell, and why the release does not depend on it;
+# - see why the paper's prior fails in small groups;
+# - name the printed formulas that are wrong, and show that one of them matters.
 
 # %%
 import arviz_stats as azs
@@ -423,3 +427,13 @@ table_of_quantiles.round(3)
 # %% [markdown]
 # About mu the quantiles stay those of the prior, up to chance. As printed, the precision drifts
 # upwards: the effects would be believed to be more alike than they are.
+
+# %% [markdown]
+# ## Conclusion
+# Three samplers give one posterior, so the fast one may be used. The split between origins and
+# destinations is the prior's, and no rate depends on it. In small groups the paper's prior gives
+# counts away; the default of the package lets them borrow from the others.
+#
+# What next: check convergence of your own table with `group_diagnostics`, as in
+# [notebook 1](01_from_flows_to_a_release.ipynb); work with the model in PyMC and ArviZ in
+# [notebook 3](03_a_session_with_pymc.ipynb).
