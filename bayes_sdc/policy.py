@@ -356,7 +356,7 @@ def read_policy(path: str | PathLike[str]) -> Policy:
     ...     _ = file.write_text('name = "Survey"\ndate = 2026-01-15\n[microdata]\nk = 3\n')
     ...     policy = read_policy(file)
     >>> policy.name, policy.microdata
-    ('Survey', MicrodataLimits(k=3, record_risk=None, file_risk=None))
+    ('Survey', MicrodataLimits(k=3))
     """
     path = Path(path)
     try:

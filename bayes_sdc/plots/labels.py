@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-AWAY = (7.0, 12.0, 18.0, 26.0)  # points from the mark, the nearest first
+AWAY = (7.0, 12.0, 18.0, 26.0, 36.0, 50.0)  # points from the mark, the nearest first
 DIRECTIONS = 12
-WIDTH, HEIGHT = 0.62, 1.0  # of a letter, in units of the font size
+WIDTH, HEIGHT = 0.68, 1.1  # of a letter with some air, in units of the font size
 BETWEEN = 24  # places looked at along each piece of a line
 
 
@@ -46,7 +46,9 @@ def label_marks(
         for shift in _shifts(half):
             middle = place + shift
             box = np.concatenate([middle - half, middle + half])
-            cost = _covered(box, taken) + 5 * _overlaps(box, boxes) + 50 * _outside(box, frame)
+            # a label on a label cannot be read, one on a line can
+            cost = _covered(box, taken) + 1000 * _overlaps(box, boxes)
+            cost += 1000 * _outside(box, frame)
             if cost < least:
                 best, least = shift, cost
             if least == 0:
