@@ -23,7 +23,7 @@ def overlapping(boxes: np.ndarray) -> int:
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_numbers_of_data_sets_do_not_overlap(seed: int) -> None:
     """Methods with about the same risk and error: the numbers of two lie on each other."""
     rng = np.random.default_rng(seed)

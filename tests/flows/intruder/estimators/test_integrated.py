@@ -325,6 +325,7 @@ def check_against_refits(table: FlowTable, family: str, prior: str, targets: np.
     assert np.abs(paper.m[targets] - exact.m).mean() + exact.error.mean() > error.mean()
 
 
+@pytest.mark.slow
 def test_entries_are_those_of_exact_refits(table, monkeypatch):
     monkeypatch.setattr(
         "bayes_sdc.flows.intruder.estimators.refit.LONGEST", 2
