@@ -45,5 +45,7 @@ def test_a_process_may_lock_twice_and_a_folder_that_is_not_there_not_at_all(tmp_
     lock(tmp_path)
     lock(tmp_path)
     lock(tmp_path / "none")
+    assert not (tmp_path / "none").exists()
     unlock(tmp_path)
     unlock(tmp_path / "none")
+    assert list(tmp_path.iterdir()) == []

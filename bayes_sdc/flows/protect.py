@@ -15,8 +15,6 @@ from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows import diagnostics
 from bayes_sdc.flows.audit.audit import audit_families, published_families
-from bayes_sdc.flows.audit.families import Family as Totals
-from bayes_sdc.flows.audit.families import Published
 from bayes_sdc.flows.audit.result import Audit
 from bayes_sdc.flows.audit.settle import settle_totals
 from bayes_sdc.flows.compiling import finish_compiling, seconds_left, start_compiling
@@ -69,6 +67,8 @@ from bayes_sdc.flows.release.use.uses import flow_uses
 from bayes_sdc.flows.release.use.utility import margins, utility
 from bayes_sdc.flows.table.cells import small_cells, under_rule
 from bayes_sdc.flows.table.centres import Centres
+from bayes_sdc.flows.table.families import Family as Totals
+from bayes_sdc.flows.table.families import Published
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.policy import Policy, read_policy
 from bayes_sdc.progress import say

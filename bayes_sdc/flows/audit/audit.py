@@ -9,7 +9,6 @@ import pandas as pd
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.audit.families import Family, Ints, Published, families_of
 from bayes_sdc.flows.audit.inside.rows import InsideTotal
 from bayes_sdc.flows.audit.inside.search import found_inside, totals_inside
 from bayes_sdc.flows.audit.propagation import FREE, System, make_system
@@ -17,6 +16,7 @@ from bayes_sdc.flows.audit.reasons import Reasons
 from bayes_sdc.flows.audit.result import Audit
 from bayes_sdc.flows.audit.settle import in_words, published_inside, unsettled
 from bayes_sdc.flows.audit.solve import solve
+from bayes_sdc.flows.table.families import Family, Ints, Published, families_of
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.io.columns import read_codes
 

@@ -14,8 +14,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from bayes_sdc.flows.audit.families import Ints
 from bayes_sdc.flows.audit.propagation import FREE
+from bayes_sdc.flows.table.families import Ints
 
 LARGEST_BLOCK = 300  # hidden numbers of a block that is settled by programs
 SECONDS = 2.0  # for each program

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from bayes_sdc.flows.audit.equations import Equation, bound_by_equations
-from bayes_sdc.flows.audit.families import Ints
 from bayes_sdc.flows.audit.inside.rows import InsideTotal
 from bayes_sdc.flows.audit.propagation import FREE
+from bayes_sdc.flows.table.families import Ints
 
 TERMS = 4  # known numbers that are listed
 

@@ -8,7 +8,6 @@ import pandas as pd
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.audit.audit import bounds_of, covered_cells
-from bayes_sdc.flows.audit.families import Family, Hidden, Ints, families_of
 from bayes_sdc.flows.audit.hidden_totals import with_hidden_totals
 from bayes_sdc.flows.audit.inside.rows import InsideTotal
 from bayes_sdc.flows.audit.inside.search import totals_inside
@@ -17,6 +16,7 @@ from bayes_sdc.flows.audit.propagation import FREE, make_system
 from bayes_sdc.flows.audit.result import Audit
 from bayes_sdc.flows.audit.settle import in_words, published_inside, unsettled
 from bayes_sdc.flows.audit.solve import fits
+from bayes_sdc.flows.table.families import Family, Hidden, Ints, families_of
 from bayes_sdc.flows.table.read import FlowTable, read_flows
 from bayes_sdc.io.columns import read_codes
 from bayes_sdc.io.form import FileForm

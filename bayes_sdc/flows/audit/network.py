@@ -19,9 +19,9 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, maximum_flow
 
-from bayes_sdc.flows.audit.families import Ints
 from bayes_sdc.flows.audit.propagation import System
 from bayes_sdc.flows.model.hyperpriors import compiled
+from bayes_sdc.flows.table.families import Ints
 
 LARGEST_FLOW = 2**31 - 1  # scipy's maximum flow counts in 32 bits
 

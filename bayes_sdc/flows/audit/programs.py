@@ -14,8 +14,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from bayes_sdc.flows.audit.families import Ints
 from bayes_sdc.flows.audit.propagation import System
+from bayes_sdc.flows.table.families import Ints
 
 LARGEST_BLOCK = 1000  # cells of a block whose programs are solved, each in some 20 ms
 BUDGET = 400_000  # cells of all programs together

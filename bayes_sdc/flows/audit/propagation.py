@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_sdc.flows.audit.families import Family, Ints, sums_of
 from bayes_sdc.flows.model.hyperpriors import compiled
+from bayes_sdc.flows.table.families import Family, Ints, sums_of
 
 FREE = 2**40  # no upper bound is known
 

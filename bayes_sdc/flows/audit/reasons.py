@@ -6,10 +6,10 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from bayes_sdc.flows.audit.families import Family, Ints
 from bayes_sdc.flows.audit.network import unpinned
 from bayes_sdc.flows.audit.propagation import System
 from bayes_sdc.flows.audit.solve import Solved
+from bayes_sdc.flows.table.families import Family, Ints
 
 TERMS = 5  # numbers that are named one by one
 LINKS = 3  # totals of a chain that are named one by one

@@ -7,7 +7,7 @@ import pandas as pd
 
 from bayes_sdc.checks import Check, Verdict
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.audit.families import Ints
+from bayes_sdc.flows.table.families import Ints
 from bayes_sdc.results import Fact, Result
 
 SHOWN = 5

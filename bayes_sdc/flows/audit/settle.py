@@ -7,9 +7,9 @@ import numpy as np
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.audit.families import Hidden
 from bayes_sdc.flows.audit.inside.rows import InsideTotal
 from bayes_sdc.flows.audit.inside.search import found_inside, totals_inside
+from bayes_sdc.flows.table.families import Hidden
 from bayes_sdc.flows.table.read import FlowTable
 
 CHOICES = ("drop", "publish", "flows")

@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_sdc.flows.audit.families import Ints
 from bayes_sdc.flows.audit.network import (
     LARGEST_FLOW,
     Network,
@@ -22,6 +21,7 @@ from bayes_sdc.flows.audit.programs import (
     some_counts,
 )
 from bayes_sdc.flows.audit.propagation import Propagated, System, propagate
+from bayes_sdc.flows.table.families import Ints
 
 
 class Solved(NamedTuple):

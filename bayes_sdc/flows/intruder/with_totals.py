@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.audit.families import Family
 from bayes_sdc.flows.audit.result import Audit
 from bayes_sdc.flows.intruder.probabilities.knowledge import known_cells
 from bayes_sdc.flows.intruder.probabilities.settings import RiskSettings
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.intruder.totals.given_totals import GivenTotals, given_families
+from bayes_sdc.flows.table.families import Family
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.results import Fact, Result, or_undefined
 

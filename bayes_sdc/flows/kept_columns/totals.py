@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from bayes_sdc.flows.audit.families import Family, keyed
 from bayes_sdc.flows.kept_columns.functions import codes_of, depends_on
 from bayes_sdc.flows.kept_columns.numbers import numbers_in
+from bayes_sdc.flows.table.families import Family, keyed
 from bayes_sdc.flows.table.read import FlowTable
 
 Codes = npt.NDArray[np.intp]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayes_sdc import InputError, audit_totals, read_flows
-from bayes_sdc.flows.audit.families import WORDS
+from bayes_sdc.flows.table.families import WORDS
 
 BY = {
     "origin": ["o"],

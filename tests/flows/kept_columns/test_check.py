@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from bayes_sdc import FlowTable, read_flows
 from bayes_sdc.checks import Check
 from bayes_sdc.flows.audit.audit import audit_families
-from bayes_sdc.flows.audit.families import Family, keyed
 from bayes_sdc.flows.kept_columns.check import check_columns
 from bayes_sdc.flows.kept_columns.selection import select_columns
 from bayes_sdc.flows.kept_columns.totals import kept_totals
+from bayes_sdc.flows.table.families import Family, keyed
 from bayes_sdc.flows.table.simulate import simulate_flows
 
 FLOWS = simulate_flows(areas=30, states=2, seed=4)

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from bayes_sdc.flows.audit.families import Family, Ints, keyed, sums_of
 from bayes_sdc.flows.audit.inside.rows import (
     SURE,
     InsideTotal,
@@ -20,6 +19,7 @@ from bayes_sdc.flows.audit.inside.rows import (
     called_total,
     surprise,
 )
+from bayes_sdc.flows.table.families import Family, Ints, keyed, sums_of
 
 BITS = 2.9  # beyond those that the choice among so many codes costs
 BITS_OF_A_NAME = 1.0  # enough for a code that is called a total

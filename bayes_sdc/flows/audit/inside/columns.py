@@ -5,9 +5,9 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from bayes_sdc.flows.audit.families import Family, Ints, keyed, sums_of
 from bayes_sdc.flows.audit.inside.codes import BITS, nearly_all
 from bayes_sdc.flows.audit.inside.rows import SURE, InsideTotal, Rows, called_total, surprise
+from bayes_sdc.flows.table.families import Family, Ints, keyed, sums_of
 from bayes_sdc.flows.table.read import FlowTable
 
 MOST_GROUPS = 4  # columns of groups up to which every combination of codes is tried

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_sdc.flows.audit.families import Family, Hidden, Ints, none_hidden
+from bayes_sdc.flows.table.families import Family, Hidden, Ints, none_hidden
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.io.columns import read_codes
 

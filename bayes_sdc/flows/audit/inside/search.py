@@ -9,11 +9,11 @@ from collections.abc import Collection
 
 import numpy as np
 
-from bayes_sdc.flows.audit.families import Hidden, sums_of
 from bayes_sdc.flows.audit.inside.codes import codes_that_are_sums, crossing, joined
 from bayes_sdc.flows.audit.inside.columns import columns_of_totals, grand_total
 from bayes_sdc.flows.audit.inside.rows import InsideTotal, Rows, rows_of
 from bayes_sdc.flows.audit.inside.subtotals import subtotals
+from bayes_sdc.flows.table.families import Hidden, sums_of
 from bayes_sdc.flows.table.read import FlowTable
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from bayes_sdc.flows.audit.families import Ints, keyed, sums_of
 from bayes_sdc.flows.audit.inside.codes import Hit, family_of
 from bayes_sdc.flows.audit.inside.rows import SURE, InsideTotal, Rows, surprise
+from bayes_sdc.flows.table.families import Ints, keyed, sums_of
 
 LARGEST_CODES = 60  # codes that are tried as subtotals
 MOST_MEMBERS = 400  # codes among which those of such a subtotal are sought

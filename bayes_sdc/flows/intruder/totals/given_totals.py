@@ -21,12 +21,12 @@ import xarray as xr
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.audit.audit import published_families, system_of
-from bayes_sdc.flows.audit.families import Family, Ints, Published
 from bayes_sdc.flows.audit.network import two_trees
 from bayes_sdc.flows.audit.programs import blocks_of, part_of
 from bayes_sdc.flows.audit.propagation import System
 from bayes_sdc.flows.audit.solve import Solved, solve
 from bayes_sdc.flows.release.totals.alternating_cycles import graph_of, mix
+from bayes_sdc.flows.table.families import Family, Ints, Published
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.results import Fact, Result
 from bayes_sdc.seeds import seed_sequence

@@ -15,7 +15,6 @@ import numpy as np
 import xarray as xr
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.audit.families import Family
 from bayes_sdc.flows.audit.propagation import make_system
 from bayes_sdc.flows.audit.solve import solve
 from bayes_sdc.flows.intruder.probabilities.bayes import (
@@ -47,6 +46,7 @@ from bayes_sdc.flows.release.totals.draws import mixing
 from bayes_sdc.flows.release.totals.kept import KeptTotals
 from bayes_sdc.flows.release.totals.margins import Margins
 from bayes_sdc.flows.table.cells import SmallCells, fitted_cells, thin
+from bayes_sdc.flows.table.families import Family
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import generator
