@@ -12,40 +12,37 @@ which is little, so they are nearly equal; the weights of
 :mod:`bayes_sdc.flows.intruder.estimators.importance` hold all it says about its own two effects.
 
 With bounded steps (:mod:`bayes_sdc.flows.model.bounded`) the A are summed as they stand. Without,
-with :math:`P(y) = c_y s^y / N` (:mod:`bayes_sdc.flows.intruder.estimators.leave_one_out`) a draw
-needs the moments :math:`E s^r / N^2` for r = 0..2K only, since :math:`Z_s(y) = \sum_k A_s(y, k)`.
+a draw needs a few moments only (:mod:`bayes_sdc.flows.intruder.estimators.log_rate_density`), since
+:math:`Z_s(y) = \sum_k A_s(y, k)`.
 
 References
 ----------
 S. Hawala, J. Reiter, Q. Wang, "Synthesizing Truncated Count Data for Confidentiality", eq. (4)-(6).
 """
 
-import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from bayes_sdc.cores import threads
-from bayes_sdc.flows.intruder.estimators.leave_one_out import (
-    CENTRES,
-    LANES,
-    LARGEST_LOG,
-    NODES,
-    Family,
-    Room,
-    family,
-    fill_density,
-    fill_factor,
-    fill_factors,
-    fill_odds,
-    fill_steps,
-    fill_sums,
-    make_room,
-    padded,
-    vectorized,
+from bayes_sdc.flows.intruder.estimators.count_probabilities import CENTRES, Family, family
+from bayes_sdc.flows.intruder.estimators.effect_densities import (
+    densities,
+    make_densities,
+    offset,
+    rates,
+    without,
+)
+from bayes_sdc.flows.intruder.estimators.leave_one_out import LANES, NODES, make_room
+from bayes_sdc.flows.intruder.estimators.log_rate_density import (
+    Sum,
+    add_draw,
+    add_effects,
+    add_products,
+    moments,
+    products,
 )
 from bayes_sdc.flows.intruder.estimators.neighbours import (
     Draws,
@@ -76,33 +73,6 @@ LEAST, BUDGET = 500, 2_000_000
 # weights' effective size alone does not see that the draws of a small group are dependent.
 BATCHES = 20
 ROOM = 1 << 26  # bytes of a block, of which each thread has one
-
-
-class Densities(NamedTuple):
-    """Of the effects of one side in one draw."""
-
-    nodes: np.ndarray  # (2, ...) rate and density at the nodes, one effect after another
-    runs: np.ndarray  # (effect + 1,) of the nodes, each padded by nodes of density 0
-    size: np.ndarray  # (effect,) number of nodes without these
-    level: np.ndarray  # (effect,) halvings of the longest step
-    good: np.ndarray  # (effect,)
-    reach: np.ndarray  # (effect, 2) of the grid below and above the mode
-
-
-class Density(NamedTuple):
-    """Of one effect, padded by nodes of density 0."""
-
-    rate: np.ndarray  # (padded node,)
-    density: np.ndarray  # (padded node,)
-    nodes: int
-
-
-class Sum(NamedTuple):
-    """Room for the density of a log rate, the sum of two effects."""
-
-    q: np.ndarray  # (NODES**2,) density
-    s: np.ndarray  # (NODES**2,) rate, and its step of the ladder
-    n: np.ndarray  # (NODES**2,) N(s)
 
 
 def draws_used(cells: int, available: int) -> int:
@@ -289,216 +259,3 @@ def add_draws(
                 added = add_draw(y, now.terms, two, of_batch[t], weights[t, :, s])
             if added:
                 resolved[t] += from_origin.good[i] & from_destination.good[j]
-
-
-@compiled
-def make_densities(side: Side) -> Densities:
-    """Room for the densities of one side."""
-    effects = len(side.effect)
-    return Densities(
-        np.empty((2, 32 * effects + NODES)), np.zeros(effects + 1, np.int64),
-        np.empty(effects, np.int64), np.empty(effects, np.int64), np.empty(effects, np.bool_),
-        np.zeros((effects, 2)),
-    )  # fmt: skip
-
-
-@compiled
-def rates(effects: np.ndarray) -> np.ndarray:
-    """Exp of effects, none of them infinite or 0."""
-    result = np.empty(len(effects))
-    for i in range(len(effects)):
-        result[i] = math.exp(min(max(effects[i], -LARGEST_LOG), LARGEST_LOG))
-    return result
-
-
-@compiled
-def offset(x: np.ndarray, cell: int, coefficient: np.ndarray, group: int) -> float:
-    """What the covariates multiply the rate of a cell by."""
-    if x.shape[1] == 0:
-        return 1.0
-    total = 0.0
-    for p in range(x.shape[1]):
-        total += x[cell, p] * coefficient[group, p]
-    return math.exp(min(max(total, -LARGEST_LOG), LARGEST_LOG))
-
-
-@compiled
-def densities(
-    side: Side, start: np.ndarray, mean: np.ndarray, sd: np.ndarray, other: np.ndarray,
-    coefficient: np.ndarray, kappa: np.ndarray, unit: np.ndarray, terms: np.ndarray,
-    bound: np.ndarray, room: Room, found: Densities,
-) -> Densities:  # fmt: skip
-    """Write the densities of the effects of one side given all their cells."""
-    nodes = found.nodes
-    rate, position = np.empty(len(side.y)), 0
-    for e in range(len(side.effect)):
-        g, first, after = side.group[e], side.runs[e], side.runs[e + 1]
-        for k in range(first, after):
-            rate[k] = other[side.other[k]] * offset(side.x, k, coefficient, g)
-        placed = fill_density(
-            side.y[first:after], rate[first:after], start[side.effect[e]], mean[g], sd[g],
-            Family(kappa[g], unit[g], terms[g], bound[g]), found.reach[e], room,
-        )  # fmt: skip
-        if position + NODES > nodes.shape[1]:
-            more = np.empty((2, 2 * nodes.shape[1]))
-            for a in range(position):
-                more[0, a], more[1, a] = nodes[0, a], nodes[1, a]
-            nodes = more
-        size = placed.after - placed.first
-        for a in range(size):
-            nodes[0, position + a] = room.rate[placed.first + a]
-            nodes[1, position + a] = room.density[placed.first + a]
-        for a in range(position + size, position + padded(size)):
-            nodes[0, a], nodes[1, a] = nodes[0, a - 1], 0.0
-        position += padded(size)
-        found.runs[e + 1] = position
-        found.size[e], found.level[e], found.good[e] = size, placed.level, placed.good
-    return Densities(nodes, found.runs, found.size, found.level, found.good, found.reach)
-
-
-@compiled
-def without(
-    y: int, given: Densities, e: int, scale: float, now: Family, room: Room, weights: np.ndarray
-) -> Density:
-    """Density of an effect without a cell, summing to one, in ``weights``."""
-    first, after = given.runs[e], given.runs[e + 1]
-    rate, result = given.nodes[0, first:after], weights[: after - first]
-    fill_factors(y, rate, scale, now, room.s, room.powers, room.sums)
-    divide(given.nodes[1, first:after], room.powers, room.sums, result)
-    return Density(rate, result, given.size[e])
-
-
-@vectorized
-def divide(density: np.ndarray, powers: np.ndarray, sums: np.ndarray, weights: np.ndarray) -> None:
-    """Write density / P(y), summing to one."""
-    nodes, total = len(density), 0.0
-    for a in range(nodes):
-        weights[a] = density[a] * sums[a] / powers[a]
-        total += weights[a]
-    inverse = 1.0 / total
-    for a in range(nodes):
-        weights[a] *= inverse
-
-
-@vectorized
-def add_effects(fine: Density, coarse: Density, finer: int, scale: float, total: Sum) -> int:
-    """Write the density of the sum of two independent effects; return its number of nodes, padded.
-
-    A coarse step is ``2 ** finer`` fine ones. Nodes of the sum that no pair of nodes gives, between
-    the images of the fine grid, are left out.
-    """
-    width, stride = len(fine.rate), min(fine.nodes, 1 << min(finer, 30))
-    last = stride * (coarse.nodes - 1)
-    for a in range(padded(last + width)):
-        total.q[a] = 0.0
-    for b in range(coarse.nodes):
-        q, weight = total.q[stride * b :], coarse.density[b]
-        for a in range(width):
-            q[a] += fine.density[a] * weight
-        # images overlap, and only the last has no other above it
-        s, factor = total.s[stride * b :], coarse.rate[b] * scale
-        for a in range(stride if b < coarse.nodes - 1 else width):
-            s[a] = fine.rate[a] * factor
-    for a in range(last + width, padded(last + width)):
-        total.s[a] = total.s[a - 1]
-    nodes: int = padded(last + fine.nodes)
-    return nodes
-
-
-@compiled
-def moments(nodes: int, now: Family, total: Sum, two: np.ndarray) -> None:
-    """Write E s^r / N^2 for r = 0..2K: by powers of s where it is below 1, of 1 / s above."""
-    q, s, n = total
-    below = fill_steps(s[:nodes], 1.0, now, s)
-    two[:] = 0.0
-    fill_sums(now.terms[0], s[:below], n)
-    add_moments(q[:below], s, n, two, 0, 1)
-    if below < nodes:
-        fill_sums(now.terms[1], s[below:nodes], n[below:])
-        add_moments(q[below:nodes], s[below:], n[below:], two, len(two) - 1, -1)
-
-
-@vectorized
-def add_moments(
-    q: np.ndarray, s: np.ndarray, n: np.ndarray, two: np.ndarray, first: int, step: int
-) -> None:
-    """Add the sums of q s^r / N^2, from the ``first`` moment on; ``q`` is lost."""
-    nodes = len(q)
-    for a in range(nodes):
-        q[a] /= n[a] * n[a]
-    for r in range(len(two)):
-        total = 0.0
-        for a in range(nodes):
-            total += q[a]
-            q[a] *= s[a]
-        two[first + step * r] += total
-
-
-@compiled
-def products(nodes: int, now: Family, total: Sum, both: np.ndarray) -> None:
-    """Write E P(y) P(k) for bounded steps, whose probabilities are no powers of anything."""
-    width = len(both)
-    q, rate, odds = total.q[:nodes], total.s[:nodes], total.n[:nodes]
-    fill_odds(rate, 1.0, now, odds)
-    p, sums = np.ones((width, nodes)), np.ones(nodes)
-    for k in range(width - 1):
-        for a in range(nodes):
-            p[k + 1, a] = p[k, a]
-        fill_factor(k, now, odds, p[k + 1])
-        for a in range(nodes):
-            sums[a] += p[k + 1, a]
-    for a in range(nodes):
-        q[a] /= sums[a] * sums[a]
-    for y in range(width):
-        for k in range(y + 1):
-            both[y, k] = weighted(q, p[y], p[k])
-            both[k, y] = both[y, k]
-
-
-@vectorized
-def weighted(q: np.ndarray, one: np.ndarray, other: np.ndarray) -> float:
-    """Sum of q times two columns."""
-    total = 0.0
-    for a in range(len(q)):
-        total += q[a] * one[a] * other[a]
-    return total
-
-
-@vectorized
-def add_products(y: int, both: np.ndarray, sums: np.ndarray, weights: np.ndarray) -> bool:
-    """As :func:`add_draw`, from the products of probabilities themselves."""
-    width, z = len(weights), 0.0
-    for k in range(width):
-        z += both[y, k]
-    inverse = 1.0 / z
-    if not inverse < 1e150:
-        return False
-    for candidate in range(width):
-        weight = 0.0
-        for k in range(width):
-            a = both[candidate, k] * inverse
-            sums[candidate, k] += a
-            weight += a
-        weights[candidate] = weight
-    return True
-
-
-@vectorized
-def add_draw(
-    y: int, terms: np.ndarray, two: np.ndarray, sums: np.ndarray, weights: np.ndarray
-) -> bool:
-    """Add A / Z(y) of a draw to the sums and write its weights; tell whether it can be."""
-    width, z = len(weights), 0.0
-    for k in range(width):
-        z += terms[0, k] * two[y + k]
-    inverse = 1.0 / (z * terms[0, y])
-    if not inverse < 1e150:  # its square, in the effective size, is still a number
-        return False
-    for candidate in range(width):
-        factor, weight = terms[0, candidate] * inverse, 0.0
-        for k in range(width):
-            a = factor * terms[0, k] * two[candidate + k]
-            sums[candidate, k] += a
-            weight += a
-        weights[candidate] = weight
-    return True
