@@ -26,7 +26,7 @@ from .flows.intruder.comparing.tradeoff import risk_utility as risk_utility
 from .flows.intruder.log_ratios import LogRatios as LogRatios
 from .flows.intruder.log_ratios import log_ratios as log_ratios
 from .flows.intruder.measure import intruder_risk as intruder_risk
-from .flows.intruder.probabilities.gain import Change as Change
+from .flows.intruder.probabilities.change import Change as Change
 from .flows.intruder.probabilities.gain import Gain as Gain
 from .flows.intruder.result import IntruderRisk as IntruderRisk
 from .flows.intruder.result import Share as Share

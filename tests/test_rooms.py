@@ -36,7 +36,7 @@ STAGES = {
         "audit",
         "intruder",
         "kept_columns",
-        "diagnostics cross_validation leaks limits forecast guarantee compiling",
+        "diagnostics cross_validation leaks limits forecast guarantee tainted compiling",
         "protection",
         "protect",
     ],

@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import xarray as xr
 
 from bayes_sdc.arguments import checked
@@ -21,12 +20,9 @@ from bayes_sdc.flows.fit.fitted_to import check_posterior
 from bayes_sdc.flows.release.synthetic.own_areas import OwnArea, own_area_rows
 from bayes_sdc.flows.table.bound import bound_of
 from bayes_sdc.flows.table.read import FlowTable
+from bayes_sdc.flows.tainted import tainted_covariates
 from bayes_sdc.results import Fact, Result
 
-SAME = 1.0 - 1e-10  # correlation of two columns that are one but for origin and scale
-CLOSE = 0.95  # correlation with small counts that nothing measured elsewhere has
-REPEATS = 12  # cells beyond one for each count, from which on one value a count is no accident
-DISTINCT = 6  # values from which on a common order is no accident
 LONG_SEED = 2**64  # smaller ones can be found by trial
 SHORT_SEED = (
     "the seed is so short that it can be found by trial, which undoes the release: leave it out, "
@@ -314,85 +310,6 @@ def _public(table: FlowTable, posterior: xr.DataTree) -> tuple[str, ...]:
         named = ", ".join(str(name) for name in table.covariates.columns)
         given.append(f"the covariates {named}, which must not have been made from small counts")
     return tuple(given)
-
-
-def tainted_covariates(table: FlowTable) -> list[str]:
-    """Names of covariates that were made from small counts, as far as that can be seen.
-
-    A covariate is if it is a linear function of the counts, or of totals by origin, destination or
-    group that contain small ones; or if it puts the cells in the order of these, and not in that of
-    the totals of the safe counts alone. It also is if it has one value for each count, as classes
-    of the counts have, or goes with the counts so closely as nothing does that was measured
-    elsewhere.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from bayes_sdc import read_flows, with_covariates
-    >>> frame = pd.DataFrame({"o": list("aabb"), "d": list("xyxy"), "n": [1, 4, 2, 30]})
-    >>> table = read_flows(frame, origin="o", destination="d", count="n")
-    >>> twice = pd.DataFrame({"twice": [2.0, 8.0, 4.0]}, index=table.cells.index)
-    >>> tainted_covariates(with_covariates(table, twice))
-    ['twice']
-    """
-    rows = table.cells["row"].to_numpy()
-    with_small, safe = _sums(table, table.low), _sums(table, table.high + 1)
-    secret = [table.frame[table.count].to_numpy(np.float64)[rows], *with_small]
-    secret += [every - large for every, large in zip(with_small, safe, strict=True)]
-
-    def made_of(values: np.ndarray, sums: list[np.ndarray]) -> bool:
-        return any(_linear(values, each) or _same_order(values, each) for each in sums)
-
-    return [
-        str(name)
-        for name, column in table.covariates.items()
-        if _of_counts(column.to_numpy(np.float64), secret[0])
-        or (
-            made_of(column.to_numpy(np.float64), secret)
-            and not made_of(column.to_numpy(np.float64), safe)
-        )
-    ]
-
-
-def _of_counts(values: np.ndarray, counts: np.ndarray) -> bool:
-    """Whether a column follows from the counts, or nearly, in tables large enough to tell."""
-    if len(np.unique(values)) < 2 or len(values) - len(np.unique(counts)) < REPEATS:
-        return False
-    pairs = np.unique(np.column_stack([counts, values.round(9)]), axis=0)
-    if len(pairs) == len(np.unique(counts)):
-        return True
-    return any(
-        abs(float(np.corrcoef(values, form(counts))[0, 1])) > CLOSE
-        for form in (np.asarray, np.log1p)
-        if len(np.unique(counts)) > 1
-    )
-
-
-def _sums(table: FlowTable, least: int) -> list[np.ndarray]:
-    """Totals of the counts from ``least`` on by each column of codes, at every small cell."""
-    counted = table.frame[table.count].to_numpy(np.float64)
-    counted = np.where(counted >= least, counted, 0.0)
-    rows, sums = table.cells["row"].to_numpy(), []
-    for column in (table.origin, table.destination, *table.groups):
-        place = np.unique(table.frame[column].astype(str).to_numpy(), return_inverse=True)[1]
-        sums.append(np.bincount(place, counted)[place][rows])
-    return sums
-
-
-def _linear(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two columns with at least three values are one but for origin and scale."""
-    one, other = one - one.mean(), other - other.mean()
-    size = float(np.linalg.norm(one) * np.linalg.norm(other))
-    several = len(np.unique(other)) >= 3
-    return several and size > 0.0 and abs(float(one @ other)) > SAME * size
-
-
-def _same_order(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two columns with enough values rank the cells alike, or the other way round."""
-    ranks = [np.unique(each.round(9), return_inverse=True)[1] for each in (one, other, -other)]
-    return bool(ranks[1].max(initial=0) + 1 >= DISTINCT) and any(
-        np.array_equal(ranks[0], each) for each in ranks[1:]
-    )
 
 
 def factor(epsilon: float) -> str:

@@ -9,16 +9,9 @@ import numpy as np
 import pandas as pd
 
 from bayes_sdc.flows.intruder.log_ratios import NO_PROMISE, LogRatios, log_ratios
-from bayes_sdc.flows.intruder.probabilities.gain import (
-    LIMITS,
-    MOVED,
-    PRIORS,
-    Gain,
-    before_and_after,
-    bits_gained,
-    headline,
-    points,
-)
+from bayes_sdc.flows.intruder.probabilities.change import before_and_after, bits_gained, points
+from bayes_sdc.flows.intruder.probabilities.gain import LIMITS, PRIORS, Gain, headline
+from bayes_sdc.flows.intruder.probabilities.learning import MOVED
 from bayes_sdc.flows.intruder.probabilities.prior import shares_of_counts
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.table.read import FlowTable

@@ -18,9 +18,10 @@ from bayes_sdc import (
     synthesize,
     with_covariates,
 )
-from bayes_sdc.flows.guarantee import Guarantee, tainted_covariates
+from bayes_sdc.flows.guarantee import Guarantee
 from bayes_sdc.flows.protect import with_checks
 from bayes_sdc.flows.table.read import FlowTable
+from bayes_sdc.flows.tainted import tainted_covariates
 
 AREAS = [f"{number:02d}" for number in range(8)]
 SHORT = {"draws": 20, "tune": 20, "chains": 2, "seed": 1}

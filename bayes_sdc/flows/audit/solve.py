@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayes_sdc.flows.audit.extremes import extremes
 from bayes_sdc.flows.audit.network import (
     LARGEST_FLOW,
     Network,
     complete,
-    extremes,
     make_network,
     some_flow,
     two_trees,

@@ -13,17 +13,10 @@ import math
 import numpy as np
 
 from bayes_sdc.flows.gibbs.batch_terms import ROWS, batch_terms, fill_coefficients
-from bayes_sdc.flows.gibbs.newton import joint_information
+from bayes_sdc.flows.gibbs.joint_move import joint_information
 from bayes_sdc.flows.gibbs.newton_step import log_newton_step, newton_step
 from bayes_sdc.flows.gibbs.state import Data, State, make_work, put_terms, rates_at
-from bayes_sdc.flows.model.hyperpriors import (
-    CV,
-    LEVEL,
-    SD_DESTINATION,
-    SD_ORIGIN,
-    Priors,
-    compiled,
-)
+from bayes_sdc.flows.model.hyperpriors import CV, LEVEL, SD_DESTINATION, SD_ORIGIN, Priors, compiled
 
 SD_STEPS = 3  # random-chain steps of the national sds given theta
 

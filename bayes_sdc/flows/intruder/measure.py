@@ -9,12 +9,11 @@ the lower bound, 0 to K.
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy.stats import binomtest
 
 from bayes_sdc.arguments import PathLike, checked
 from bayes_sdc.errors import InputError
@@ -22,14 +21,11 @@ from bayes_sdc.flows.fit.fitted_to import check_posterior
 from bayes_sdc.flows.intruder.estimators.estimate import estimate
 from bayes_sdc.flows.intruder.probabilities.bayes import (
     FitOfIntruder,
-    best_guess,
     likelihood_of_release,
     posterior_of_counts,
-    unreliable_cells,
 )
-from bayes_sdc.flows.intruder.probabilities.gain import gains_by_prior
 from bayes_sdc.flows.intruder.probabilities.knowledge import backgrounds
-from bayes_sdc.flows.intruder.probabilities.prior import NAMED, prior_of_cells
+from bayes_sdc.flows.intruder.probabilities.prior import prior_of_cells
 from bayes_sdc.flows.intruder.probabilities.settings import (
     Estimator,
     Knowledge,
@@ -37,8 +33,9 @@ from bayes_sdc.flows.intruder.probabilities.settings import (
     RiskSettings,
     Unique,
 )
-from bayes_sdc.flows.intruder.result import UNIQUE, IntruderRisk, Share
-from bayes_sdc.flows.intruder.totals.kept import OfTotals, along_cycles, without_others
+from bayes_sdc.flows.intruder.result import IntruderRisk
+from bayes_sdc.flows.intruder.summarize import summarize, unique_cells
+from bayes_sdc.flows.intruder.totals.kept import along_cycles, without_others
 from bayes_sdc.flows.release.synthetic.earlier import earlier_counts
 from bayes_sdc.flows.release.synthetic.released import released_counts
 from bayes_sdc.flows.release.totals.kept import KeptTotals, kept_of
@@ -188,7 +185,7 @@ def measured_risk(
     if plan.sides:
         return _with_kept(table, posterior, seen, len(released), targets, settings, plan)
     fits = _fits_of_intruder(table, posterior, seen, targets, settings)
-    return _summarized(table, seen, len(released), targets, settings, fits)
+    return summarize(table, seen, len(released), targets, settings, fits)
 
 
 def _with_kept(
@@ -208,7 +205,7 @@ def _with_kept(
         told = along_cycles(table, posterior, seen, settings, kept, unique)
     else:
         told = without_others(table, posterior, seen, settings, kept, unique)
-    found = _summarized(table, seen, datasets, targets, settings, told.fits, told)
+    found = summarize(table, seen, datasets, targets, settings, told.fits, told)
     return replace(found, kept=kept)
 
 
@@ -235,161 +232,6 @@ def _fits_of_intruder(
     return fits
 
 
-def _summarized(
-    table: FlowTable,
-    released: np.ndarray,
-    datasets: int,
-    targets: np.ndarray,
-    settings: RiskSettings,
-    fits: list[FitOfIntruder],
-    told: OfTotals | None = None,
-) -> IntruderRisk:
-    """Average over the fits, compare with the true counts, and label.
-
-    The first ``datasets`` of what is released are the release, the others were out before.
-    """
-    y = table.cells["y"].to_numpy()[targets]
-    founds = [fit.found for fit in fits]
-    rho = np.mean([fit.rho for fit in fits], axis=0)
-    prior = np.mean([fit.prior for fit in fits], axis=0)
-    khat = np.max([found.khat for found in founds], axis=0)
-    error = np.max([found.error for found in founds], axis=0)
-    guesses = Guesses(
-        right=best_guess(rho) == y,
-        by_chain=[best_guess(one) == y for one in _mean([fit.rho_by_chain for fit in fits])],
-        baseline=_guessed_blindly(prior, y),
-        believed=released[0, targets] == y,
-        unreliable=unreliable_cells(khat, founds[-1].threshold, error),
-    )
-    label = Labels(table.cells.index[targets].tolist(), np.arange(table.low, table.high + 1))
-    refitted = np.array([found.refitted for found in founds])
-    unique = unique_cells(table, settings.unique)[targets]
-    knowledge = settings.knowledge if settings.share is None else f"share of {settings.share:g}"
-    gains = told.gains if told is not None else gains_by_prior(
-        priors_by_name(settings.prior, table, fits, targets),
-        [likelihood_of_release(found.m, released[:, targets]) for found in founds],
-        [found.by_chain for found in founds],
-        y,
-        unique=unique,
-        labels=label.cells,
-        unreliable=guesses.unreliable,
-    )  # fmt: skip
-    return IntruderRisk(
-        rho=label.by_count(rho, "rho"),
-        release_probability=label.by_counts(
-            _mean([found.m for found in founds]), "release_probability"
-        ),
-        prior_probability=label.by_count(prior, "prior_probability"),
-        prediction=label.by_count(
-            np.mean([found.prediction for found in founds], axis=0), "prediction"
-        ),
-        khat=label.by_count(khat, "khat"),
-        ess=label.by_count(np.min([found.ess for found in founds], axis=0), "ess"),
-        release_probability_error=label.by_count(error, "release_probability_error", "true"),
-        khat_threshold=founds[-1].threshold,
-        refitted=label.by_cell(refitted.all(axis=0), "refitted"),
-        refitted_by_fit=label.by_fit(refitted.T, "refitted_by_fit"),
-        r_all=_share("small cells", np.ones(len(y), dtype=bool), guesses),
-        r_unq=_share(UNIQUE[settings.unique], unique, guesses),
-        distance=label.by_cell(np.abs(np.argmax(rho, axis=1) - y), "distance"),
-        true_count_probability=label.by_cell(rho[np.arange(len(y)), y], "true_count_probability"),
-        believes_release=float(guesses.believed.mean()),
-        prior=settings.prior if isinstance(settings.prior, str) else "given",
-        knowledge=knowledge if told is None else told.knowledge,
-        estimator=settings.estimator,
-        datasets=datasets,
-        unique=settings.unique,
-        already_released=label.by_dataset(
-            released[datasets:, targets] + table.low, "already_released"
-        ),
-        gains=gains,
-        seed=settings.seed,
-    )
-
-
-class Labels(NamedTuple):
-    """Names of the target cells and the counts, to label arrays with."""
-
-    cells: list[str]
-    counts: np.ndarray
-
-    def by_cell(self, values: np.ndarray, name: str) -> xr.DataArray:
-        """Label an array of shape (cell,)."""
-        return xr.DataArray(values, {"cell": self.cells}, ("cell",), name)
-
-    def by_count(self, values: np.ndarray, name: str, dim: str = "count") -> xr.DataArray:
-        """Label an array of shape (cell, count)."""
-        return xr.DataArray(values, {"cell": self.cells, dim: self.counts}, ("cell", dim), name)
-
-    def by_counts(self, values: np.ndarray, name: str) -> xr.DataArray:
-        """Label an array of shape (cell, true count, released count)."""
-        labels = {"cell": self.cells, "true": self.counts, "released": self.counts}
-        return xr.DataArray(values, labels, ("cell", "true", "released"), name)
-
-    def by_dataset(self, values: np.ndarray, name: str) -> xr.DataArray:
-        """Label an array of shape (dataset, cell); data sets are counted from 1."""
-        labels = {"dataset": np.arange(1, len(values) + 1), "cell": self.cells}
-        return xr.DataArray(values, labels, ("dataset", "cell"), name)
-
-    def by_fit(self, values: np.ndarray, name: str) -> xr.DataArray:
-        """Label an array of shape (cell, fit); fits are counted from 1."""
-        labels = {"cell": self.cells, "fit": np.arange(1, values.shape[1] + 1)}
-        return xr.DataArray(values, labels, ("cell", "fit"), name)
-
-
-def priors_by_name(
-    asked: Prior, table: FlowTable, fits: list[FitOfIntruder], targets: np.ndarray
-) -> dict[str, list[np.ndarray]]:
-    """Every prior that has a name, and the weights given if any: an array for each fit."""
-    named = {
-        name: [prior_of_cells(name, table, fit.found.prediction, targets) for fit in fits]
-        for name in NAMED
-    }
-    return named if isinstance(asked, str) else {**named, "given": [fit.prior for fit in fits]}
-
-
-class Guesses(NamedTuple):
-    """Whether the count of each cell is found; all of shape (cell,)."""
-
-    right: np.ndarray  # by the intruder
-    by_chain: list[np.ndarray]  # the same from each chain alone
-    baseline: np.ndarray  # probability that a guess without the release is right
-    believed: np.ndarray  # by one who takes the first released count for the true one
-    unreliable: np.ndarray  # cells whose probabilities cannot be relied on
-
-
-def _guessed_blindly(prior: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Probability of a right guess, at random among the most probable counts of the prior."""
-    tied = prior >= prior.max(axis=1, keepdims=True) * (1.0 - 1e-12)
-    return np.where(tied[np.arange(len(y)), y], 1.0 / tied.sum(axis=1), 0.0)
-
-
-def _share(among: str, chosen: np.ndarray, guesses: Guesses) -> Share:
-    """Share of the chosen cells that the intruder finds, with Wilson's interval."""
-    definition = f"cells whose single most probable count is the true one, among {among}"
-    n, right = int(chosen.sum()), guesses.right[chosen]
-    if n == 0:
-        return Share(definition, 0, None, None, None, None, trusted=True)
-    interval = binomtest(int(right.sum()), n).proportion_ci(0.95, "wilson")
-    chains = [of_chain[chosen].mean() for of_chain in guesses.by_chain]
-    error = float(np.std(chains, ddof=1) / np.sqrt(len(chains))) if len(chains) > 1 else None
-    return Share(
-        definition,
-        n,
-        value=float(right.mean()),
-        interval=(float(interval.low), float(interval.high)),
-        monte_carlo_error=error,
-        baseline=float(guesses.baseline[chosen].mean()),
-        trusted=bool(guesses.unreliable[chosen].mean() <= 0.01),
-        believes_release=float(guesses.believed[chosen].mean()),
-    )
-
-
-def _mean(arrays: list[np.ndarray]) -> np.ndarray:
-    """Mean over the fits; of one there is no copy, because a nation's are large."""
-    return arrays[0] if len(arrays) == 1 else np.asarray(np.mean(arrays, axis=0))
-
-
 def _targets(labels: list[str], cells: int | Sequence[str] | None, seed: int) -> np.ndarray:
     """Positions of the cells to measure, ascending."""
     if cells is None:
@@ -407,12 +249,3 @@ def _targets(labels: list[str], cells: int | Sequence[str] | None, seed: int) ->
         named = f"no small cell {unknown[0]!r}" if unknown else "no cell is named"
         raise InputError(f"cells: {named}; the labels are those of table.cells")
     return np.unique([positions[label] for label in cells])
-
-
-def unique_cells(table: FlowTable, unique: str) -> np.ndarray:
-    """Cells that R_unq is about: (cell,) of bool."""
-    cells = table.cells
-    if unique == "single-mover":
-        return (cells["y"] + table.low == 1).to_numpy()
-    alone = [~cells[side].duplicated(keep=False).to_numpy() for side in ("origin", "destination")]
-    return alone[0] & alone[1]

@@ -15,7 +15,8 @@ from bayes_sdc.flows.intruder.probabilities.bayes import (
     likelihood_of_release,
     unreliable_cells,
 )
-from bayes_sdc.flows.intruder.probabilities.gain import Gain, percents, strongest
+from bayes_sdc.flows.intruder.probabilities.change import percents
+from bayes_sdc.flows.intruder.probabilities.gain import Gain, strongest
 from bayes_sdc.flows.release.totals.kept import KeptTotals
 from bayes_sdc.results import Fact, Result, or_undefined
 

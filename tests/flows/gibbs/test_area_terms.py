@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayes_sdc.flows.gibbs import engine
-from bayes_sdc.flows.gibbs.newton import joint_information
+from bayes_sdc.flows.gibbs.joint_move import joint_information
 from bayes_sdc.flows.gibbs.state import OF_CELL, OF_DESTINATION, OF_ORIGIN, make_work, refresh
 from bayes_sdc.flows.model.hyperpriors import CV
 from bayes_sdc.flows.table.cells import SmallCells

@@ -17,22 +17,23 @@ import xarray as xr
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.intruder.comparing.repeats import check_repeatable
-from bayes_sdc.flows.intruder.measure import unique_cells
 from bayes_sdc.flows.intruder.probabilities.bayes import (
     MEASURES,
     likelihood_of_release,
     measures,
     posterior_of_counts,
 )
-from bayes_sdc.flows.intruder.probabilities.gain import mean_bits, probability_of_truth, pushed_over
+from bayes_sdc.flows.intruder.probabilities.learning import (
+    mean_bits,
+    probability_of_truth,
+    pushed_over,
+)
 from bayes_sdc.flows.intruder.probabilities.prior import prior_of_cells
 from bayes_sdc.flows.intruder.result import IntruderRisk
+from bayes_sdc.flows.intruder.summarize import unique_cells
 from bayes_sdc.flows.model.rates import Rates, rates_by_draw
 from bayes_sdc.flows.release.synthetic.own_areas import OwnArea
-from bayes_sdc.flows.release.synthetic.synthesis import (
-    draw_datasets,
-    release_of,
-)
+from bayes_sdc.flows.release.synthetic.synthesis import draw_datasets, release_of
 from bayes_sdc.flows.table.cells import SmallCells, fitted_cells, impossible_of, under_rule
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.policy import FlowLimits

@@ -17,8 +17,9 @@ import xarray as xr
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.intruder.comparing.suppressed import MOST, suppressed
-from bayes_sdc.flows.intruder.measure import intruder_risk, unique_cells
+from bayes_sdc.flows.intruder.measure import intruder_risk
 from bayes_sdc.flows.intruder.probabilities.bayes import TINY, measures, posterior_of_counts
+from bayes_sdc.flows.intruder.summarize import unique_cells
 from bayes_sdc.flows.intruder.totals.cycles import Cycles, log_weights, tables_along, widest_cycles
 from bayes_sdc.flows.release.protections.alternatives import draw_release, random_rounding
 from bayes_sdc.flows.release.protections.controlled_rounding import controlled_rounding

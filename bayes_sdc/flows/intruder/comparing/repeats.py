@@ -9,7 +9,6 @@ import xarray as xr
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.fit.fitted_to import check_posterior
-from bayes_sdc.flows.intruder.measure import unique_cells
 from bayes_sdc.flows.intruder.probabilities.bayes import (
     best_guess,
     likelihood_of_release,
@@ -18,11 +17,9 @@ from bayes_sdc.flows.intruder.probabilities.bayes import (
 )
 from bayes_sdc.flows.intruder.probabilities.settings import check_choice
 from bayes_sdc.flows.intruder.result import IntruderRisk
+from bayes_sdc.flows.intruder.summarize import unique_cells
 from bayes_sdc.flows.model.rates import rates_by_draw
-from bayes_sdc.flows.release.synthetic.synthesis import (
-    draw_counts,
-    spread_draws,
-)
+from bayes_sdc.flows.release.synthetic.synthesis import draw_counts, spread_draws
 from bayes_sdc.flows.release.use.utility import ground_truth
 from bayes_sdc.flows.table.cells import fitted_cells
 from bayes_sdc.flows.table.read import FlowTable

@@ -16,7 +16,6 @@ from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.fit.fitted_to import check_posterior
 from bayes_sdc.flows.intruder.comparing.repeats import WORST
-from bayes_sdc.flows.intruder.measure import unique_cells
 from bayes_sdc.flows.intruder.probabilities.bayes import (
     likelihood_of_release,
     measures,
@@ -25,6 +24,7 @@ from bayes_sdc.flows.intruder.probabilities.bayes import (
 from bayes_sdc.flows.intruder.probabilities.prior import prior_of_cells
 from bayes_sdc.flows.intruder.probabilities.settings import check_choice
 from bayes_sdc.flows.intruder.result import IntruderRisk
+from bayes_sdc.flows.intruder.summarize import unique_cells
 from bayes_sdc.flows.model.rates import rates_by_draw
 from bayes_sdc.flows.release.protections.alternatives import (
     cell_key_noise,

@@ -24,8 +24,9 @@ from bayes_sdc.flows.intruder.probabilities.bayes import (
     posterior_of_counts,
     unreliable_cells,
 )
-from bayes_sdc.flows.intruder.probabilities.gain import Gain, gains_by_prior
+from bayes_sdc.flows.intruder.probabilities.gain import Gain
 from bayes_sdc.flows.intruder.probabilities.knowledge import backgrounds, share_known
+from bayes_sdc.flows.intruder.probabilities.learning import gains_by_prior
 from bayes_sdc.flows.intruder.probabilities.pareto import khat_threshold
 from bayes_sdc.flows.intruder.probabilities.prior import prior_of_cells, shares_of_counts
 from bayes_sdc.flows.intruder.probabilities.settings import RiskSettings

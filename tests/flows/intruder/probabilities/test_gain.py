@@ -7,14 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayes_sdc.flows.intruder.probabilities.gain import (
-    SHAPE_CELLS,
-    gains_by_prior,
-    learn,
-    measure_gain,
-    percents,
-    strongest,
-)
+from bayes_sdc.flows.intruder.probabilities.change import percents
+from bayes_sdc.flows.intruder.probabilities.gain import SHAPE_CELLS, strongest
+from bayes_sdc.flows.intruder.probabilities.learning import gains_by_prior, learn, measure_gain
 
 PRIORS = ("uniform", "shape", "model")
 
