@@ -266,7 +266,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for place in (
         "bayes_sdc.flows.fit.fit.fit",
-        "bayes_sdc.flows.protect.fit",
+        "bayes_sdc.flows.job.steps.fit",
         "bayes_sdc.flows.intruder.measure.estimate",
         "bayes_sdc.microdata.treatment.setting.draw_states",
         "bayes_sdc.microdata.treatment.attributes.draw_states",

@@ -38,6 +38,7 @@ STAGES = {
         "kept_columns",
         "diagnostics cross_validation leaks limits forecast guarantee tainted compiling",
         "protection",
+        "job",
         "protect",
     ],
     "bayes_sdc.microdata": [

@@ -1,6 +1,7 @@
 """What protecting a table gives: the release, and all that was measured about it."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import pandas as pd
 import xarray as xr
@@ -8,7 +9,7 @@ import xarray as xr
 from bayes_sdc.checks import Check
 from bayes_sdc.flows.audit.result import Audit
 from bayes_sdc.flows.diagnostics import Dispersion
-from bayes_sdc.flows.guarantee import Guarantee
+from bayes_sdc.flows.guarantee import CHECK, ENDING, Guarantee
 from bayes_sdc.flows.intruder.comparing.choosing import Choice
 from bayes_sdc.flows.intruder.probabilities.gain import gain_lines
 from bayes_sdc.flows.intruder.result import IntruderRisk
@@ -259,3 +260,18 @@ class Protection(Result):
         if self.guarantee is not None and self.guarantee.holds:  # else the check says it
             lines = [f"guarantee: {self.guarantee.line()}", *lines]
         return "\n".join(summary_lines(headline, self.checks, lines, self.seconds))
+
+
+def with_checks(protection: Protection, checks: Sequence[Check]) -> Protection:
+    """Add checks, and what they say of the guarantee."""
+    every = [check for check in protection.checks if check.key != CHECK] + list(checks)
+    if protection.guarantee is None:
+        return replace(protection, checks=every)
+    found = protection.guarantee.ending(
+        *(
+            ENDING[check.key][1]
+            for check in checks
+            if check.key in ENDING and check.verdict in ENDING[check.key][0]
+        )
+    )
+    return replace(protection, guarantee=found, checks=[*every, found.check()])

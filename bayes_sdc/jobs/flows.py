@@ -20,8 +20,8 @@ from bayes_sdc.flows.intruder.log_ratios import log_ratios
 from bayes_sdc.flows.intruder.probabilities.gain import as_frames
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.kept_columns.selection import select_columns
-from bayes_sdc.flows.protect import protect_flows, with_checks
-from bayes_sdc.flows.protection import Measured, Protection
+from bayes_sdc.flows.protect import protect_flows
+from bayes_sdc.flows.protection import Measured, Protection, with_checks
 from bayes_sdc.flows.release.synthetic.released import released_counts
 from bayes_sdc.flows.table.covariates import (
     gravity_covariates,

@@ -19,7 +19,7 @@ from bayes_sdc import (
     with_covariates,
 )
 from bayes_sdc.flows.guarantee import Guarantee
-from bayes_sdc.flows.protect import with_checks
+from bayes_sdc.flows.protection import with_checks
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.flows.tainted import tainted_covariates
 

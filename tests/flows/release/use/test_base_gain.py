@@ -6,7 +6,7 @@ import pytest
 from scipy.optimize import minimize
 
 from bayes_sdc import fit_flows, read_flows
-from bayes_sdc.flows.diagnostics import _offer
+from bayes_sdc.flows.diagnostics.verdicts import _offer
 from bayes_sdc.flows.release.use.base_gain import RIDGE, base_gain, best_measure
 
 

@@ -1,0 +1,104 @@
+"""What the job is asked for; what cannot be done is refused before the fit."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from bayes_sdc.errors import InputError
+from bayes_sdc.flows.forecast import forecast_job
+from bayes_sdc.flows.gibbs.sampling import Sampling
+from bayes_sdc.flows.intruder.comparing.tradeoff import METHODS
+from bayes_sdc.flows.intruder.probabilities.settings import RiskSettings
+from bayes_sdc.flows.intruder.totals.keeping import LIMIT
+from bayes_sdc.flows.kept_columns.selection import Selection
+from bayes_sdc.flows.release.synthetic.own_areas import OwnArea, check_own_area
+from bayes_sdc.flows.release.synthetic.synthesis import refuse_column_named_dataset
+from bayes_sdc.flows.release.totals.kept import kept_by_name
+from bayes_sdc.flows.table.cells import small_cells
+from bayes_sdc.flows.table.read import FlowTable
+from bayes_sdc.policy import Policy
+
+MOST_DATASETS, COMPARED_DATASETS = 20, 10  # data sets up to which the risk is followed
+FEW = 5  # releases over which it is followed
+
+
+@dataclass(frozen=True)
+class Job:
+    """What :func:`protect_flows` is asked for."""
+
+    sampling: Sampling
+    asked: RiskSettings  # the intruder asked for
+    datasets: int
+    releases: int
+    candidates: int
+    policy: Policy | None
+    columns: Selection
+    own_area: OwnArea
+    totals_kept: str | Sequence[str] = ()
+    totals_base: int = 1
+    kept_limit: float = LIMIT
+    pinned_allowed: bool = False
+    distance: Sequence[float] | None = None
+
+    @property
+    def worst(self) -> RiskSettings:
+        """The same for the intruder who knows all other cells."""
+        return replace(self.asked, knowledge="all-others", share=None)
+
+    @property
+    def kept(self) -> int:
+        """Posterior draws that are kept."""
+        return self.sampling.draws * self.sampling.chains
+
+    @property
+    def compared(self) -> int:
+        """Data sets up to which other protections are compared."""
+        return min(COMPARED_DATASETS, self.kept)
+
+    def check(self, table: FlowTable) -> None:
+        """Refuse what would fail only after the fit."""
+        if self.datasets > 1:
+            refuse_column_named_dataset(table)
+        if not 1 <= self.datasets <= self.kept:
+            raise InputError(
+                f"datasets must be from 1 to the number of posterior draws, {self.kept}; it is "
+                f"{self.datasets}"
+            )
+        for name in ("releases", "candidates"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be at least 1; it is {getattr(self, name)}")
+        self.asked.check(table)
+        check_own_area(self.own_area)
+        if not 0.0 < self.kept_limit <= 1.0:
+            raise InputError(f"kept_limit must be above 0 and at most 1; it is {self.kept_limit}")
+        keeps = self.totals_kept not in ((), [], "", "none")
+        if keeps and self.sampling.bound is not None:
+            raise InputError(
+                "totals_kept: totals contain small counts, which ends the guarantee of epsilon; "
+                "leave one of the two out"
+            )
+        if self.totals_kept != "auto" and table.n_small:
+            kept_by_name(table, self.totals_kept, base=self.totals_base)
+        if keeps and self.candidates > 1:
+            raise InputError(
+                "candidates are compared by the error of their totals, and where totals are kept "
+                "it is 0; draw one release"
+            )
+        if self.policy is not None:
+            self.policy.for_flows()  # refuses one without limits for flows
+
+    def forecast(self, table: FlowTable) -> dict[str, float | None]:
+        """Seconds of each stage, None where they cannot be told."""
+        several = self.candidates > 1
+        chosen_among = self.candidates * self.datasets * (self.releases + 1)
+        return forecast_job(
+            small_cells(table, covariates=self.sampling.covariates),
+            self.sampling,
+            estimator=self.asked.estimator,
+            passes=1 + several,
+            scenarios=0 if self.asked.knowledge == "all-others" else self.datasets,
+            refits=self.asked.refits,
+            datasets=self.datasets * self.releases
+            + min(MOST_DATASETS, self.kept) * min(self.releases, FEW)
+            + several * chosen_among,
+            compared=METHODS * self.compared,
+        )
