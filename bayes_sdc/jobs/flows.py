@@ -46,7 +46,7 @@ from bayes_sdc.jobs.writing import (
 )
 from bayes_sdc.policy import read_policy
 from bayes_sdc.progress import Progress
-from bayes_sdc.report.flows import render_flows
+from bayes_sdc.report.flows.render import render_flows
 from bayes_sdc.report.page import all_or_nothing
 from bayes_sdc.runs import RunFolder, check_out, open_run
 from bayes_sdc.shapes import Shapes, read_shapes

@@ -42,7 +42,7 @@ from bayes_sdc.microdata.treatment.setting import Intruder
 from bayes_sdc.microdata.treatment.tradeoff import compare_treatments
 from bayes_sdc.policy import Policy
 from bayes_sdc.progress import say
-from bayes_sdc.report.microdata import render_microdata
+from bayes_sdc.report.microdata.render import render_microdata
 from bayes_sdc.report.page import all_or_nothing
 from bayes_sdc.runs import RunFolder, check_out, open_run
 

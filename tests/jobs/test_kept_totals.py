@@ -9,7 +9,7 @@ import pytest
 from bayes_sdc import InputError, protect_flows, read_flows
 from bayes_sdc.flows.table.simulate import simulate_flows
 from bayes_sdc.jobs.flows import run_flows
-from bayes_sdc.report.flows import render_flows
+from bayes_sdc.report.flows.render import render_flows
 
 READING = {
     "origin": "origin", "destination": "destination", "count": "count",

@@ -13,7 +13,7 @@ from bayes_sdc.microdata.individual.closed_form import individual_risk
 from bayes_sdc.microdata.limits import check_limits
 from bayes_sdc.microdata.measure import Measurement, measure_microdata
 from bayes_sdc.policy import FlowLimits, MicrodataLimits, Policy
-from bayes_sdc.report.microdata import render_microdata
+from bayes_sdc.report.microdata.render import render_microdata
 
 RNG = np.random.default_rng(3)
 PEOPLE = pd.DataFrame(

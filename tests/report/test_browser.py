@@ -20,8 +20,8 @@ from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 from bayes_sdc import Protection
 from bayes_sdc.microdata.measure import Measurement
-from bayes_sdc.report.flows import render_flows
-from bayes_sdc.report.microdata import render_microdata
+from bayes_sdc.report.flows.render import render_flows
+from bayes_sdc.report.microdata.render import render_microdata
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 REPORTS = ("flows-internal", "flows-external", "microdata-internal", "microdata-external")

@@ -6,11 +6,13 @@ import pytest
 
 from bayes_sdc import Protection
 from bayes_sdc.microdata.measure import Measurement
-from bayes_sdc.report import flows, microdata
 from bayes_sdc.report.contents import OTHER, checks_by_section
-from bayes_sdc.report.microdata_public import public_check
+from bayes_sdc.report.flows import render as flows
+from bayes_sdc.report.flows.public_reasons import tell_check
+from bayes_sdc.report.flows.public_shares import PublicShares
+from bayes_sdc.report.microdata import render as microdata
+from bayes_sdc.report.microdata.public import public_check
 from bayes_sdc.report.policy_limits import PUBLIC_REASON
-from bayes_sdc.report.public_shares import PublicShares
 
 
 @pytest.mark.parametrize("job", ["flows", "microdata"])
@@ -21,7 +23,7 @@ def test_a_retitled_check_keeps_its_section_and_its_public_sentence(
     result = large if job == "flows" else measured
     sections = flows.SECTIONS if job == "flows" else microdata.SECTIONS
     shares = PublicShares(1)
-    tell = (lambda c: flows._told(c, large, shares)) if job == "flows" else public_check
+    tell = (lambda c: tell_check(c, large, shares)) if job == "flows" else public_check
     assert len({check.key for check in result.checks}) == len(result.checks) > 2
     for check in result.checks:
         retitled = dataclasses.replace(check, name="a better title")

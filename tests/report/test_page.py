@@ -17,8 +17,8 @@ from bayes_sdc.jobs.microdata import write_microdata
 from bayes_sdc.microdata.measure import Measurement
 from bayes_sdc.report import plots
 from bayes_sdc.report.contents import contents_of
-from bayes_sdc.report.flows import render_flows
-from bayes_sdc.report.microdata import render_microdata
+from bayes_sdc.report.flows.render import render_flows
+from bayes_sdc.report.microdata.render import render_microdata
 from bayes_sdc.report.policy_limits import WITHHELD, Told
 from bayes_sdc.runs import open_run
 

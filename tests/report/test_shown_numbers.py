@@ -21,10 +21,11 @@ from bayes_sdc.flows.model.hyperparameters import hyperparameters
 from bayes_sdc.flows.model.parameters import effects, extreme
 from bayes_sdc.microdata.measure import Measurement
 from bayes_sdc.policy import LimitCheck
-from bayes_sdc.report import flows, microdata
-from bayes_sdc.report.flows import render_flows
-from bayes_sdc.report.microdata import render_microdata
-from bayes_sdc.report.public_shares import PublicShares
+from bayes_sdc.report.flows import render as flows
+from bayes_sdc.report.flows.public_shares import PublicShares
+from bayes_sdc.report.flows.render import render_flows
+from bayes_sdc.report.microdata import render as microdata
+from bayes_sdc.report.microdata.render import render_microdata
 
 CALL: dict[str, Any] = {
     "command": "bayes-sdc",

@@ -73,8 +73,8 @@ class Job:
         keeps = self.totals_kept not in ((), [], "", "none")
         if keeps and self.sampling.bound is not None:
             raise InputError(
-                "totals_kept: totals contain small counts, which ends the guarantee of epsilon; "
-                "leave one of the two out"
+                "totals_kept: totals contain small counts, and with epsilon the guarantee would "
+                "end; leave one of the two out"
             )
         if self.totals_kept != "auto" and table.n_small:
             kept_by_name(table, self.totals_kept, base=self.totals_base)

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from bayes_sdc.cli import app
 from bayes_sdc.flows.protect import protect_flows
 from bayes_sdc.flows.table.read import read_flows
-from bayes_sdc.report.published import internal_published
+from bayes_sdc.report.flows.published import internal_published
 
 COLUMNS = ["--origin", "o", "--destination", "d", "--count", "n"]
 FEW = ["--draws", "60", "--tune", "30", "--chains", "2", "--releases", "2", "--seed", "1"]

@@ -3,7 +3,7 @@
 A board reads it alone. The sections after it hold the reasons.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,22 +14,13 @@ from bayes_sdc.flows.intruder.probabilities.gain import LIMITS, Gain, headline
 from bayes_sdc.flows.protection import Measured, Protection
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report.contents import NOT_JUDGED
+from bayes_sdc.report.figures import Figure, listed
 from bayes_sdc.results import or_undefined
 
 ONE_SIDED = 0.9  # share of the largest errors with one sign, from which it is said
 LARGEST = 20  # errors of totals looked at
-NAMED = 3  # uses, checks and the like named in a sentence
 CLOSE = 0.10  # error of totals up to which it passes
 ALIKE = 3.0  # pMSE ratio, the same; nobody can tell at 1 to 2
-
-
-class Figure(NamedTuple):
-    """One figure of page one."""
-
-    number: str
-    words: str
-    verdict: str  # pass, look, fail or not judged
-    why: str  # what decides the verdict
 
 
 def internal_page_one(result: Protection) -> dict[str, Any]:
@@ -278,12 +269,6 @@ def _graded(value: float | None, limit: float) -> str:
     if value is None or not np.isfinite(value):
         return NOT_JUDGED
     return "pass" if value <= limit else "look"
-
-
-def listed(items: list[str], most: int = NAMED) -> str:
-    """Join a few items, and say how many more there are."""
-    rest = len(items) - most
-    return ", ".join(items[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _lower(text: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from bayes_sdc import Protection
 from bayes_sdc.checks import Check
-from bayes_sdc.report.page_one import external_page_one, internal_page_one
+from bayes_sdc.report.flows.page_one import external_page_one, internal_page_one
 
 
 def answers(page: dict) -> dict[str, str]:

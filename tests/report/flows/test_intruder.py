@@ -15,12 +15,12 @@ from bayes_sdc import CombinedTotals, Protection
 from bayes_sdc.flows.intruder.result import KNOWLEDGE
 from bayes_sdc.jobs import flows as flows_folder
 from bayes_sdc.report import plots
-from bayes_sdc.report.flows import render_flows
-from bayes_sdc.report.intruder import (
+from bayes_sdc.report.flows.intruder import (
     ESTIMATORS,
     MEASURES,
     PRIORS,
 )
+from bayes_sdc.report.flows.render import render_flows
 
 CALL: dict[str, Any] = {
     "command": "bayes-sdc flows moves.csv",

@@ -17,8 +17,8 @@ from bayes_sdc.flows.intruder.result import IntruderRisk, Share
 from bayes_sdc.flows.protection import Measured
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.report import plots
-from bayes_sdc.report.gain import riskiest
-from bayes_sdc.report.public_shares import PUBLIC_CELLS, PublicShares
+from bayes_sdc.report.flows.gain import riskiest
+from bayes_sdc.report.flows.public_shares import PUBLIC_CELLS, PublicShares
 
 BELIEVED = "R_all of an intruder who believes the first released count"
 NOT_SHOWN = "not shown"

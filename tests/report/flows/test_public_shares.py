@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayes_sdc.report.public_shares import ODDS, PUBLIC_CELLS, PublicShares
+from bayes_sdc.report.flows.public_shares import ODDS, PUBLIC_CELLS, PublicShares
 
 FAR = 400  # moves beyond which there is next to nothing: e**-40
 

@@ -13,8 +13,8 @@ from bayes_sdc import InputError, Protection, Shapes, protect_flows, read_flows
 from bayes_sdc.flows.model.hyperparameters import hyperparameters
 from bayes_sdc.flows.model.parameters import effects, extreme
 from bayes_sdc.report import plots
-from bayes_sdc.report.flows import render_flows
-from bayes_sdc.report.posterior import _signed
+from bayes_sdc.report.flows.posterior import _signed
+from bayes_sdc.report.flows.render import render_flows
 
 AREAS = ["<script>x", "$a_1$", 'id="b" url(#c)', "東京", "d" * 60, "#010203"]
 CALL: dict[str, Any] = {
@@ -174,7 +174,7 @@ def test_large_tables_say_what_the_heat_map_leaves_out(
     result: Protection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plots, "draw_svg", lambda *_: NO_PICTURE)
-    monkeypatch.setattr("bayes_sdc.report.release.MATRIX_SHOWN", 1)
+    monkeypatch.setattr("bayes_sdc.report.flows.release.MATRIX_SHOWN", 1)
     page = render_flows(result, audience="internal", call=CALL)
     assert "Shown: 1 of 2 origins and 1 of 2 destinations, the largest." in page
 

@@ -9,7 +9,7 @@ import pytest
 from bayes_sdc import protect_flows, read_flows
 from bayes_sdc.flows.protection import Protection
 from bayes_sdc.flows.table.read import FlowTable
-from bayes_sdc.report.flows import render_flows
+from bayes_sdc.report.flows.render import render_flows
 
 AREAS = [f"{number:02d}" for number in range(7)]
 CALL = {"command": "", "created": "2026-01-01", "seed": 1, "arguments": {}, "versions": {}}

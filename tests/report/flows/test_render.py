@@ -16,9 +16,11 @@ from bayes_sdc.checks import Check
 from bayes_sdc.flows.diagnostics import Dispersion
 from bayes_sdc.flows.intruder.result import IntruderRisk, Share
 from bayes_sdc.flows.limits import check_limits
-from bayes_sdc.report import flows, plots
-from bayes_sdc.report.flows import render_flows
-from bayes_sdc.report.public_shares import PublicShares
+from bayes_sdc.report import plots
+from bayes_sdc.report.flows.public_reasons import OF_TRUE_COUNTS
+from bayes_sdc.report.flows.public_shares import PublicShares
+from bayes_sdc.report.flows.render import render_flows
+from bayes_sdc.report.flows.tables import rounded
 
 NASTY = ['<script>alert("x")</script>', "Größe", "=1+1", "a;b", "Unit #7", "{{ 7 * 7 }}", "a & b"]
 SEED = 987654321
@@ -186,7 +188,7 @@ def test_of_few_cells_no_verdict_rests_on_true_counts(result: Protection, extern
     """Whatever the checks of so small a table find, the public page stays the same."""
     other = [
         dataclasses.replace(check, verdict="look")
-        if check.key in flows.OF_TRUE_COUNTS and check.key != "importance_weights"
+        if check.key in OF_TRUE_COUNTS and check.key != "importance_weights"
         else check
         for check in result.checks
     ]
@@ -333,7 +335,7 @@ def test_external_shares_of_a_large_table_are_rounded(result: Protection) -> Non
     ],
 )
 def test_public_numbers_keep_two_figures_at_most(number: int, words: str) -> None:
-    assert flows._rounded(number) == words
+    assert rounded(number) == words
 
 
 @pytest.mark.usefixtures("no_pictures")

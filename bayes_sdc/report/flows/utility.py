@@ -11,7 +11,7 @@ from bayes_sdc.flows.release.use.combining import CombinedTotals, by_area
 from bayes_sdc.flows.release.use.utility import Utility
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.report import plots
-from bayes_sdc.report.public_shares import PUBLIC_CELLS, PublicShares
+from bayes_sdc.report.flows.public_shares import PUBLIC_CELLS, PublicShares
 from bayes_sdc.results import or_undefined
 
 SHARES = ("r_all", "r_unq", "true_count_probability", "totals_error", "right_band")

@@ -8,7 +8,7 @@ from bayes_sdc.microdata.treatment.intruder import KNOWLEDGE, KNOWS, MatchRisk
 from bayes_sdc.microdata.treatment.result import METHODS, Treatment
 from bayes_sdc.microdata.treatment.utility import TreatedUtility
 from bayes_sdc.report import plots
-from bayes_sdc.report.microdata_public import public_share
+from bayes_sdc.report.microdata.public import public_share
 from bayes_sdc.results import or_undefined, with_interval
 
 GOOD = {True: "good", False: "not good", None: "not judged"}

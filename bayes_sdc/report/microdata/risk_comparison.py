@@ -11,7 +11,7 @@ from bayes_sdc.microdata.latent_classes.risk import Estimate90
 from bayes_sdc.microdata.measure import Measurement, Truth
 from bayes_sdc.microdata.posterior.sampling import Estimate
 from bayes_sdc.report import plots
-from bayes_sdc.report.microdata_public import LEVELS
+from bayes_sdc.report.microdata.public import LEVELS
 
 NOTHING, MUCH = 0.2, 0.7  # rank correlations: nothing in common below the first, much above
 RANKED = {

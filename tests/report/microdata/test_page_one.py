@@ -9,9 +9,10 @@ import pytest
 from bayes_sdc import measure_microdata, read_microdata
 from bayes_sdc.checks import Check
 from bayes_sdc.microdata.measure import Measurement
-from bayes_sdc.report.microdata import render_microdata
-from bayes_sdc.report.microdata_page_one import external_page_one, internal_page_one
-from bayes_sdc.report.risk_comparison import tell_comparison, tell_truth
+from bayes_sdc.report.microdata.page_one import internal_page_one
+from bayes_sdc.report.microdata.public_page_one import external_page_one
+from bayes_sdc.report.microdata.render import render_microdata
+from bayes_sdc.report.microdata.risk_comparison import tell_comparison, tell_truth
 
 CALL = {"command": "", "created": "2026-11-29", "seed": 5, "arguments": {}, "versions": {}}
 

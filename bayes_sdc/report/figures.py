@@ -1,0 +1,20 @@
+"""Figures and lists of a first page, of either job."""
+
+from typing import NamedTuple
+
+NAMED = 3  # uses, checks and the like named in a sentence
+
+
+class Figure(NamedTuple):
+    """One figure of page one."""
+
+    number: str
+    words: str
+    verdict: str  # pass, look, fail or not judged
+    why: str  # what decides the verdict
+
+
+def listed(items: list[str], most: int = NAMED) -> str:
+    """Join a few items, and say how many more there are."""
+    rest = len(items) - most
+    return ", ".join(items[:most]) + (f" and {rest} more" if rest > 0 else "")

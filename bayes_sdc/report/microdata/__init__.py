@@ -1,0 +1,1 @@
+"""Report of the record-level risk of a file."""

@@ -1,0 +1,101 @@
+"""The first page of the public report on records."""
+
+from typing import Any
+
+from bayes_sdc.microdata.measure import Measurement
+from bayes_sdc.microdata.treatment.result import METHODS, Treatment
+from bayes_sdc.microdata.treatment.utility import TreatedUtility
+from bayes_sdc.report.contents import NOT_JUDGED
+from bayes_sdc.report.figures import Figure, listed
+from bayes_sdc.report.microdata.page_one import HARM, OTHER_KNOWLEDGE, Treated
+from bayes_sdc.report.microdata.public import PUBLIC_RECORDS, public_interval, public_share
+from bayes_sdc.report.rounding import two_figures
+
+
+def external_page_one(result: Measurement, treated: Treated | None) -> dict[str, Any]:
+    """What the public is told first; shares in whole per cents, and of few records none."""
+    data, n = result.data, result.data.n
+    records = f"about {two_figures(n):,}" if n >= PUBLIC_RECORDS else f"fewer than {PUBLIC_RECORDS}"
+    of_population = "" if result.whole_population else ", a sample of a larger population"
+    answers = [
+        (
+            "What the file is",
+            f"A file of {records} persons{of_population}. Its key variables, which somebody could "
+            f"know of a person and find in the file, are {', '.join(data.keys)}.",
+        ),
+        (
+            f"What an intruder could do{' without the treatment' if treated else ''}",
+            _public_risk(result),
+        ),
+    ]
+    if treated is not None:
+        answers.append(("What was treated", _public_treatment(*treated)))
+    answers.append(("What was not judged", f"{OTHER_KNOWLEDGE} {HARM}"))
+    return {"page_one": answers, "figures": _public_figures(result, treated)}
+
+
+def _public_risk(result: Measurement) -> str:
+    n, found = result.data.n, result.latent_classes
+    if n < PUBLIC_RECORDS:
+        return "That is not told: shares of so few records could tell of single ones."
+    if result.whole_population:
+        return (
+            "Who guesses a record from the key values is right in "
+            f"{public_share(result.risk.global_risk, n)} of all cases."
+        )
+    if found is None:
+        share = public_interval(result.worst.expected, n)
+        return f"Who guesses a record from the key values is right in {share} of all cases."
+    return (
+        "Somebody who knows the key values of a person can find their record for certain only if "
+        "nobody else in the population has these values. That is so for "
+        f"{public_interval(found.tau1, n)} of the records. Who takes every record that is alone in "
+        f"the file for that of the person they look for is right for "
+        f"{public_interval(found.tau2, n)} of all records. These are estimates with 90 % intervals."
+        + ("" if found.trusted else " They are uncertain in this file.")
+    )
+
+
+def _public_treatment(done: Treatment, use: TreatedUtility) -> str:
+    n = done.data.n
+    share = public_share(float(done.treated.mean()), n)
+    good = [one.use for one in use.good_for if one.good]
+    bad = [one.use for one in use.good_for if one.good is False]
+    return (
+        f"The file was treated before it left ({METHODS[done.method]}), in a share of records of "
+        f"{share}. Matches that are right fell from "
+        f"{public_share(done.before.expected.value / n, n)} of the records to "
+        f"{public_share(done.after.expected.value / n, n)}. It is good for "
+        f"{listed(good, len(good)) or 'nothing that was measured'}; not for "
+        f"{listed(bad, len(bad)) or 'nothing that was measured'}."
+    )
+
+
+def _public_figures(result: Measurement, treated: Treated | None) -> list[Figure]:
+    n, found = result.data.n, result.latent_classes
+    if n < PUBLIC_RECORDS:
+        return []
+    figures = []
+    if found is not None and treated is None:
+        words = "of the records are alone in file and population, 90 % interval"
+        figures = [
+            Figure(public_interval(found.tau1, n), words, NOT_JUDGED, ""),
+            Figure(
+                public_interval(found.tau2, n),
+                "of the records are matched rightly among those alone in the file, 90 % interval",
+                NOT_JUDGED,
+                "",
+            ),
+        ]
+    if treated is not None:
+        done = treated[0]
+        before, after = done.before.expected, done.after.expected
+        figures = [
+            Figure(
+                f"{public_share(before.value / n, n)} → {public_share(after.value / n, n)}",
+                "of the records matched rightly, before and after the treatment",
+                NOT_JUDGED,
+                "",
+            )
+        ]
+    return figures

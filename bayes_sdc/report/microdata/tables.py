@@ -1,0 +1,184 @@
+"""Numbers of a measured file as rows of text, for the internal report."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayes_sdc.microdata.file.keys import VIOLATIONS, Microdata
+from bayes_sdc.microdata.individual.record_risk import RecordRisk
+from bayes_sdc.microdata.individual.superpopulation import SuperpopulationRisk
+from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk
+from bayes_sdc.microdata.measure import Measurement
+from bayes_sdc.microdata.posterior.sampling import Estimate
+from bayes_sdc.report import plots
+from bayes_sdc.report.microdata.public import LEVELS
+
+RISKIEST = 10
+
+
+def violation_rows(data: Microdata) -> list[list[str]]:
+    """Records and combinations that are rarer than each k."""
+    violations = []
+    for k in VIOLATIONS:
+        low = data.k_violations(k)
+        share = f"{low.records / data.n:.2%}"
+        violations.append([f"f < {k}", f"{low.records:,}", share, f"{low.combinations:,}"])
+    return violations
+
+
+def measure_rows(risk: RecordRisk) -> list[list[str]]:
+    """Totals of the closed form, and how many records are beyond each level."""
+    above = [(f"with risk > {level:g}", risk.above(level)) for level in LEVELS]
+    above.append((f"above the bulk (risk > {risk.bulk_limit:.4g})", risk.above_bulk()))
+    return [
+        ["expected re-identifications", f"{risk.expected:,.2f}"],
+        ["global risk (mean)", f"{risk.global_risk:.3%}"],
+        ["sample uniques that are population uniques (tau1)", f"{risk.tau1:,.2f}"],
+        ["right matches among sample uniques (tau2)", f"{risk.tau2:,.2f}"],
+        *(
+            [f"records, combinations {what}", f"{t.records:,}, {t.combinations:,}"]
+            for what, t in above
+        ),
+    ]
+
+
+def class_rows(found: LatentClassRisk) -> list[list[str]]:
+    """Estimates by latent classes with 90 % intervals."""
+    totals = [
+        ("tau1, sample uniques that are population uniques", found.tau1),
+        ("tau2, expected correct matches of sample uniques", found.tau2),
+        ("population uniques, in the file or not", found.population_uniques),
+        ("kappa, how scatter goes with size (0: not at all, 1: in proportion)", found.kappa),
+        ("log R, 0 for strong scatter, 5 for none", found.log_R),
+    ]
+    rows = [
+        [what, f"{total.value:,.2f}", f"{total.interval[0]:,.2f} to {total.interval[1]:,.2f}"]
+        for what, total in totals
+    ]
+    for level in LEVELS:
+        above = int((found.records["P_unique"] > level).sum())
+        rows.append([f"sample uniques with P(F = 1) > {level:g}", f"{above:,}", ""])
+    return rows
+
+
+def key_set_rows(table: pd.DataFrame | None) -> dict[str, Any]:
+    """Totals of each set of key variables, and a picture of them."""
+    if table is None:
+        return {"key_sets": [], "key_sets_plot": ""}
+    counts = [f"records_below_{k}" for k in VIOLATIONS]
+    rows = [
+        [
+            str(name),
+            *(f"{row[column]:,.0f}" for column in ("keys", "combinations", *counts)),
+            f"{row['expected']:,.2f}",
+            f"{row['global_risk']:.3%}",
+            f"{row['tau1']:,.2f}",
+            f"{row['tau2']:,.2f}",
+        ]
+        for name, row in table.iterrows()
+    ]
+    return {"key_sets": rows, "key_sets_plot": plots.key_sets(table)}
+
+
+def _beside(result: Measurement) -> SuperpopulationRisk | None:
+    """Return the model to stand beside the closed form: where most are re-identified."""
+    others = (model for name, model in result.models.items() if name != "known")
+    return max(others, key=lambda model: model.expected.value, default=None)
+
+
+def riskiest_columns(result: Measurement) -> list[str]:
+    """Names of the columns of :func:`riskiest_rows`."""
+    columns = [*result.data.keys, "records", "f", "F", "risk"]
+    beside = _beside(result)
+    if beside is None:
+        return columns
+    of_model = ("risk", "95 % of risk", "95 % of 1/F")
+    return [*columns, "95 % of 1/F", *(f"{beside.model}: {what}" for what in of_model)]
+
+
+def riskiest_rows(result: Measurement) -> list[list[str]]:
+    """The combinations with the highest risk by the closed form."""
+    data, frame, worst = result.data, result.risk.combinations, _beside(result)
+    order = np.argsort(-frame["risk"].to_numpy(), kind="stable")[:RISKIEST]
+    top = frame.iloc[order]
+    labels = top.index.to_frame().to_numpy(dtype=object)
+    return [
+        [
+            *(
+                "(missing)" if pd.isna(value) else data.shown(key, str(value))
+                for key, value in zip(data.keys, values, strict=True)
+            ),
+            f"{row.records:,}",
+            f"{row.f:,}",
+            f"{row.F:,.1f}",
+            f"{row.risk:.4f}",
+            *(
+                []
+                if worst is None
+                else [
+                    _ends(result.models["known"].inverse_interval[place]),
+                    f"{worst.risk[place]:.4f}",
+                    _ends(worst.risk_interval[place]),
+                    _ends(worst.inverse_interval[place]),
+                ]
+            ),
+        ]
+        for place, values, row in zip(order, labels, top.itertuples(index=False), strict=True)
+    ]
+
+
+def _ends(interval: np.ndarray) -> str:
+    return f"{interval[0]:.4f} to {interval[1]:.4f}"
+
+
+def interval(estimate: Estimate) -> str:
+    """Write an estimate with its interval."""
+    low, high = estimate.interval
+    return f"{estimate.value:,.1f} ({low:,.1f} to {high:,.1f})"
+
+
+def unstructured_rows(result: Measurement) -> list[list[str]]:
+    """Expected population uniques under models without structure."""
+    found = result.unstructured
+    if found is None:
+        return []
+    c, uniques = found.learned.concentration, found.learned.uniques
+    return [
+        [
+            "uniform on all tables (c = 1)",
+            f"{found.uniform:,.2f}",
+            f"standard deviation {found.uniform_deviation:,.2f}",
+        ],
+        [
+            f"concentration learned (c = {c.value:.3g})",
+            f"{uniques.value:,.2f}",
+            f"95 % interval {uniques.interval[0]:,.0f} to {uniques.interval[1]:,.0f}",
+        ],
+    ]
+
+
+def household_rows(result: Measurement) -> list[list[str]]:
+    """Risk of households and of persons in them."""
+    household = result.risk.household
+    if household is None or result.households is None:
+        return []
+    number = len(result.households)
+    return [
+        ["households", f"{number:,}"],
+        ["expected re-identified households", f"{result.risk.expected_households:,.2f}"],
+        *(
+            [f"expected re-identified households, model {name}", f"{value:,.2f}"]
+            for name, value in result.expected_households.items()
+        ),
+        *(
+            [f"households with risk > {level:g}", f"{(result.households['risk'] > level).sum():,}"]
+            for level in LEVELS
+        ),
+        ["expected persons in re-identified households", f"{np.sort(household).sum():,.2f}"],
+        ["mean household risk of a person", f"{np.sort(household).sum() / result.data.n:.3%}"],
+        *(
+            [f"persons with household risk > {level:g}", f"{np.sum(household > level):,}"]
+            for level in LEVELS
+        ),
+    ]
