@@ -1,5 +1,7 @@
 # The public names, for type checkers, editors and for loading at first use.
 
+from .agency_limits import FlowLimits as FlowLimits
+from .agency_limits import MicrodataLimits as MicrodataLimits
 from .checks import Check as Check
 from .errors import InputError as InputError
 from .flows import diagnostics as diagnostics
@@ -155,8 +157,6 @@ from .plots import plot_risk_comparison as plot_risk_comparison
 from .plots import plot_ru_map as plot_ru_map
 from .plots import plot_sizes as plot_sizes
 from .plots import plot_treatments as plot_treatments
-from .policy import FlowLimits as FlowLimits
-from .policy import MicrodataLimits as MicrodataLimits
 from .policy import Policy as Policy
 from .policy import read_policy as read_policy
 from .shapes import Shapes as Shapes

@@ -18,6 +18,7 @@ STAGES = {
         "locks",
         "runs",
         "io",
+        "agency_limits",
         "policy shapes",
         "flows microdata",
         "irs",

@@ -43,7 +43,7 @@ def check_limits(
     Returns
     -------
     list of LimitCheck
-        One for each limit on risk that is set, in the order of `bayes_sdc.policy.FlowLimits`.
+        One for each limit on risk that is set, in the order of `bayes_sdc.FlowLimits`.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def check_limits(
     Examples
     --------
     >>> import datetime
-    >>> from bayes_sdc.policy import FlowLimits, Policy
+    >>> from bayes_sdc import FlowLimits, Policy
     >>> policy = Policy("Board", datetime.date(2026, 1, 15), flows=FlowLimits(r_all=0.3))
     >>> [(check.name, check.verdict) for check in check_limits(policy, None, unique="isolated")]
     [('limit r_all', 'look')]
@@ -164,7 +164,7 @@ def check_use(policy: Policy | None, measured: Utility | None, *, cells: int) ->
     Examples
     --------
     >>> import datetime
-    >>> from bayes_sdc.policy import FlowLimits, Policy
+    >>> from bayes_sdc import FlowLimits, Policy
     >>> policy = Policy("Board", datetime.date(2026, 1, 15), flows=FlowLimits(totals_error=0.1))
     >>> [(check.name, check.verdict) for check in check_use(policy, None, cells=0)]
     [('limit totals_error', 'pass')]

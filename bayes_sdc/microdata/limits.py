@@ -32,7 +32,7 @@ def check_limits(
     Returns
     -------
     list of LimitCheck
-        One for each limit that is set, in the order of `bayes_sdc.policy.MicrodataLimits`. A risk
+        One for each limit that is set, in the order of `bayes_sdc.MicrodataLimits`. A risk
         is judged by the model in which it is highest, which the definition names.
 
     Raises
@@ -46,7 +46,7 @@ def check_limits(
     >>> import pandas as pd
     >>> from bayes_sdc.microdata.measure import measure_microdata
     >>> from bayes_sdc.microdata.file.keys import read_microdata
-    >>> from bayes_sdc.policy import MicrodataLimits, Policy
+    >>> from bayes_sdc import MicrodataLimits, Policy
     >>> people = pd.DataFrame({"sex": list("mmf"), "w": [10, 30, 5]})
     >>> found = measure_microdata(read_microdata(people, keys=["sex"], weight="w"), seed=1)
     >>> limits = MicrodataLimits(k=2, record_risk=0.7)

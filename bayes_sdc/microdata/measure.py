@@ -315,7 +315,7 @@ def measure_microdata(
     >>> import datetime
     >>> import pandas as pd
     >>> from bayes_sdc.microdata.file.keys import read_microdata
-    >>> from bayes_sdc.policy import MicrodataLimits, Policy
+    >>> from bayes_sdc import MicrodataLimits, Policy
     >>> people = pd.DataFrame({"sex": list("mmfm"), "age": list("2232"), "w": [10, 30, 5, 9]})
     >>> microdata = read_microdata(people, keys=["sex", "age"], weight="w")
     >>> policy = Policy("Survey", datetime.date(2026, 1, 15), microdata=MicrodataLimits(k=3))

@@ -7,12 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bayes_sdc.agency_limits import FlowLimits, MicrodataLimits
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.keys import read_microdata
 from bayes_sdc.microdata.individual.closed_form import individual_risk
 from bayes_sdc.microdata.limits import check_limits
 from bayes_sdc.microdata.measure import Measurement, measure_microdata
-from bayes_sdc.policy import FlowLimits, MicrodataLimits, Policy
+from bayes_sdc.policy import Policy
 from bayes_sdc.report.microdata.render import render_microdata
 
 RNG = np.random.default_rng(3)

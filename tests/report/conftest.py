@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from bayes_sdc import FlowLimits, Policy, Protection, protect_flows, read_flows
+from bayes_sdc.agency_limits import MicrodataLimits
 from bayes_sdc.flows.intruder.result import IntruderRisk, Share
 from bayes_sdc.microdata.file.keys import read_microdata
 from bayes_sdc.microdata.measure import Measurement, measure_microdata
-from bayes_sdc.policy import MicrodataLimits
 
 NASTY = ['<script>alert("x")</script>', "Größe", "=1+1", "a;b", "Unit #7", "{{ 7 * 7 }}", "a & b"]
 SEED = 987654321

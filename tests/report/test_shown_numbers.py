@@ -566,7 +566,7 @@ def test_external_report_of_a_table_shows_the_rounded_result(large: Protection) 
                 continue
             for name in ("r_all", "true_count_probability"):
                 frame.loc[place, name] = public.moved(row[name], cells, f"{name}, {ours}")
-            noise = public._noise(cells, f"mean_distance, {ours}")
+            noise = public.noise(cells, f"mean_distance, {ours}")
             frame.loc[place, "mean_distance"] = max(row["mean_distance"] + noise, 0)
         return [row[:-1] for row in compared(frame)]
 

@@ -54,7 +54,9 @@ def checks(
         _convergence(groups),
         _divergences(groups),
         _small(groups),
-        _fit("fit to the counts", predictive, MISFIT_FAIL, key="fit", offer=_offer(base_gain)),
+        _fit(
+            "fit to the counts", predictive, MISFIT_FAIL, key="fit", offer=family_offered(base_gain)
+        ),
         # a class may be a few cells of a large table: to be looked at, but no reason to refuse
         _fit("fit by size of group", by_size, np.inf, key="fit_by_size"),
         _dispersed(dispersion),
@@ -117,7 +119,7 @@ def _small(groups: pd.DataFrame) -> Check:
     )
 
 
-def _offer(base_gain: float) -> str:
+def family_offered(base_gain: float) -> str:
     """Name the family that learns which counts are heaped or rare, where it is worth its time."""
     if not base_gain > WORTH:
         return ""

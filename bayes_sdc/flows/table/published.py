@@ -21,7 +21,8 @@ import numpy as np
 import pandas as pd
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.table.read import FlowTable, group_places
+from bayes_sdc.flows.table.labels import group_places
+from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.io.columns import own_area, read_codes
 
 COVARIATES = ("published", "none")

@@ -38,8 +38,8 @@ def internal_posterior(
                 row["side"],
                 row["group"],
                 row["area"],
-                _signed(row["median"]),
-                f"{_signed(row['lower'])} to {_signed(row['upper'])}",
+                signed(row["median"]),
+                f"{signed(row['lower'])} to {signed(row['upper'])}",
             ]
             for _, row in extremes.iterrows()
         ],
@@ -49,6 +49,6 @@ def internal_posterior(
     }
 
 
-def _signed(value: float) -> str:
+def signed(value: float) -> str:
     """Return a deviation with two decimals; the paper's prior allows enormous ones."""
     return f"{value:+.2f}" if abs(value) < 1000.0 else f"{value:+.1e}"

@@ -55,11 +55,11 @@ class PublicShares:
         name : str
             Of what is printed.
         """
-        return share if math.isnan(share) else min(max(share + self._noise(units, name), 0.0), 1.0)
+        return share if math.isnan(share) else min(max(share + self.noise(units, name), 0.0), 1.0)
 
     def moved_all(self, values: pd.Series, units: float, name: str) -> pd.Series:
         """Return several numbers of one name, each 0 or more, moved by the same noise."""
-        return (values + self._noise(units, name)).clip(lower=0.0)
+        return (values + self.noise(units, name)).clip(lower=0.0)
 
     def percent(self, share: float | None, cells: int, name: str) -> str:
         """Return a share in whole per cent, or nothing where it is undefined or of few cells.
@@ -75,7 +75,8 @@ class PublicShares:
         ends = {"over 99%": told >= NEARLY, "under 1%": told < 1.0 - NEARLY}
         return next((words for words, end in ends.items() if end), f"{told:.0%}")
 
-    def _noise(self, units: float, name: str) -> float:
+    def noise(self, units: float, name: str) -> float:
+        """Return the noise of a share of so many units: two-sided geometric, over their number."""
         rng = generator(self._seed, "public shares", name)
         up, down = rng.geometric(-math.expm1(-ODDS), 2)
         return float(up - down) / units

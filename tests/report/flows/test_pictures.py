@@ -13,7 +13,7 @@ from bayes_sdc import InputError, Protection, Shapes, protect_flows, read_flows
 from bayes_sdc.flows.model.hyperparameters import hyperparameters
 from bayes_sdc.flows.model.parameters import effects, extreme
 from bayes_sdc.report import plots
-from bayes_sdc.report.flows.posterior import _signed
+from bayes_sdc.report.flows.posterior import signed
 from bayes_sdc.report.flows.render import render_flows
 
 AREAS = ["<script>x", "$a_1$", 'id="b" url(#c)', "東京", "d" * 60, "#010203"]
@@ -226,4 +226,4 @@ def test_priors_without_a_nation_have_a_report_too(result: Protection, prior: st
 
 def test_enormous_effects_are_not_written_out() -> None:
     """The paper's prior gives deviations of a hundred digits in groups with one area on a side."""
-    assert [_signed(v) for v in (-0.124, 999.0, -2.5e103)] == ["-0.12", "+999.00", "-2.5e+103"]
+    assert [signed(v) for v in (-0.124, 999.0, -2.5e103)] == ["-0.12", "+999.00", "-2.5e+103"]

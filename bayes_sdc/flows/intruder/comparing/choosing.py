@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from bayes_sdc.agency_limits import FlowLimits
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.intruder.comparing.repeats import check_repeatable
@@ -36,7 +37,6 @@ from bayes_sdc.flows.release.synthetic.own_areas import OwnArea
 from bayes_sdc.flows.release.synthetic.synthesis import draw_datasets, release_of
 from bayes_sdc.flows.table.cells import SmallCells, fitted_cells, impossible_of, under_rule
 from bayes_sdc.flows.table.read import FlowTable
-from bayes_sdc.policy import FlowLimits
 from bayes_sdc.results import Fact, Result
 from bayes_sdc.seeds import generator, seed_or_fresh
 
@@ -57,7 +57,7 @@ class Choice(Result):
         One row per candidate: its risk (r_all, r_unq, mean_distance, mean and largest probability
         of the true count, and believes_release: share of cells released as they are), totals_error
         (as in :class:`bayes_sdc.Utility`), what it adds for the strongest intruder (gain_bits and
-        pushed_over_80, as in :class:`bayes_sdc.policy.FlowLimits`), within_limits and chosen.
+        pushed_over_80, as in :class:`bayes_sdc.FlowLimits`), within_limits and chosen.
     procedure : DataFrame
         The risk of the winner in independent repetitions of the whole procedure: the same measures.
     """

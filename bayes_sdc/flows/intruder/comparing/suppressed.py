@@ -15,7 +15,8 @@ from bayes_sdc.flows.release.protections.suppression import proportional_fit, se
 from bayes_sdc.flows.release.totals.alternating_cycles import graph_of
 from bayes_sdc.flows.release.totals.kept import KeptTotals
 from bayes_sdc.flows.release.totals.margins import COLUMNS
-from bayes_sdc.flows.table.read import FlowTable, group_places
+from bayes_sdc.flows.table.labels import group_places
+from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.io.columns import own_area, read_codes
 
 MOST = 20_000  # small cells; the search for further cells is a search for each

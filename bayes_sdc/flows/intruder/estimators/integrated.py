@@ -126,10 +126,10 @@ def release_probabilities(
     each = max(draws_used(len(cells.y), chains * length) // chains, 1)
     near = neighbours(cells)
     again: list[np.ndarray] = []
-    result = _with_draws(posterior, cells, near, released, targets, each, cores, advance, again)
+    result = with_draws(posterior, cells, near, released, targets, each, cores, advance, again)
     if again:
         worse = np.sort(np.concatenate(again))
-        better = _with_draws(
+        better = with_draws(
             posterior, cells, near, released, targets[worse], length, cores, advance, []
         )
         for name in ("m", "prediction", "khat", "ess", "error"):
@@ -139,7 +139,7 @@ def release_probabilities(
     return result._replace(threshold=khat_threshold(chains * length))
 
 
-def _with_draws(
+def with_draws(
     posterior: xr.DataTree, cells: SmallCells, near: Neighbours, released: np.ndarray,
     targets: np.ndarray, each: int, cores: int | None, advance: Callable[[float], None],
     again: list[np.ndarray],

@@ -16,7 +16,8 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.flows.release.totals.bands import Band, band_of, rounding_bounds
 from bayes_sdc.flows.release.totals.draws import Mixing, mixing
 from bayes_sdc.flows.release.totals.margins import COLUMNS, Margins, check_margins, finest_of
-from bayes_sdc.flows.table.read import FlowTable, group_places
+from bayes_sdc.flows.table.labels import group_places
+from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.io.columns import own_area, read_codes
 from bayes_sdc.results import Fact, Result
 

@@ -17,10 +17,11 @@ from bayes_sdc import (
     synthesize,
     utility,
 )
+from bayes_sdc.agency_limits import FlowLimits
 from bayes_sdc.flows.intruder.comparing.choosing import choose_release
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.limits import check_limits
-from bayes_sdc.policy import FlowLimits, Policy
+from bayes_sdc.policy import Policy
 
 
 @pytest.fixture(scope="module")

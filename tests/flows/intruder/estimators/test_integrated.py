@@ -276,7 +276,7 @@ def test_cells_that_miss_are_computed_again_with_all_draws(table, monkeypatch):
     monkeypatch.setattr(integrated, "LEAST", 200)
     again: list[np.ndarray] = []
     cells = small_cells(table)
-    few = integrated._with_draws(
+    few = integrated.with_draws(
         posterior, cells, integrated.neighbours(cells), np.zeros((1, 20), int), np.arange(20), 100,
         1, lambda cells: None, again,
     )  # fmt: skip

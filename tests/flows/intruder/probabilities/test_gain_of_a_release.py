@@ -20,12 +20,13 @@ from bayes_sdc import (
     repeat_risk,
     synthesize,
 )
+from bayes_sdc.agency_limits import FlowLimits
 from bayes_sdc.flows.intruder.probabilities.bayes import best_guess
 from bayes_sdc.flows.intruder.probabilities.prior import prior_of_cells, shares_of_counts
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.limits import check_limits
 from bayes_sdc.flows.table.simulate import example_flows_path
-from bayes_sdc.policy import FlowLimits, Policy
+from bayes_sdc.policy import Policy
 
 DAY = date(2026, 1, 15)
 

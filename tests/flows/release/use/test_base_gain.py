@@ -6,7 +6,7 @@ import pytest
 from scipy.optimize import minimize
 
 from bayes_sdc import fit_flows, read_flows
-from bayes_sdc.flows.diagnostics.verdicts import _offer
+from bayes_sdc.flows.diagnostics.verdicts import family_offered
 from bayes_sdc.flows.release.use.base_gain import RIDGE, base_gain, best_measure
 
 
@@ -54,7 +54,7 @@ def test_heaped_counts_are_offered_the_family_and_others_are_not() -> None:
         gains.append(base_gain(table, posterior))
     assert gains[0] < 0.01
     assert gains[1] > 0.8
-    assert _offer(gains[0]) == ""
-    assert f"would gain about {gains[1]:.2f}" in _offer(gains[1])
+    assert family_offered(gains[0]) == ""
+    assert f"would gain about {gains[1]:.2f}" in family_offered(gains[1])
     with_measure = fit_flows(table, family="base", draws=60, tune=60, chains=2, seed=1)
     assert base_gain(table, with_measure) == 0.0
