@@ -31,8 +31,8 @@ from .flows.intruder.measure import intruder_risk as intruder_risk
 from .flows.intruder.probabilities.change import Change as Change
 from .flows.intruder.probabilities.gain import Gain as Gain
 from .flows.intruder.result import IntruderRisk as IntruderRisk
-from .flows.intruder.result import Share as Share
 from .flows.intruder.result import intruder_gain as intruder_gain
+from .flows.intruder.share import Share as Share
 from .flows.intruder.totals.given_totals import GivenTotals as GivenTotals
 from .flows.intruder.totals.given_totals import given_totals as given_totals
 from .flows.intruder.totals.keeping import keep_totals as keep_totals

@@ -14,7 +14,8 @@ import xarray as xr
 
 from bayes_sdc import FlowLimits, InputError, MicrodataLimits, Policy, protect_flows, read_flows
 from bayes_sdc.flows.intruder.comparing.choosing import Choice
-from bayes_sdc.flows.intruder.result import IntruderRisk, Share
+from bayes_sdc.flows.intruder.result import IntruderRisk
+from bayes_sdc.flows.intruder.share import Share
 from bayes_sdc.flows.limits import check_limits, worse_checks
 from bayes_sdc.policy import LimitCheck, read_policy
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from bayes_sdc.flows.intruder.comparing.choosing import Choice
 from bayes_sdc.flows.intruder.probabilities.gain import PRIORS
-from bayes_sdc.flows.intruder.result import UNIQUE, IntruderRisk, Share
+from bayes_sdc.flows.intruder.result import UNIQUE, IntruderRisk
+from bayes_sdc.flows.intruder.share import Share
 from bayes_sdc.flows.release.use.utility import Utility
 from bayes_sdc.policy import LimitCheck, Policy
 

@@ -9,7 +9,8 @@ import pytest
 
 from bayes_sdc import FlowLimits, Policy, Protection, protect_flows, read_flows
 from bayes_sdc.agency_limits import MicrodataLimits
-from bayes_sdc.flows.intruder.result import IntruderRisk, Share
+from bayes_sdc.flows.intruder.result import IntruderRisk
+from bayes_sdc.flows.intruder.share import Share
 from bayes_sdc.microdata.file.keys import read_microdata
 from bayes_sdc.microdata.measure import Measurement, measure_microdata
 

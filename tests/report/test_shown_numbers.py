@@ -16,7 +16,7 @@ import pytest
 from lxml import html
 
 from bayes_sdc import Gain, LatentClassRisk, Protection, log_ratios
-from bayes_sdc.flows.intruder.result import Share
+from bayes_sdc.flows.intruder.share import Share
 from bayes_sdc.flows.model.hyperparameters import hyperparameters
 from bayes_sdc.flows.model.parameters import effects, extreme
 from bayes_sdc.microdata.measure import Measurement

@@ -15,7 +15,8 @@ from bayes_sdc.flows.intruder.probabilities.bayes import (
 from bayes_sdc.flows.intruder.probabilities.learning import chance_of_truth, gains_by_prior
 from bayes_sdc.flows.intruder.probabilities.prior import NAMED, prior_of_cells
 from bayes_sdc.flows.intruder.probabilities.settings import Prior, RiskSettings
-from bayes_sdc.flows.intruder.result import UNIQUE, IntruderRisk, Share
+from bayes_sdc.flows.intruder.result import UNIQUE, IntruderRisk
+from bayes_sdc.flows.intruder.share import Share
 from bayes_sdc.flows.intruder.totals.kept import OfTotals
 from bayes_sdc.flows.table.read import FlowTable
 

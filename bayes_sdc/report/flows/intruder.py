@@ -13,7 +13,8 @@ import pandas as pd
 
 from bayes_sdc.flows.intruder.comparing.choosing import Choice
 from bayes_sdc.flows.intruder.probabilities.bayes import LARGEST_ERROR
-from bayes_sdc.flows.intruder.result import IntruderRisk, Share
+from bayes_sdc.flows.intruder.result import IntruderRisk
+from bayes_sdc.flows.intruder.share import Share
 from bayes_sdc.flows.protection import Measured
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.report import plots

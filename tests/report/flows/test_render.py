@@ -14,7 +14,8 @@ from markupsafe import Markup
 from bayes_sdc import FlowLimits, InputError, Policy, Protection, protect_flows, read_flows
 from bayes_sdc.checks import Check
 from bayes_sdc.flows.diagnostics import Dispersion
-from bayes_sdc.flows.intruder.result import IntruderRisk, Share
+from bayes_sdc.flows.intruder.result import IntruderRisk
+from bayes_sdc.flows.intruder.share import Share
 from bayes_sdc.flows.limits import check_limits
 from bayes_sdc.report import plots
 from bayes_sdc.report.flows.public_reasons import OF_TRUE_COUNTS
