@@ -59,7 +59,7 @@ def checks(
         ),
         # a class may be a few cells of a large table: to be looked at, but no reason to refuse
         _fit("fit by size of group", by_size, np.inf, key="fit_by_size"),
-        _dispersed(dispersion),
+        dispersed(dispersion),
         _weights(risk),
     ]
 
@@ -164,7 +164,7 @@ def _place(index: object) -> str:
     return str(index)
 
 
-def _dispersed(found: Dispersion) -> Check:
+def dispersed(found: Dispersion) -> Check:
     value, lower, upper = (round(n, 2) for n in (found.value, found.lower, found.upper))
     # what passes is what is printed: rounded, and the wider of two intervals
     least, most = min(lower, 1.0 - DISPERSION_LIMIT), max(upper, 1.0 + DISPERSION_LIMIT)
