@@ -16,12 +16,10 @@ from bayes_sdc import (
     protect_flows,
     read_flows,
     synthesize,
-    with_covariates,
 )
 from bayes_sdc.flows.guarantee import Guarantee
 from bayes_sdc.flows.protection import with_checks
 from bayes_sdc.flows.table.read import FlowTable
-from bayes_sdc.flows.tainted import tainted_covariates
 
 AREAS = [f"{number:02d}" for number in range(8)]
 SHORT = {"draws": 20, "tune": 20, "chains": 2, "seed": 1}
@@ -107,24 +105,6 @@ def test_own_areas_have_no_bound() -> None:
     assert guarantee(table, posterior, own_area="withhold").holds
 
 
-@pytest.mark.parametrize("form", [lambda x: x, np.log, np.sqrt, lambda x: -(x**2)])
-def test_totals_with_small_counts_are_found_among_covariates(table: FlowTable, form) -> None:
-    """In any form that keeps their order."""
-    totals = table.frame.groupby("o")["n"].sum()
-    at_cell = totals.loc[table.cells["origin"]].to_numpy(float)
-    leaky = pd.DataFrame({"size": form(at_cell)}, index=table.cells.index)
-    assert tainted_covariates(with_covariates(table, leaky)) == ["size"]
-
-
-def test_covariates_from_what_is_public_are_not(table: FlowTable) -> None:
-    """Else every covariate would end it, and nobody would read the reasons."""
-    safe = table.frame[table.frame["n"] > table.high].groupby("o")["n"].sum()
-    at_cell = safe.reindex(table.cells["origin"]).fillna(0.0).to_numpy(float)
-    noise = np.random.default_rng(1).normal(size=len(at_cell))
-    fine = pd.DataFrame({"safe": np.log1p(at_cell), "distance": noise}, index=table.cells.index)
-    assert tainted_covariates(with_covariates(table, fine)) == []
-
-
 def test_without_epsilon_there_is_nothing_to_promise(table: FlowTable) -> None:
     """A posterior without a bound must not be given one afterwards."""
     with pytest.raises(InputError, match="without epsilon"):
@@ -168,34 +148,6 @@ def test_a_seed_that_can_be_found_by_trial_is_no_pass(table: FlowTable) -> None:
     assert "by trial" not in long.line()
     for each in (short, long):
         assert any("seed of the run is secret" in sentence for sentence in each.promise())
-
-
-@pytest.mark.parametrize(
-    "form",
-    [lambda y: y > 3, lambda y: np.digitize(y, [2, 6]), lambda y: -((y - 4.0) ** 2)],
-    ids=["two classes", "three classes", "folded"],
-)
-def test_classes_of_the_counts_are_found_among_covariates(form) -> None:
-    """A step function is neither linear nor in one order with the counts."""
-    table = table_of(own=False)
-    y = table.cells["y"].to_numpy()
-    leaky = pd.DataFrame({"class": form(y).astype(float)}, index=table.cells.index)
-    assert tainted_covariates(with_covariates(table, leaky)) == ["class"]
-
-
-def test_counts_with_a_little_noise_are_found_and_an_earlier_year_is_not() -> None:
-    """The same rate a year before goes with the counts, but not so closely."""
-    rng = np.random.default_rng(3)
-    pairs = [(a, b) for a in AREAS for b in AREAS if a != b]
-    frame = pd.DataFrame(pairs, columns=["o", "d"])
-    rate = rng.gamma(1.0, 4.0, len(frame))
-    frame["n"] = 1 + np.minimum(rng.poisson(rate), 8)
-    table = read_flows(frame, origin="o", destination="d", count="n")
-    y = table.cells["y"].to_numpy()
-    noisy = y + rng.normal(0.0, 0.2, len(y))
-    earlier = np.log1p(rng.poisson(rate[table.cells["row"]]))
-    both = pd.DataFrame({"noisy": noisy, "earlier": earlier}, index=table.cells.index)
-    assert tainted_covariates(with_covariates(table, both)) == ["noisy"]
 
 
 def test_weighted_counts_have_no_promise_even_if_none_rests_on_few_people() -> None:

@@ -165,6 +165,7 @@ def _place(index: object) -> str:
 
 
 def dispersed(found: Dispersion) -> Check:
+    """Judge the scatter of the small counts about the model's means."""
     value, lower, upper = (round(n, 2) for n in (found.value, found.lower, found.upper))
     # what passes is what is printed: rounded, and the wider of two intervals
     least, most = min(lower, 1.0 - DISPERSION_LIMIT), max(upper, 1.0 + DISPERSION_LIMIT)

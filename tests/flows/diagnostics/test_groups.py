@@ -192,9 +192,8 @@ def test_posterior_of_the_gibbs_sampler_can_be_judged():
     # its statistics have no divergences and no draw dimension
     rng = np.random.default_rng(12)
     pairs = [(a, b) for a in "abcde" for b in "abcde" if a != b]
-    frame = pd.DataFrame(pairs, columns=["from", "to"]).assign(
-        n=1 + rng.poisson(3.0, 20).clip(0, 8)
-    )
+    frame = pd.DataFrame(pairs, columns=["from", "to"])
+    frame["n"] = 1 + rng.poisson(3.0, len(frame)).clip(0, 8)
     table = read_flows(frame, origin="from", destination="to", count="n")
     posterior = fit_flows(
         table, family="poisson", prior="weak", draws=30, tune=20, chains=4, seed=1
