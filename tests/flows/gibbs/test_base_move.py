@@ -30,57 +30,17 @@ from bayes_sdc.flows.model.hyperpriors import (
     slope_prior,
 )
 from bayes_sdc.flows.table.cells import SmallCells
-from bayes_sdc.models.migration import PRIORS
 
-UPPER, GROUPS, ORIGINS, DESTINATIONS = 4, 5, 2, 3
-PRIOR = PRIORS["pooled"] | {
-    "mu_sd": 0.5, "alpha_mean_sd": 0.7, "alpha_spread": 0.6, "log_sd_mean_sd": 0.4,
-    "log_cv_mean_sd": 0.4, "coefficient_mean_sd": 0.6,
-}  # fmt: skip
-IMPOSSIBLE = (1,)
-WIDE = PRIOR | {"base_spread": 0.5, "base_log_sd_sd": 0.4}
+UPPER, IMPOSSIBLE = 4, (1,)
+WIDE = {"base_spread": 0.5, "base_log_sd_sd": 0.4}
 OF_BASE = base_prior(WIDE)
 
 
-def one_nation() -> SmallCells:
-    rng = np.random.default_rng(3)
-    group, i, j = (index.ravel() for index in np.indices((GROUPS, ORIGINS, DESTINATIONS)))
-    z = rng.normal(size=(GROUPS, 1))
-    return SmallCells(
-        y=np.zeros(len(group), np.int64),
-        group=group,
-        origin=ORIGINS * group + i,
-        destination=DESTINATIONS * group + j,
-        group_of_origin=np.repeat(np.arange(GROUPS), ORIGINS),
-        group_of_destination=np.repeat(np.arange(GROUPS), DESTINATIONS),
-        x=rng.normal(size=(ORIGINS * GROUPS, 1))[ORIGINS * group + i],
-        z=(z - z.mean()) / z.std(),
-        upper=UPPER,
-        covariates=["x"],
-        group_covariates=["z"],
-        cells=[],
-        groups=[str(g) for g in range(GROUPS)],
-        origin_effects=[],
-        destination_effects=[],
-        impossible=IMPOSSIBLE,
-    )
-
-
-def draw_nation_and_groups(
-    rng: np.random.Generator, cells: SmallCells
-) -> tuple[Priors, np.ndarray, np.ndarray, np.ndarray]:
-    """The nation, theta and the deviations, written from their definition."""
-    names = ["alpha", "log_sd", "log_sd", "log_cv", "coefficient"]
-    mean = np.array([rng.normal(PRIOR[f"{n}_mean"], PRIOR[f"{n}_mean_sd"]) for n in names])
-    sd = np.array(
-        [PRIOR[f"{n}_spread"] * np.exp(PRIOR["national_log_sd_sd"] * rng.normal()) for n in names]
-    )
-    slope = rng.normal(PRIOR["coefficient_mean"], PRIOR["coefficient_mean_sd"], 1)
-    theta = rng.normal(mean, sd, (GROUPS, 5))
-    theta[:, 0] += cells.z[:, 0] * slope[0]
-    b = rng.normal(0.0, np.exp(theta[cells.group_of_origin, 1]))
-    g = rng.normal(0.0, np.exp(theta[cells.group_of_destination, 2]))
-    return Priors(np.zeros(5, np.int64), mean, sd, slope), theta, b, g
+@pytest.fixture
+def start(one_nation):
+    """The nation with a count that cannot occur."""
+    cells = one_nation.cells._replace(impossible=IMPOSSIBLE)
+    return one_nation._replace(cells=cells, prior=one_nation.prior | WIDE)
 
 
 def draw_base(rng: np.random.Generator) -> Base:
@@ -91,26 +51,17 @@ def draw_base(rng: np.random.Generator) -> Base:
     return base
 
 
-def draw_counts(
-    rng: np.random.Generator, cells: SmallCells, theta: np.ndarray, b: np.ndarray, g: np.ndarray,
-    measure: np.ndarray,
-) -> np.ndarray:  # fmt: skip
-    log_rate = theta[cells.group, LEVEL] + b[cells.origin] + g[cells.destination]
-    log_rate += cells.x[:, 0] * theta[cells.group, CV + 1]
-    rungs = counts.ladder(np.exp(2.0 * theta[:, CV]), UPPER, base=measure)
-    return counts.draw(log_rate, cells.group, rungs, rng.random(len(log_rate)))
-
-
 def by_engine(
-    rng: np.random.Generator, cells: SmallCells, sweeps: int, prior: BasePrior
+    rng: np.random.Generator, start, sweeps: int, prior: BasePrior
 ) -> tuple[Base, Priors]:
     """Alternate engine and new counts from a draw of the prior."""
-    now, theta, b, g = draw_nation_and_groups(rng, cells)
+    cells = start.cells
+    now, theta, b, g = start.draw(rng)
     base, columns = draw_base(rng), np.arange(5)
-    hyper, of_slope = nation(PRIOR, 1), slope_prior(PRIOR)
-    state, accepted = None, np.zeros((GROUPS, 3))
+    hyper, of_slope = nation(start.prior, 1), slope_prior(start.prior)
+    state, accepted = None, np.zeros((len(cells.groups), 3))
     for _ in range(sweeps):
-        y = draw_counts(rng, cells, theta, b, g, base.log_measure())
+        y = start.draw_counts(rng, theta, b, g, base.log_measure())
         data = engine.prepare(cells._replace(y=y))
         if state is None:
             state = engine.init(rng, data, "base")
@@ -126,12 +77,13 @@ def by_engine(
 
 
 def by_reference(
-    rng: np.random.Generator, cells: SmallCells, sweeps: int, prior: BasePrior
+    rng: np.random.Generator, start, sweeps: int, prior: BasePrior
 ) -> tuple[Base, Priors]:
     """The same with the paper's steps."""
-    now, theta, b, g = draw_nation_and_groups(rng, cells)
+    cells = start.cells
+    now, theta, b, g = start.draw(rng)
     base, data = draw_base(rng), reference.prepare(cells, "base")
-    settings = WIDE | {"base_spread": float(np.exp(prior.mean)), "base_log_sd_sd": prior.sd}
+    settings = start.prior | {"base_spread": float(np.exp(prior.mean)), "base_log_sd_sd": prior.sd}
     state = reference.init(rng, data, "base", settings)
     half = theta[:, LEVEL] / 2.0
     state = state._replace(
@@ -144,29 +96,31 @@ def by_reference(
     scales = reference.first_scales(data)._replace(base=np.full(len(base.z) + 1, 1.0))
     for _ in range(sweeps):
         at = np.column_stack([state.mu_beta + state.mu_gamma, state.log_cv, state.coefficient])
-        theta = np.zeros((GROUPS, 5))
+        theta = np.zeros((len(cells.groups), 5))
         theta[:, [LEVEL, CV, CV + 1]] = at
         b = state.beta - state.mu_beta[cells.group_of_origin]
         g = state.gamma - state.mu_gamma[cells.group_of_destination]
         measure = base._replace(z=state.base_z, log_sd=state.base_log_sd).log_measure()
-        y = draw_counts(rng, cells, theta, b, g, measure).astype(float)
+        y = start.draw_counts(rng, theta, b, g, measure).astype(float)
         seen = data._replace(y=y)
         state, _ = reference.step(rng, reference.refresh(state, seen), seen, scales, settings)
     now = Priors(now.kind, state.national_mean, state.national_sd, state.national_slope)
     return base._replace(z=state.base_z, log_sd=state.base_log_sd), now
 
 
-def p_values(sampler: str, *, nations: int, sweeps: int, prior: BasePrior = OF_BASE) -> list[float]:
+def p_values(
+    start, sampler: str, *, nations: int, sweeps: int, prior: BasePrior = OF_BASE
+) -> list[float]:
     """The priors of the measure, its scale, and the means of level and log cv must come back."""
-    cells, chain = one_nation(), {"engine": by_engine, "reference": by_reference}[sampler]
+    chain = {"engine": by_engine, "reference": by_reference}[sampler]
 
     def ends() -> Iterator[np.ndarray]:
         for number in range(nations):
-            base, now = chain(np.random.default_rng([23, number]), cells, sweeps, prior)
+            base, now = chain(np.random.default_rng([23, number]), start, sweeps, prior)
             yield np.concatenate([base.z, base.log_sd, now.first[[LEVEL, CV]]])
 
     found = np.array(list(ends())).T
-    hyper = nation(PRIOR, 1)
+    hyper = nation(start.prior, 1)
     expected = [norm()] * (len(found) - 3) + [norm(*OF_BASE)]
     expected += [norm(*hyper[k, :2]) for k in (LEVEL, CV)]
     return [kstest(values, one.cdf).pvalue for values, one in zip(found, expected, strict=True)]
@@ -176,25 +130,25 @@ def p_values(sampler: str, *, nations: int, sweeps: int, prior: BasePrior = OF_B
     ("sampler", "nations", "sweeps"), [("engine", 150, 20), ("reference", 80, 15)]
 )
 def test_joint_distribution_of_measure_and_counts_is_left_invariant(
-    sampler: str, nations: int, sweeps: int
+    start, sampler: str, nations: int, sweeps: int
 ) -> None:
-    found = p_values(sampler, nations=nations, sweeps=sweeps)
+    found = p_values(start, sampler, nations=nations, sweeps=sweeps)
     assert min(found) > 0.01 / len(found)
 
 
 @pytest.mark.parametrize("sampler", ["engine", "reference"])
-def test_another_prior_of_the_scale_fails_the_same_test(sampler: str) -> None:
+def test_another_prior_of_the_scale_fails_the_same_test(start, sampler: str) -> None:
     other = BasePrior(OF_BASE.mean + 1.0, OF_BASE.sd)
-    assert min(p_values(sampler, nations=80, sweeps=15, prior=other)) < 1e-5
+    assert min(p_values(start, sampler, nations=80, sweeps=15, prior=other)) < 1e-5
 
 
-def place(seed: int) -> tuple[SmallCells, Data, State, Base]:
+def place(start, seed: int) -> tuple[SmallCells, Data, State, Base]:
     """A state with a measure."""
     rng = np.random.default_rng(seed)
-    cells = one_nation()
-    _, theta, b, g = draw_nation_and_groups(rng, cells)
+    cells = start.cells
+    _, theta, b, g = start.draw(rng)
     base = draw_base(rng)
-    y = draw_counts(rng, cells, theta, b, g, base.log_measure())
+    y = start.draw_counts(rng, theta, b, g, base.log_measure())
     data = engine.prepare(cells._replace(y=y))
     state = engine.init(rng, data, "base")
     state.theta[:], state.b[:], state.g[:] = theta, b, g
@@ -204,18 +158,18 @@ def place(seed: int) -> tuple[SmallCells, Data, State, Base]:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_engine_has_the_probabilities_of_the_ladders(seed: int) -> None:
+def test_engine_has_the_probabilities_of_the_ladders(start, seed: int) -> None:
     """Two codes for one distribution."""
-    cells, _, state, base = place(seed)
+    cells, _, state, base = place(start, seed)
     rungs = counts.ladder(np.exp(2.0 * state.theta[:, CV]), UPPER, base=base.log_measure())
     log_p = counts.log_probabilities(cells.y.astype(float), state.log_rate, cells.group, rungs)
     np.testing.assert_allclose(state.terms[0], log_p, rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_slope_and_information_are_those_of_differences(seed: int) -> None:
+def test_slope_and_information_are_those_of_differences(start, seed: int) -> None:
     """Slope: of the log-likelihood; information: minus the mean over counts of its curvature."""
-    cells, data, state, base = place(seed)
+    cells, data, state, base = place(start, seed)
     slope, metric = np.zeros(len(base.z) + 2), np.zeros((len(base.z) + 2, len(base.z) + 2))
     base_information(base.columns, data, state, slope, metric)
     u0 = np.exp(base.log_sd[0]) * base.z
@@ -246,10 +200,10 @@ def test_measure_of_a_posterior_is_found_again() -> None:
 
 
 @pytest.mark.parametrize("sampler", ["gibbs", "reference"])
-def test_chain_keeps_its_measure_when_it_is_restored(sampler: str) -> None:
-    cells = one_nation()
+def test_chain_keeps_its_measure_when_it_is_restored(start, sampler: str) -> None:
+    cells = start.cells
     y = np.random.default_rng(1).choice([0, 2, 3, 4], len(cells.group))
-    sampling = Sampling("base", WIDE, 5, 5, 1, 3, 1, sampler, impossible=IMPOSSIBLE)
+    sampling = Sampling("base", start.prior, 5, 5, 1, 3, 1, sampler, impossible=IMPOSSIBLE)
     one, other = (start_chain(cells._replace(y=y), sampling, 0) for _ in range(2))
     for _ in range(3):
         one.draw()

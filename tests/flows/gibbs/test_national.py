@@ -11,78 +11,21 @@ from bayes_sdc.flows.gibbs import engine, newton, reference
 from bayes_sdc.flows.gibbs.national import draw_nation, move_nation
 from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.gibbs.state import refresh
-from bayes_sdc.flows.model import truncated as counts
 from bayes_sdc.flows.model.hyperpriors import CV, LEVEL, Priors, nation, priors, slope_prior
-from bayes_sdc.flows.table.cells import SmallCells
-from bayes_sdc.models.migration import PRIORS
-
-UPPER, GROUPS, ORIGINS, DESTINATIONS = 4, 5, 2, 3
-PRIOR = PRIORS["pooled"] | {
-    "mu_sd": 0.5, "alpha_mean_sd": 0.7, "alpha_spread": 0.6, "log_sd_mean_sd": 0.4,
-    "log_cv_mean_sd": 0.4, "coefficient_mean_sd": 0.6,
-}  # fmt: skip
-
-
-def one_nation() -> SmallCells:
-    rng = np.random.default_rng(3)
-    group, i, j = (index.ravel() for index in np.indices((GROUPS, ORIGINS, DESTINATIONS)))
-    z = rng.normal(size=(GROUPS, 1))
-    return SmallCells(
-        y=np.zeros(len(group), np.int64),
-        group=group,
-        origin=ORIGINS * group + i,
-        destination=DESTINATIONS * group + j,
-        group_of_origin=np.repeat(np.arange(GROUPS), ORIGINS),
-        group_of_destination=np.repeat(np.arange(GROUPS), DESTINATIONS),
-        x=rng.normal(size=(ORIGINS * GROUPS, 1))[ORIGINS * group + i],
-        z=(z - z.mean()) / z.std(),
-        upper=UPPER,
-        covariates=["x"],
-        group_covariates=["z"],
-        cells=[],
-        groups=[str(g) for g in range(GROUPS)],
-        origin_effects=[],
-        destination_effects=[],
-    )
-
-
-def draw_prior(
-    rng: np.random.Generator, cells: SmallCells
-) -> tuple[Priors, np.ndarray, np.ndarray, np.ndarray]:
-    """The nation, theta and the deviations, written from their definition."""
-    names = ["alpha", "log_sd", "log_sd", "log_cv", "coefficient"]
-    mean = np.array([rng.normal(PRIOR[f"{n}_mean"], PRIOR[f"{n}_mean_sd"]) for n in names])
-    sd = np.array(
-        [PRIOR[f"{n}_spread"] * np.exp(PRIOR["national_log_sd_sd"] * rng.normal()) for n in names]
-    )
-    slope = rng.normal(PRIOR["coefficient_mean"], PRIOR["coefficient_mean_sd"], 1)
-    theta = rng.normal(mean, sd, (GROUPS, 5))
-    theta[:, 0] += cells.z[:, 0] * slope[0]
-    b = rng.normal(0.0, np.exp(theta[cells.group_of_origin, 1]))
-    g = rng.normal(0.0, np.exp(theta[cells.group_of_destination, 2]))
-    return Priors(np.zeros(5, np.int64), mean, sd, slope), theta, b, g
-
-
-def draw_counts(
-    rng: np.random.Generator, cells: SmallCells, theta: np.ndarray, b: np.ndarray, g: np.ndarray
-) -> np.ndarray:
-    log_rate = theta[cells.group, LEVEL] + b[cells.origin] + g[cells.destination]
-    log_rate += cells.x[:, 0] * theta[cells.group, CV + 1]
-    rungs = counts.ladder(np.exp(2.0 * theta[:, CV]), UPPER)
-    return counts.draw(log_rate, cells.group, rungs, rng.random(len(log_rate)))
 
 
 def by_engine(
-    rng: np.random.Generator, cells: SmallCells, sweeps: int, broken: str
+    rng: np.random.Generator, start, sweeps: int, broken: str
 ) -> tuple[Priors, np.ndarray]:
     """Alternate engine and new counts from a draw of the prior."""
-    now, theta, b, g = draw_prior(rng, cells)
-    columns, hyper, of_slope = np.arange(5), nation(PRIOR, 1), slope_prior(PRIOR)
+    cells, prior = start.cells, start.prior
+    now, theta, b, g = start.draw(rng)
+    columns, hyper, of_slope = np.arange(5), nation(prior, 1), slope_prior(prior)
     if broken == "prior":
         of_slope = of_slope * 3.0
-    state, accepted = None, np.zeros((GROUPS, 3))
+    state, accepted = None, np.zeros((len(cells.groups), 3))
     for _ in range(sweeps):
-        data = engine.prepare(cells._replace(y=draw_counts(rng, cells, theta, b, g)))
+        data = engine.prepare(cells._replace(y=start.draw_counts(rng, theta, b, g)))
         if broken == "sign":
             data = data._replace(z=-data.z)
         if state is None:
@@ -98,13 +41,14 @@ def by_engine(
 
 
 def by_reference(
-    rng: np.random.Generator, cells: SmallCells, sweeps: int, broken: str
+    rng: np.random.Generator, start, sweeps: int, broken: str
 ) -> tuple[Priors, np.ndarray]:
     """The same with the paper's steps."""
-    now, theta, b, g = draw_prior(rng, cells)
+    cells, prior = start.cells, start.prior
+    now, theta, b, g = start.draw(rng)
     data = reference.prepare(cells)
-    state = reference.init(rng, data, "negative-binomial", PRIOR)
-    delta = rng.normal(0.0, np.sqrt(2.0) * PRIOR["mu_sd"], GROUPS)
+    state = reference.init(rng, data, "negative-binomial", prior)
+    delta = rng.normal(0.0, np.sqrt(2.0) * prior["mu_sd"], len(cells.groups))
     mu_b, mu_g = (theta[:, LEVEL] + delta) / 2.0, (theta[:, LEVEL] - delta) / 2.0
     state = state._replace(
         beta=b + mu_b[cells.group_of_origin], gamma=g + mu_g[cells.group_of_destination],
@@ -118,9 +62,9 @@ def by_reference(
         theta = theta_of(state)
         b = state.beta - state.mu_beta[cells.group_of_origin]
         g = state.gamma - state.mu_gamma[cells.group_of_destination]
-        y = draw_counts(rng, cells, theta, b, g).astype(float)
+        y = start.draw_counts(rng, theta, b, g).astype(float)
         seen = seen._replace(y=y)
-        state, _ = reference.step(rng, reference.refresh(state, seen), seen, scales, PRIOR)
+        state, _ = reference.step(rng, reference.refresh(state, seen), seen, scales, prior)
     now = Priors(now.kind, state.national_mean, state.national_sd, state.national_slope)
     return now, theta_of(state)
 
@@ -134,22 +78,21 @@ def theta_of(state: reference.State) -> np.ndarray:
     )  # fmt: skip
 
 
-def p_values(sampler: str, *, nations: int, sweeps: int, broken: str = "") -> list[float]:
+def p_values(start, sampler: str, *, nations: int, sweeps: int, broken: str = "") -> list[float]:
     """The prior of the nation, and its relation to the levels, must come back."""
-    cells = one_nation()
-    z = cells.z[:, 0]
+    z = start.cells.z[:, 0]
     chain = {"engine": by_engine, "reference": by_reference}[sampler]
 
     def ends() -> Iterator[np.ndarray]:
         for number in range(nations):
             rng = np.random.default_rng([17, number])
-            now, theta = chain(rng, cells, sweeps, broken)
+            now, theta = chain(rng, start, sweeps, broken)
             rest = theta[:, LEVEL] - now.first[LEVEL] - z * now.slope[0]
             along = z @ rest / (now.second[LEVEL] * np.linalg.norm(z))
             yield np.concatenate([now.first, np.log(now.second), now.slope, [along]])
 
     found = np.array(list(ends())).T
-    hyper, of_slope = nation(PRIOR, 1), slope_prior(PRIOR)
+    hyper, of_slope = nation(start.prior, 1), slope_prior(start.prior)
     expected = [norm(*row[:2]) for row in hyper] + [norm(*row[2:]) for row in hyper]
     expected += [norm(*of_slope), norm()]
     pairs = zip(found, expected, strict=True)
@@ -160,37 +103,38 @@ def p_values(sampler: str, *, nations: int, sweeps: int, broken: str = "") -> li
     ("sampler", "nations", "sweeps"), [("engine", 300, 25), ("reference", 100, 20)]
 )
 def test_joint_distribution_of_nation_and_counts_is_left_invariant(
-    sampler: str, nations: int, sweeps: int
+    one_nation, sampler: str, nations: int, sweeps: int
 ) -> None:
-    found = p_values(sampler, nations=nations, sweeps=sweeps)
+    found = p_values(one_nation, sampler, nations=nations, sweeps=sweeps)
     assert min(found) > 0.01 / len(found)
 
 
 @pytest.mark.parametrize("sampler", ["engine", "reference"])
-def test_slopes_of_the_wrong_sign_fail_the_same_test(sampler: str) -> None:
-    found = p_values(sampler, nations=120, sweeps=5, broken="sign")
+def test_slopes_of_the_wrong_sign_fail_the_same_test(one_nation, sampler: str) -> None:
+    found = p_values(one_nation, sampler, nations=120, sweeps=5, broken="sign")
     assert min(found) < 1e-5
 
 
-def test_another_prior_of_the_slopes_fails_the_same_test() -> None:
-    assert min(p_values("engine", nations=150, sweeps=40, broken="prior")) < 1e-5
+def test_another_prior_of_the_slopes_fails_the_same_test(one_nation) -> None:
+    assert min(p_values(one_nation, "engine", nations=150, sweeps=40, broken="prior")) < 1e-5
 
 
-def test_the_move_that_is_not_centred_is_right_alone() -> None:
+def test_the_move_that_is_not_centred_is_right_alone(one_nation) -> None:
     """Beside an exact move a wrong one would be half hidden."""
-    found = p_values("engine", nations=250, sweeps=25, broken="centred")
+    found = p_values(one_nation, "engine", nations=250, sweeps=25, broken="centred")
     assert min(found) > 0.01 / len(found)
 
 
-def test_slopes_of_a_large_nation_are_found() -> None:
+def test_slopes_of_a_large_nation_are_found(one_nation) -> None:
     """Levels that follow a property of their groups: the slope is that of a regression."""
     rng = np.random.default_rng(5)
     z = rng.normal(size=(3000, 1))
     theta = np.column_stack([0.4 + 0.7 * z[:, 0] + 0.5 * rng.normal(size=3000)])
-    now, hyper = priors(PRIOR, 0, 1), nation(PRIOR, 0)
+    prior = one_nation.prior
+    now, hyper = priors(prior, 0, 1), nation(prior, 0)
     draws = []
     for _ in range(200):
-        now = draw_nation(rng, np.array([LEVEL]), theta, z, now, hyper, slope_prior(PRIOR))
+        now = draw_nation(rng, np.array([LEVEL]), theta, z, now, hyper, slope_prior(prior))
         draws.append([now.first[LEVEL], now.slope[0], now.second[LEVEL]])
     design = np.column_stack([np.ones(3000), z[:, 0]])
     least_squares = np.linalg.lstsq(design, theta[:, 0], rcond=None)[0]
@@ -199,10 +143,11 @@ def test_slopes_of_a_large_nation_are_found() -> None:
     np.testing.assert_allclose(means[2], 0.5, atol=0.02)
 
 
-def test_chain_keeps_the_slopes_when_it_is_restored() -> None:
-    cells = one_nation()._replace(y=np.arange(GROUPS * ORIGINS * DESTINATIONS) % (UPPER + 1))
+def test_chain_keeps_the_slopes_when_it_is_restored(one_nation) -> None:
+    cells = one_nation.cells
+    cells = cells._replace(y=np.arange(len(cells.y)) % (cells.upper + 1))
     for sampler in ("gibbs", "reference"):
-        sampling = Sampling("negative-binomial", PRIOR, 5, 5, 1, 3, 1, sampler)
+        sampling = Sampling("negative-binomial", one_nation.prior, 5, 5, 1, 3, 1, sampler)
         one, other = (start_chain(cells, sampling, 0) for _ in range(2))
         for _ in range(3):
             one.draw()
