@@ -1,8 +1,8 @@
 """Compiling on a new machine: once, in two processes, while files are read and measured.
 
-numba keeps what it compiled beside the package or in the user's cache. What is not there is
-compiled by small jobs on an invented table: one process makes the sampler, the other what measures
-the intruder's risk. The run itself reads and measures persons meanwhile, and loads what is ready.
+numba keeps compiled code beside the package or in the user's cache. Missing code is compiled by
+small jobs on an invented table: one process compiles the sampler, the other the measurement of the
+intruder's risk. Meanwhile the run itself reads and measures persons, and loads what is ready.
 """
 
 import atexit
@@ -42,7 +42,7 @@ def risk_is_compiled() -> bool:
 
 
 def invented_table() -> "FlowTable":
-    """Return a table on which a small job compiles what a large one needs."""
+    """Return a table on which a small job compiles all that a large one needs."""
     from bayes_sdc.flows.table.read import read_flows
     from bayes_sdc.flows.table.simulate import simulate_flows
 
@@ -56,14 +56,14 @@ def invented_table() -> "FlowTable":
 
 
 def compile_sampler() -> None:
-    """Fit an invented table, for what it compiles."""
+    """Fit an invented table, to compile the sampler."""
     from bayes_sdc.flows.fit.fit import fit_flows
 
     fit_flows(invented_table(), draws=4, tune=2, chains=2, seed=1, cores=1)
 
 
 def compile_risk() -> None:
-    """Measure the risk of an invented table, for what it compiles; the fit here is pure Python."""
+    """Measure the risk of an invented table, to compile the estimator; fit it in pure Python."""
     from bayes_sdc.flows.fit.fit import fit_flows
     from bayes_sdc.flows.intruder.measure import intruder_risk
     from bayes_sdc.flows.release.synthetic.synthesis import synthesize
@@ -75,7 +75,7 @@ def compile_risk() -> None:
 
 @functools.cache
 def start_compiling() -> tuple[Compiling, ...]:
-    """Start to compile, in processes of their own, what was not compiled on this machine."""
+    """Compile what this machine has not compiled yet, in separate processes."""
     wanted = []
     if not compiled.sampler_is_compiled():
         wanted.append((compile_sampler, compiled.SECONDS))
@@ -91,12 +91,12 @@ def _started(task: str) -> "subprocess.Popen[bytes]":
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    atexit.register(process.kill)  # a refused run leaves nothing behind that works on
+    atexit.register(process.kill)  # a refused run leaves no process behind
     return process
 
 
 def seconds_left() -> float:
-    """Seconds until all that was started is compiled, about; 0 where nothing is left to do."""
+    """Seconds until everything is compiled, roughly; 0 where nothing is left to do."""
     left = [
         max(one.seconds - (time.monotonic() - one.begun), 1.0)
         for one in start_compiling()
@@ -106,7 +106,7 @@ def seconds_left() -> float:
 
 
 def finish_compiling() -> None:
-    """Wait until all is compiled, with a progress of its own."""
+    """Wait until everything is compiled, and show the progress."""
     processes = [one.process for one in start_compiling()]
     if all(process.poll() == 0 for process in processes):
         return

@@ -1,8 +1,9 @@
 """Leave-one-out cross-validation of tables whose log-likelihood does not fit into memory.
 
-What :func:`bayes_sdc.extend_posterior` and ``az.loo`` do together takes a matrix of all draws and
-cells, and minutes for a nation. Here it is made and used in pieces, with the smoothing of weights
-that the intruder's probabilities use (:mod:`bayes_sdc.flows.intruder.probabilities.pareto`).
+What :func:`bayes_sdc.extend_posterior` and ``az.loo`` do together needs a matrix of all draws and
+cells, and minutes for a nation. Here the matrix is made and used in pieces, with the smoothing of
+weights that the intruder's probabilities use
+(:mod:`bayes_sdc.flows.intruder.probabilities.pareto`).
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -115,7 +116,7 @@ def _of_part(
 
 @numba.njit(cache=True, nogil=True)
 def left_out(log_likelihood: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Log predictive density of each count by weighting the draws as if it had not been seen.
+    """Log predictive density of each count, with the draws weighted as if it had not been seen.
 
     Parameters
     ----------

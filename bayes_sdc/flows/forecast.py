@@ -1,4 +1,4 @@
-"""What the whole job will take, said before it starts; for the fit see `bayes_sdc.flows.fit`.
+"""Time of the whole job, forecast before it starts; for the fit see `bayes_sdc.flows.fit`.
 
 The constants are seconds of processor time, of one core, measured on simulated tables of 400, 5,000
 and 40,000 small cells; steps that run on several cores are divided by their number.
@@ -34,7 +34,7 @@ def forecast_job(
     datasets: int,
     compared: int,
 ) -> dict[str, float | None]:
-    """Tell the time of each step of :func:`bayes_sdc.protect_flows` and of its reports.
+    """Forecast the time of each step of :func:`bayes_sdc.protect_flows` and of its reports.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def forecast_job(
     passes : int
         How often the risk of all cells is measured with the posterior of the true table.
     scenarios : int
-        Fits of an intruder who does not know the other counts, with a pass each.
+        Fits of an intruder who does not know the other counts, each with one pass.
     refits : int
         Cells that are refitted in each pass, at most.
     datasets : int
@@ -56,7 +56,7 @@ def forecast_job(
     Returns
     -------
     dict of float
-        Seconds by step, in order; None where it cannot be told.
+        Seconds by step, in order; None where it cannot be forecast.
     """
     n, cores = len(cells.y), sampling.cores
     fit = forecast(cells, sampling).seconds

@@ -145,7 +145,7 @@ scheduler
         that of the call that ``resume`` holds; it is among the attributes of the posterior.
     resume : path, optional
         Folder that keeps the fit and the expensive steps after it when a call is interrupted
-        (:mod:`bayes_sdc.flows.fit.stored_results`); a later call with the same arguments goes on
+        (:mod:`bayes_sdc.flows.fit.stored_results`); a later call with the same arguments continues
         from there.
     ready : callable, optional
         Called once all arguments are found to be usable, before anything is written.

@@ -1,4 +1,4 @@
-"""What totals that are published beside a table tell of its small counts."""
+"""What totals published beside a table reveal about its small counts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -24,11 +24,11 @@ from bayes_sdc.io.columns import read_codes
 def _settled(
     table: FlowTable,
 ) -> tuple[FlowTable, list[str], list[InsideTotal]]:
-    """Take totals inside the table for published where they are beyond chance; what is in doubt."""
+    """Treat totals inside the table as published where beyond chance; list the doubtful ones."""
     found = unsettled(table)
     doubtful = [each for each in found if not each.believed]
     if doubtful:
-        # without them, because what is no total is part of one
+        # without them, because every other row is part of one
         table = replace(table, searched=[totals_inside(table, doubtful=False)])
         found = unsettled(table)
     notes = [f"totals inside the table count as published: {in_words(found)}"] * bool(found)
@@ -76,14 +76,14 @@ def audit_totals(
 ) -> Audit:
     """Bound every small count by the totals that are published beside the table.
 
-    Who knows the totals and all counts above the small ones can tell that a small count lies
-    between two bounds, and where they are equal, what it is. The bounds are the least and the most
-    over all tables of whole counts from ``low`` to ``high`` in the small cells that have these
-    totals. Zeros and safe counts are known, because they are released as they are; those that are
-    withheld are not, nor are small own-area counts.
-    Totals inside the table are found (:func:`bayes_sdc.settle_totals`) and count as published if
-    they are called so or chance does not make sums like them. Of others a note tells what would
-    follow from them, and :attr:`bayes_sdc.Audit.in_doubt` counts it.
+    Anyone who knows the totals and all counts above the small ones can tell that a small count lies
+    between two bounds. Where the bounds are equal, they know the count. The bounds are the least
+    and the most over all tables of whole counts from ``low`` to ``high`` in the small cells that
+    have these totals. Zeros and safe counts are known, because they are released as they are.
+    Withheld counts and small own-area counts are not known. Totals inside the table are found
+    (:func:`bayes_sdc.settle_totals`) and count as published if their names say so, or if chance
+    would not produce such sums. For the others a note says what would follow from them, and
+    :attr:`bayes_sdc.Audit.in_doubt` counts it.
 
     Parameters
     ----------
@@ -123,9 +123,9 @@ def audit_totals(
     -----
     Bounds of one total at a time are tightened until nothing changes. Where the totals are of two
     kinds that cross, with any coarser ones above them, the rest is a question of flow in a network:
-    what pins a cell is found in linear time (Gusfield 1988), and what it can be by pushing flow
-    around it. Totals of three kinds that cross need integer programs, which are solved as far as
-    they are few; ``exact`` says where.
+    pinned cells are found in linear time (Gusfield 1988), and the range of the others by pushing
+    flow around them. Totals of three kinds that cross need integer programs, which are solved while
+    there are few of them; ``exact`` says where.
 
     References
     ----------
@@ -164,7 +164,7 @@ def audit_families(
     Parameters
     ----------
     table : FlowTable
-        The true table, the totals inside which are settled.
+        The true table, with the totals inside it settled.
     families : list of Family
         What is published.
     own_area_hidden : bool
@@ -209,7 +209,7 @@ def audit_families(
 
 
 def _named(table: FlowTable, rows: Ints, what: str) -> list[str]:
-    """Name rows that are no cells."""
+    """Name rows that are not cells."""
     ends = table.frame.iloc[rows][[table.origin, table.destination]].astype(str)
     return [
         f"{o}>{d} ({what}, row {row + 1})"
@@ -218,7 +218,7 @@ def _named(table: FlowTable, rows: Ints, what: str) -> list[str]:
 
 
 def _hidden_besides(table: FlowTable, counts: Ints, own_area_hidden: bool) -> tuple[Ints, Ints]:
-    """Rows that no release shows although they are no small cells: own areas, and withheld."""
+    """Rows that no release shows although they are not small cells: own areas, and withheld."""
     codes = [
         read_codes(table.frame[name], name).texts() for name in (table.origin, table.destination)
     ]
@@ -241,7 +241,7 @@ def published_families(
 def system_of(table: FlowTable, families: Sequence[Family]) -> tuple[System, Ints]:
     """Return small cells and totals in the order of the rows, and that order of the cells.
 
-    All counts that are not small are taken for known.
+    All counts that are not small are taken as known.
     """
     rows = table.cells["row"].to_numpy()
     order = np.argsort(rows, kind="stable")
@@ -256,7 +256,7 @@ def covered_cells(families: list[Family], rows: Ints) -> int:
     """Count the cells that are in an exact total."""
     covered = np.zeros(len(rows), dtype=bool)
     for family in families:
-        exact = np.append(family.low == family.high, False)  # the last stands for no total
+        exact = np.append(family.low == family.high, False)  # the last one means no total
         covered |= exact[family.of[rows]]
     return int(covered.sum())
 
@@ -281,11 +281,11 @@ def bounds_of(
     rows : array of int, shape (cell,)
         Hidden rows.
     lower, upper : array of int, shape (cell,)
-        Between what their counts lie, whatever the totals.
+        Range of their counts, whatever the totals.
     names : list of str
         Of the cells.
     truth : array of int, shape (cell,), optional
-        Counts that fit, which saves finding some.
+        Counts that fit, if they are known; they save a search.
 
     Returns
     -------

@@ -1,9 +1,9 @@
 """Bounds of hidden numbers in equations some of whose totals are hidden themselves.
 
-Where every total is known, :mod:`bayes_sdc.flows.audit.solve` is made for many cells. Here a total
-can be unknown as well, and be a part of the next: 40 = 30 + x, x = 4 + y. Each equation tightens
-the bounds of its own numbers until nothing changes; what several equations tie together is then
-settled by integer programs, a block at a time.
+Where every total is known, :mod:`bayes_sdc.flows.audit.solve` handles many cells. Here a total can
+be unknown as well, and be a part of the next: 40 = 30 + x, x = 4 + y. Each equation tightens the
+bounds of its own numbers until nothing changes; numbers tied together by several equations are then
+settled by integer programs, block by block.
 """
 
 from collections.abc import Sequence
@@ -60,9 +60,9 @@ def bound_by_equations(lower: Ints, upper: Ints, equations: Sequence[Equation]) 
     Parameters
     ----------
     lower, upper : array of int, shape (number,)
-        Between what each lies, whatever the equations; ``FREE`` for no upper bound.
+        Range of each, whatever the equations; ``FREE`` for no upper bound.
     equations : sequence of Equation
-        Those that nothing within the bounds fits are left out, and named in ``wrong``.
+        Those that no numbers within the bounds fit are left out, and named in ``wrong``.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def _others(values: np.ndarray) -> np.ndarray:
 
 
 def _said(equation: Equation, place: int, bottom: Ints, top: Ints) -> str:
-    """What one equation says of a number that it pins."""
+    """What one equation says about a number that it pins."""
     others = np.arange(len(bottom)) != place
     found = [int(v) for v in bottom[others & (bottom == top)]]
     open_ones = int((others & (bottom < top)).sum())
@@ -143,7 +143,7 @@ def _said(equation: Equation, place: int, bottom: Ints, top: Ints) -> str:
 def _by_programs(
     lower: Ints, upper: Ints, equations: Sequence[Equation], why: list[str]
 ) -> np.ndarray:
-    """Settle blocks that several equations tie together; whether bounds are exact: (number,)."""
+    """Settle blocks that several equations tie together; tell which bounds are exact: (number,)."""
     n = len(lower)
     exact = np.ones(n, dtype=bool)
     live = [e for e in equations if (lower[e.members] < upper[e.members]).any()]
@@ -181,7 +181,7 @@ def _by_programs(
 
 
 def _settled(sums: LinearConstraint, cells: Ints, place: int, lower: Ints, upper: Ints) -> bool:
-    """Tighten one number's bounds in place; whether they are now reached."""
+    """Tighten one number's bounds in place; tell whether they are now reached."""
     cost = np.zeros(len(cells))
     cost[place] = 1.0
     top = np.where(upper[cells] >= FREE, np.inf, upper[cells])

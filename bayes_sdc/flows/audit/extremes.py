@@ -122,8 +122,8 @@ def _search(
 ) -> int:
     """Look for a way in the residual network from both ends, and return where they meet, or -1.
 
-    The end that has looked at fewer arcs goes on: where there is no way, mostly few places can be
-    reached from one of them.
+    The end that has looked at fewer arcs goes on: where there is no way, one of them can usually
+    reach few places.
     """
     seen[0, source] = stamp
     seen[1, sink] = stamp

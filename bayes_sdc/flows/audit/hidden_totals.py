@@ -1,4 +1,4 @@
-"""Totals inside a table that are hidden themselves, bounded by all sums they take part in."""
+"""Totals inside a table that are hidden themselves, bounded by all the sums they belong to."""
 
 from collections.abc import Sequence
 

@@ -34,7 +34,7 @@ def holes_in(
     """Count the rows whose count, the last of the columns, is blank or a mark."""
     loaded, count = load(source, wanted, form), wanted[-1]
     if count not in loaded.frame.columns:
-        return 0  # the reader says it better
+        return 0  # the reader of tables gives the better message
     return int(_marked(loaded.frame[count], [*marks, *secondary]).sum())
 
 
@@ -77,16 +77,16 @@ def audit_holes(
     origin, destination, count, groups
         Names of the columns.
     low, high
-        Between what a hidden count lies.
+        Range of a hidden count.
     marks
-        What stands for a hidden count, beside blanks. One that says its own limits, such as ``<5``
-        or ``1-4``, has those.
+        Marks that stand for a hidden count, besides blanks. A mark that states its own limits, such
+        as ``<5`` or ``1-4``, keeps them.
     secondary
-        What stands for a hidden count of any size, as one that is hidden to protect others.
+        Marks that stand for a hidden count of any size, such as one hidden to protect others.
     published
         Tables of totals, as for :func:`bayes_sdc.audit_totals`; those inside the table are found.
     base
-        What the totals are rounded to a multiple of.
+        The totals are rounded to a multiple of it.
     form
         How the file is to be read, as for :func:`bayes_sdc.read_flows`.
 

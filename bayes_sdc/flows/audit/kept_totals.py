@@ -1,6 +1,6 @@
-"""Small counts that a release cannot change because the totals it keeps pin them, and the remedy.
+"""Small counts that a release cannot change, because the totals it keeps pin them, and the remedy.
 
-A pinned cell has one count in all tables with these totals: what is released of it is the truth.
+A pinned cell has one count in all tables with these totals, so its released count is the truth.
 They are found in time that grows with the number of cells (:mod:`bayes_sdc.flows.audit.network`).
 The remedy is to merge totals until no cell is pinned: one of an area and a partner group with the
 area's other ones, then one of an area with those of other areas.
@@ -51,7 +51,7 @@ def pinned_cells(
     tail, head = [margins.left], [margins.right + n_left]
     bounds = [np.tile([0, upper], (cells, 1))]
     flow = [y]
-    if band is not None:  # what a total lacks or has too much comes from outside and goes there
+    if band is not None:  # the surplus or shortfall of a total comes from outside
         tail += [np.full(n_left, outside), n_left + np.arange(n_right)]
         head += [np.arange(n_left), np.full(n_right, outside)]
         bounds += [band.left, band.right]
@@ -70,7 +70,7 @@ def pinned_cells(
 
 
 def without_pinned(kept: KeptTotals, y: np.ndarray, upper: int) -> KeptTotals:
-    """Merge totals until no cell is pinned; where that cannot be, no total is kept.
+    """Merge totals until no cell is pinned; where that is impossible, keep no total.
 
     Parameters
     ----------
@@ -83,8 +83,7 @@ def without_pinned(kept: KeptTotals, y: np.ndarray, upper: int) -> KeptTotals:
 
     Notes
     -----
-    Which totals are merged depends on the true counts, like any choice of what is not published
-    for the sake of what is.
+    Which totals are merged depends on the true counts, like any choice of what to suppress.
     """
     while kept.sides:
         pinned = pinned_cells(kept.margins(y), y, upper, kept.band(y))
@@ -133,7 +132,7 @@ def _merged(side: KeptSide, marked: np.ndarray) -> KeptSide:
     size = np.bincount(side.of, minlength=len(level))
     if side.area is not None:
         _join_of_area(level, size, np.unique(side.labels[side.area], return_inverse=True)[1])
-    # one total alone is not merged with anything, and one that pins cells needs one more
+    # a single total is merged with nothing, and one that still pins cells needs another
     grow = bool((inside & last).any()) or (level == WITH_ALL).sum() == 1
     rest = np.flatnonzero(level < WITH_ALL)
     if grow and len(rest):

@@ -1,10 +1,10 @@
-"""Hidden cells as arcs of a network: what can flow in a circle can change, and nothing else.
+"""Hidden cells as arcs of a network: what can flow in a circle can change, and nothing else can.
 
 Totals of two kinds, such as by origin and by destination, make each cell an arc from one total to
-another, and a table that fits is a flow. Coarser totals of either kind stand above the finer ones
-as further nodes, joined by arcs that carry what is known of them only roughly; exact totals leave
-nothing to carry. Two tables that fit differ by circles of the *residual* network, which has an arc
-forward wherever a count can grow and an arc back wherever it can shrink.
+another, and a table that fits is a flow. Coarser totals of either kind are further nodes above the
+finer ones. The arcs to them carry what is left open; exact totals leave nothing open. Two tables
+that fit differ by circles of the *residual* network, which has an arc forward wherever a count can
+grow and an arc back wherever it can shrink.
 
 References
 ----------
@@ -44,8 +44,8 @@ def two_trees(system: System) -> tuple[list[tuple[int, int]], list[int]]:
     Returns
     -------
     list of (family, side), list of family
-        Those in the chains, from fine to coarse; and those that fit in neither. A family that says
-        nothing new, since its totals are sums of exact totals of another, is in no list.
+        Those in the chains, from fine to coarse; and those that fit in neither. A family whose
+        totals are sums of exact totals of another says nothing new and is in no list.
     """
     order = sorted(range(len(system.of)), key=lambda f: (-len(np.unique(system.of[f])), f))
     exact = system.low == system.high
@@ -125,7 +125,7 @@ def make_network(
 def some_flow(network: Network) -> Ints | None:
     """Find counts within all bounds that balance every node, or None if there are none.
 
-    What flows in all must be at most ``LARGEST_FLOW``.
+    The whole flow must be at most ``LARGEST_FLOW``.
     """
     excess = np.zeros(network.nodes, dtype=np.int64)
     np.add.at(excess, network.head, network.lower)
@@ -162,8 +162,9 @@ def complete(system: System, network: Network, counts: Ints) -> Ints:
 def unpinned(network: Network, flow: Ints) -> np.ndarray:
     """Find the arcs whose flow is not the same in all tables that fit: (arc,) of bool.
 
-    An arc is pinned unless it lies on a circle of the residual network: unless both its ends lie in
-    one strongly connected part, and it is no bridge of it. Time grows with the number of arcs.
+    An arc is free if it lies on a circle of the residual network: both its ends lie in one strongly
+    connected part, and it is not a bridge of that part. All others are pinned. Time grows with the
+    number of arcs.
     """
     up, down = flow < network.upper, flow > network.lower
     rows = np.concatenate([network.tail[up], network.head[down]])

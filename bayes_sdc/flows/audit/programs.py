@@ -3,7 +3,7 @@
 Totals by origin, by destination and by group at once form no network. Two networks enclose what
 they allow: one without the totals that fit in no chain, whose bounds hold; and one in which counts
 change only where all totals stay as they are, whose bounds are reached. Where both agree they are
-exact; for what is left a program is solved a cell and side, as far as the budget goes.
+exact; for the rest one program per cell and side is solved, as far as the budget allows.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def part_of(system: System, cells: Ints) -> System:
     owner = np.repeat(np.arange(len(system.low)), np.diff(system.start))
     inside = position[system.cells] >= 0
     totals, owner = np.unique(owner[inside], return_inverse=True)
-    renumbered = np.full(len(system.low) + 1, -1)  # the last stands for no total
+    renumbered = np.full(len(system.low) + 1, -1)  # the last one means no total
     renumbered[totals] = np.arange(len(totals))
     return System(
         lower=system.lower[cells],
@@ -135,7 +135,7 @@ def _extreme(part: System, place: int, sign: float, known: int) -> tuple[int, bo
     bound = found.mip_dual_bound
     if bound is None or not np.isfinite(bound):
         return known, False
-    # the dual bound holds whatever is left to search
+    # the dual bound holds even if the search did not finish
     tight = sign * np.ceil(bound - 1e-6)
     return int(max(tight, known) if sign > 0 else min(tight, known)), False
 

@@ -1,9 +1,9 @@
 """Bounds of hidden cells from one total at a time, until nothing changes.
 
-A cell is at least its total less the most all others can be, and at most its total less the least
-they can be. The bounds hold always; tighter ones can exist
-(:mod:`bayes_sdc.flows.audit.network`). What pins a cell is remembered, because the reader wants to
-know it.
+A cell is at least its total less the most that all others can be, and at most its total less the
+least that they can be. These bounds always hold; tighter ones may exist
+(:mod:`bayes_sdc.flows.audit.network`). The total that pins a cell is remembered, because the reader
+wants to know it.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ FREE = 2**40  # no upper bound is known
 
 
 class System(NamedTuple):
-    """Hidden cells, and what the totals leave for them once all that is known is taken off."""
+    """Hidden cells, and what the totals leave for them after all known counts are subtracted."""
 
     lower: Ints  # (cell,)
     upper: Ints  # (cell,) FREE where nothing is known
@@ -42,7 +42,7 @@ class Propagated(NamedTuple):
 def make_system(
     counts: Ints, hidden: np.ndarray, lower: Ints, upper: Ints, families: Sequence[Family]
 ) -> System:
-    """Take off what is known.
+    """Subtract what is known from the totals.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def make_system(
     hidden : array of bool, shape (row,)
         Rows whose count is not known: the cells, in this order.
     lower, upper : array of int, shape (cell,)
-        Between what each hidden count lies, whatever the totals.
+        Range of each hidden count, whatever the totals.
     families : sequence of Family
         What is published.
     """
@@ -131,7 +131,7 @@ def _propagate(
     when: Ints,
     wrong: np.ndarray,
 ) -> None:
-    """Work through a queue of totals, first come first served, so that chains stay short."""
+    """Work through a queue of totals in order of arrival, so that chains stay short."""
     n = len(low)
     queue = np.arange(n)
     waiting = np.ones(n, dtype=np.bool_)

@@ -60,7 +60,7 @@ class Reasons:
         return self._cut(cell)
 
     def _chain(self, cell: int) -> str:
-        """Tell one total after the other, the last first."""
+        """Name one total after the other, the last one first."""
         told: list[str] = []
         waiting, seen = [cell], {int(self._solved.propagated.by[cell])}
         more = 0
@@ -94,7 +94,7 @@ class Reasons:
         return [int(c) for c in members[earlier & (found.by[members] != total)]]
 
     def _step(self, cell: int, total: int) -> str:
-        """Tell how one total pins a cell: what is taken off, and who shares the rest."""
+        """Say how one total pins a cell: what is subtracted, and which cells share the rest."""
         lower = self._solved.lower
         before = self._found_before(cell, total)
         members = self._members(total)
@@ -135,7 +135,7 @@ class Reasons:
         return f" minus {sum(map(int, values)):,} in {len(values):,} known counts"
 
     def _cut(self, cell: int) -> str:
-        """Tell which totals together pin a cell that none of them pins alone."""
+        """Say which totals together pin a cell that none of them pins alone."""
         totals, cells = self._parts.around(cell)
         if not len(totals):
             return "all totals together"
@@ -154,7 +154,7 @@ class Reasons:
 
 
 class _Parts:
-    """Parts of the network that no cell joins whose count can change."""
+    """Parts of the network that are joined only by cells whose counts cannot change."""
 
     def __init__(self, solved: Solved) -> None:
         network = solved.network
@@ -172,7 +172,7 @@ class _Parts:
         )
 
     def around(self, cell: int) -> tuple[list[int], Ints]:
-        """Totals of the smaller part that a cell ends in, and all cells that leave it."""
+        """Totals of the smaller part at one end of a cell, and all cells that leave it."""
         network = self._network
         ends = [int(self._part[end[cell]]) for end in (network.tail, network.head)]
         root = int(self._part[0])

@@ -25,7 +25,7 @@ class Audit(Result):
         One row per hidden cell, in the order of the table's small cells: its codes; ``lower`` and
         ``upper``, least and most over all whole counts that fit the totals (``upper`` is missing
         where nothing limits it); ``pinned``, whether they are equal; ``exact``, whether some table
-        reaches both; and ``why``, what pins it in words.
+        reaches both; and ``why``, what pins it, in words.
     source
         File name, or ``"DataFrame"``.
     published
@@ -37,13 +37,13 @@ class Audit(Result):
     notes
         What was seen on the way.
     covered
-        Number of cells in an exact total: who knows all other small counts knows these.
+        Number of cells in an exact total: anyone who knows all other small counts knows these.
     besides
-        Bounds of rows that are no small cells and that no release shows either: small own-area
-        counts, and those that rest on too few people. None if there are none.
+        Bounds of rows that are not small cells but that no release shows either: small own-area
+        counts, and counts that rest on too few people. None if there are none.
     in_doubt
-        Number of further counts that follow if sums inside the table that chance may have made are
-        totals; until it is said what they are, no audit has shown that nothing follows.
+        Number of further counts that follow if sums inside the table that may be chance are totals.
+        Until somebody says what they are, no audit has shown that nothing follows.
     """
 
     bounds: pd.DataFrame
@@ -120,7 +120,7 @@ class Audit(Result):
         return found.sort_values(["pinned", "cells"], ascending=False, kind="stable")
 
     def check(self) -> Check:
-        """Judge it: a pinned cell fails; one with two values left is to be looked at."""
+        """Judge the audit: a pinned cell fails it; a cell with two values left calls for a look."""
         doubt = self.two_left or self.inexact or self.in_doubt
         verdict: Verdict = (
             "fail" if self.pinned + self.pinned_besides else "look" if doubt else "pass"

@@ -20,9 +20,9 @@ SHOWN = 5
 def settle_totals(table: FlowTable, totals: str | None = None) -> FlowTable:
     """Find totals inside a table, and leave them out or set them aside.
 
-    A total that is released beside synthetic counts gives true ones away, and taken for a flow it
-    is fitted like one. Codes of areas and groups, single rows and columns that are sums of others
-    are found by arithmetic, whatever they are called.
+    A total released beside synthetic counts gives true counts away. Mistaken for a flow, it is
+    fitted like one. Codes of areas and groups, single rows and columns that are sums of others are
+    found by arithmetic, whatever they are called.
 
     Parameters
     ----------
@@ -41,8 +41,8 @@ def settle_totals(table: FlowTable, totals: str | None = None) -> FlowTable:
     Raises
     ------
     InputError
-        If totals are found and it is not said what becomes of them, if the word is unknown, or if
-        they are to be flows although so many of them do not add up by chance.
+        If totals are found and ``totals`` does not say what becomes of them, if the word is
+        unknown, or if they are to be flows although so many of them do not add up by chance.
 
     See Also
     --------
@@ -91,7 +91,7 @@ def settle_totals(table: FlowTable, totals: str | None = None) -> FlowTable:
 
 
 def _taken_for_flows(table: FlowTable, found: Sequence[InsideTotal]) -> FlowTable:
-    """Leave everything as it is, where chance can have made it so."""
+    """Leave everything as it is, where the sums may be chance."""
     sure = [each for each in found if each.beyond_chance]
     if sure:
         raise InputError(
@@ -165,7 +165,7 @@ def published_inside(table: FlowTable, found: Sequence[InsideTotal]) -> FlowTabl
 
 
 def _counted(table: FlowTable) -> FlowTable:
-    """Count the classes of rows anew; totals that stay are set aside."""
+    """Count the classes of rows again; totals that stay are set aside."""
     frame = table.frame
     counts = frame[table.count].to_numpy(np.int64)
     codes = [

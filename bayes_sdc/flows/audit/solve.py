@@ -99,7 +99,7 @@ def _kept_totals(
     network: Network,
     left_over: list[int],
 ) -> tuple[Ints, Ints]:
-    """Bounds that are reached by changes that leave every single total as it is."""
+    """Bounds reached by changes that leave every total as it is."""
     cells = len(start)
     ends = refined(
         (network.tail[:cells], network.head[:cells]), [system.of[family] for family in left_over]

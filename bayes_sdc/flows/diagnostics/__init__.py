@@ -1,4 +1,4 @@
-"""Diagnostics of a posterior and verdicts on them, as data for console, report and tests."""
+"""Diagnostics of a posterior, and verdicts on them."""
 
 from bayes_sdc.flows.diagnostics.fit import Dispersion, dispersion, predictive_counts
 from bayes_sdc.flows.diagnostics.groups import group_diagnostics, small_by_size

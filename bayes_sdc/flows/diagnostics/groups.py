@@ -25,17 +25,16 @@ def group_diagnostics(posterior: xr.DataTree) -> pd.DataFrame:
     -------
     pandas.DataFrame
         By group, and for the national distribution of the pooled prior: ``cells``, ``origins``,
-        ``destinations``, ``blocks`` (parts of the group that share no area: the prior
-        decides their levels relative to each other), ``parameters``
-        (alpha, phi_beta, phi_gamma, r, coefficients, and the deviations of beta and gamma from
-        their means, which the data inform), ``rhat`` (largest, rank-normalised split R-hat),
-        ``ess`` (smallest of bulk and tail ESS), ``worst`` (the parameter farthest beyond the limits
-        of R-hat and ESS, or nearest to them), ``rhat_above`` and ``ess_below`` (numbers of
-        parameters beyond the limits), ``divergences``, ``at_bound`` (effects all of whose counts
-        are the smallest, or all the largest: how far beyond them the rate lies, the prior decides),
-        ``by_prior`` (fewer than ten cells, one area on a side, or all counts at one bound: the
-        prior decides the rates) and ``verdict``. Worst first: groups that fail, then by their worst
-        parameter.
+        ``destinations``, ``blocks`` (parts of the group that share no area: the prior decides their
+        levels relative to each other), ``parameters`` (alpha, phi_beta, phi_gamma, r, coefficients,
+        and the deviations of beta and gamma from their means, which the data inform), ``rhat``
+        (largest, rank-normalised split R-hat), ``ess`` (smallest of bulk and tail ESS), ``worst``
+        (the parameter farthest beyond the limits of R-hat and ESS, or nearest to them),
+        ``rhat_above`` and ``ess_below`` (numbers of parameters beyond the limits), ``divergences``,
+        ``at_bound`` (effects all of whose counts are the smallest, or all the largest: the prior
+        decides how far beyond them the rate lies), ``by_prior`` (fewer than ten cells, one area on
+        a side, or all counts at one bound: the prior decides the rates) and ``verdict``. Worst
+        first: groups that fail, then by their worst parameter.
 
     References
     ----------
@@ -90,7 +89,7 @@ def group_diagnostics(posterior: xr.DataTree) -> pd.DataFrame:
 
 
 def _sizes(index: np.ndarray | xr.DataArray, groups: int, pooled: bool) -> np.ndarray:
-    """How many of something each group has, and with the pooled prior all groups together."""
+    """How many of something each group has; with the pooled prior also all groups together."""
     sizes = np.bincount(index, minlength=groups)
     return np.append(sizes, sizes.sum()) if pooled else sizes
 

@@ -1,4 +1,4 @@
-"""Verdicts on a posterior and on what was made of it, as data for console, report and tests."""
+"""Verdicts on a posterior and on what was made of it, for console, report and tests."""
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from bayes_sdc.flows.model.parameters import NATION
 from bayes_sdc.flows.release.use.base_gain import WORTH
 
 MISFIT_LIMIT, MISFIT_FAIL = 0.15, 0.3  # relative error of the share of a count
-# distance from 1; in a large table chance alone leaves less than the first, and it does no harm
+# distance from 1; in a large table chance alone stays below the first, which does no harm
 DISPERSION_LIMIT, DISPERSION_FAIL = 0.05, 0.25
 NAMED = 9  # counts that a verdict names, the worst
 
@@ -41,8 +41,8 @@ def checks(
     risk : IntruderRisk
         From :func:`bayes_sdc.intruder_risk`.
     base_gain : float
-        From :func:`bayes_sdc.flows.release.use.base_gain.base_gain`: the fit to the counts names
-        the family that gains it.
+        From :func:`bayes_sdc.flows.release.use.base_gain.base_gain`: the check of the fit names the
+        family that gains this much.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def checks(
         _fit(
             "fit to the counts", predictive, MISFIT_FAIL, key="fit", offer=family_offered(base_gain)
         ),
-        # a class may be a few cells of a large table: to be looked at, but no reason to refuse
+        # a class may be a few cells of a large table: worth a look, but no reason to refuse
         _fit("fit by size of group", by_size, np.inf, key="fit_by_size"),
         dispersed(dispersion),
         _weights(risk),
@@ -120,7 +120,7 @@ def _small(groups: pd.DataFrame) -> Check:
 
 
 def family_offered(base_gain: float) -> str:
-    """Name the family that learns which counts are heaped or rare, where it is worth its time."""
+    """Name the family that learns which counts are heaped or rare, where it gains enough."""
     if not base_gain > WORTH:
         return ""
     return (
@@ -130,7 +130,7 @@ def family_offered(base_gain: float) -> str:
 
 
 def _fit(name: str, predictive: pd.DataFrame, fail: float, *, key: str, offer: str = "") -> Check:
-    # a count that nobody has makes no relative error, but may still be one too many replicas have
+    # a count that no cell has gives no relative error, but too many replicas may have it
     error = predictive["relative_error"].fillna(np.inf)
     outside = (predictive["observed"] < predictive["lower"]) | (
         predictive["observed"] > predictive["upper"]
@@ -167,7 +167,7 @@ def _place(index: object) -> str:
 def dispersed(found: Dispersion) -> Check:
     """Judge the scatter of the small counts about the model's means."""
     value, lower, upper = (round(n, 2) for n in (found.value, found.lower, found.upper))
-    # what passes is what is printed: rounded, and the wider of two intervals
+    # the rounded numbers decide, as they are printed, and the wider of two intervals
     least, most = min(lower, 1.0 - DISPERSION_LIMIT), max(upper, 1.0 + DISPERSION_LIMIT)
     worst = min(lower, 1.0 - DISPERSION_FAIL), max(upper, 1.0 + DISPERSION_FAIL)
     verdict: Verdict = "pass"

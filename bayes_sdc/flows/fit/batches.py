@@ -13,8 +13,8 @@ from bayes_sdc.flows.model.hyperpriors import is_pooled
 from bayes_sdc.flows.table.cells import SmallCells
 from bayes_sdc.progress import Progress
 
-BATCH = 20_000  # cells, about, that advance together where the groups stand alone
-SAVE_EVERY = 20.0  # seconds between two times that a chain is kept on disk
+BATCH = 20_000  # cells, roughly, that advance together where the groups stand alone
+SAVE_EVERY = 20.0  # seconds between two saves of a chain
 
 
 def batches(cells: SmallCells, sampling: Sampling) -> list[np.ndarray]:
@@ -80,13 +80,13 @@ def sample_part(
         try:
             results = list(pool.map(run, range(sampling.chains)))
         except BaseException:
-            stop.set()  # the chains end with their next draw, not with their last
+            stop.set()  # the chains stop after their next draw, not after their last
             raise
     return joined(groups, results)
 
 
 def joined(groups: np.ndarray, chains: list[Chain]) -> Part:
-    """Stack the chains of a part, setting each one free once it is copied."""
+    """Stack the chains of a part, and free each one once it is copied."""
     names, rates = list(chains[0].values), list(chains[0].acceptance)
     return Part(
         groups,

@@ -64,12 +64,12 @@ def sample_chain(
 
 
 def place_of(chain: MarkovChain) -> dict[str, np.ndarray]:
-    """Where a chain is: what it needs to go on, its number of draws and acceptance rates."""
+    """State of a chain: what it needs to continue, its number of draws, and acceptance rates."""
     return {**chain.arrays(), **chain.acceptance(), "done": np.array(chain.done)}
 
 
 def chain_at(values: dict[str, np.ndarray], place: Mapping[str, np.ndarray]) -> Chain:
-    """Make the chain that ended at a place; see :func:`place_of`."""
+    """Make the chain that stopped in this state; see :func:`place_of`."""
     return Chain(values, {name: place[name] for name in place if name.startswith("acceptance_")})
 
 

@@ -1,4 +1,4 @@
-"""Draws of a fit on disk while it runs: an interrupted one loses twenty seconds at most."""
+"""Draws of a fit, kept on disk while it runs: an interrupted fit loses twenty seconds at most."""
 
 import json
 from collections.abc import Iterator
@@ -87,7 +87,7 @@ class Checkpoint:
     def save_draws(
         self, first: int, chain: int, start: int, draws: dict[str, np.ndarray], place: Arrays
     ) -> None:
-        """Keep what a chain drew since the last time, and where it is.
+        """Keep what a chain drew since the last save, and its state.
 
         Parameters
         ----------
@@ -100,12 +100,12 @@ class Checkpoint:
         draws : dict of array, shape (draw, ...)
             By name; empty during the warm-up.
         place : mapping of array
-            What the chain needs to go on.
+            What the chain needs to continue.
         """
         if self._folder is None:
             return
         name = f"chain-{first:06d}-{chain:03d}"
-        # the draws before the place: a place whose draws are missing cannot be resumed
+        # the draws first: a state whose draws are missing cannot be resumed
         if draws:
             write_arrays(self._folder / f"{name}-draw-{start:06d}.npz", draws, belongs=self._call)
         write_arrays(self._folder / f"{name}.npz", place, belongs=self._call)
@@ -125,7 +125,7 @@ class Checkpoint:
         Returns
         -------
         dict of array, dict of array; or None
-            Draws in arrays as long as the whole chain, and what it needs to go on. None where
+            Draws in arrays as long as the whole chain, and what it needs to continue. None where
             nothing was kept.
         """
         name = f"chain-{first:06d}-{chain:03d}"
@@ -137,7 +137,7 @@ class Checkpoint:
         reached = 0
         for path in sorted(self._folder.glob(f"{name}-draw-*.npz")):
             start = int(path.stem.rpartition("-")[2])
-            # draws beyond the place are those of a run that was killed between the two files
+            # draws beyond the state come from a run that was killed between the two files
             if start >= done:
                 break
             blocks = read_arrays(path, belongs=self._call)

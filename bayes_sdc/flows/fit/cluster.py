@@ -33,7 +33,7 @@ def cluster_parts(
     skip: set[int],
     progress: Progress,
 ) -> Iterator[Part]:
-    """Fit all batches on a cluster; a part is given when the last of its chains is there.
+    """Fit all batches on a cluster; yield a part when the last of its chains has arrived.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def cluster_parts(
             )
             for number in missing:
                 with warnings.catch_warnings():
-                    # counts that were sent to one worker ahead would be lost with it
+                    # counts sent ahead to one worker would be lost with it
                     warnings.filterwarnings("ignore", message="Sending large graph")
                     task = client.submit(run_chain, members, sampling, number, pure=False)
                 tasks[task] = first, number
@@ -95,7 +95,7 @@ def cluster_parts(
             store.save_draws(first, number, 0, values, place)
             chains[first][number] = chain_at(values, place)
             task.release()
-            # a chain is what a worker gives back: how far it is in between, only the worker knows
+            # a worker returns whole chains: only it knows how far each one is
             progress.advance(len(groups_of[first]) / sampling.chains)
             if len(chains[first]) == sampling.chains:
                 yield _part(groups_of[first], chains.pop(first))
@@ -140,7 +140,7 @@ def _distributed() -> Any:
 
 
 def versions() -> dict[str, str]:
-    """Versions that decide the draws, where this is called.
+    """Versions, on this machine, that decide the draws.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Whether numba has compiled on this machine what a fit needs: the first time takes a minute."""
+"""Whether numba has compiled on this machine what a fit needs; the first time takes a minute."""
 
 from bayes_sdc.compiled import in_cache
 

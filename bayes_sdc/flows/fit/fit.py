@@ -61,27 +61,27 @@ def fit_flows(
     family : {"default", "negative-binomial", "poisson", "base"}
         Distribution of the counts given the effects; see :mod:`bayes_sdc.models.migration`. The
         default is the negative binomial, and the paper's Poisson with ``prior="paper"``. "base"
-        learns besides which counts are heaped or rare in the whole table, for counts of surveys
-        and rounded or adjusted ones; a check of the fit says what it would gain.
+        also learns which counts are heaped or rare in the whole table, for survey counts and for
+        rounded or adjusted counts; a check of the fit says what it would gain.
     prior : {"default", "pooled", "weak", "paper"}
         Hyperprior; see :data:`bayes_sdc.models.migration.PRIORS`. With the default, the pooled one,
         the groups share a national distribution; with the others each group stands alone.
     covariates : {"default", "published", "none"}
-        Whether the log rate depends on what the published part of the table shows of the areas and
+        Whether the log rate depends on what the published part of the table shows about areas and
         groups, besides the covariates of ``table``:
         :func:`bayes_sdc.flows.table.published.published_covariates`. The default is "published"
         with the pooled prior, and "none" with the others, whose groups would have to learn every
         coefficient alone. Properties of groups enter with the pooled prior only.
     epsilon : float, optional
-        Bound of what one person can change, 0.01 or more: a person more or less in a small cell
+        Bound of what one person can change, 0.01 or more: one person more or less in a small cell
         changes the probability of whatever is made from one posterior draw by a factor of at most
         exp(epsilon). By default nothing is bounded. See :mod:`bayes_sdc.flows.model.bounded`, and
         :func:`bayes_sdc.guarantee` for what it adds up to and what ends it.
     centres : {"bundled"}, path or sequence of float
-        What the bounds lie about, with ``epsilon``: shares of the counts from ``table.low`` to
-        ``table.high`` that do not come from this table. ``"bundled"``: averaged over public
-        tables (:data:`bayes_sdc.flows.table.centres.BUNDLED`); the file of another table with the
-        same columns, such as that of another year; or the shares themselves. They count as public.
+        Centres of the bounds, with ``epsilon``: shares of the counts from ``table.low`` to
+        ``table.high`` that do not come from this table. ``"bundled"``: averaged over public tables
+        (:data:`bayes_sdc.flows.table.centres.BUNDLED`); the file of another table with the same
+        columns, such as that of another year; or the shares themselves. They count as public.
     impossible : sequence of int
         Small counts that a rule excludes, such as 1 and 2 where they were adjusted away; with
         family "base". The rule counts as public: no release has these counts, and the intruder
@@ -89,8 +89,8 @@ def fit_flows(
     sampler : {"gibbs", "nuts", "reference"}
         Metropolis within Gibbs with Newton proposals, all groups at once; nutpie's NUTS, group by
         group, or on one model of all groups where the prior pools them, which takes long for more
-        than a few; or the paper's own random-chain Metropolis within Gibbs, which mixes slowly.
-        Every kept draw of the first and the last is the last of several sweeps.
+        than a few; or the paper's random-walk Metropolis within Gibbs, which mixes slowly. Every
+        kept draw of the first and the last is the last of several sweeps.
     draws : int
         Kept draws of each chain.
     tune : int, optional
@@ -98,14 +98,15 @@ def fit_flows(
     chains : int
         Number of chains; four or more for R-hat to be worth reading.
     seed : int, optional
-        Same seed, same draws: for any ``cores`` and any order of the table's rows. By default a
-        fresh one of 128 bits, or that of the fit that ``resume`` holds; it is among the attributes.
+        The same seed gives the same draws, for any ``cores`` and any order of the table's rows. By
+        default a fresh one of 128 bits, or that of the fit that ``resume`` holds; it is among the
+        attributes.
     cores : int, optional
         Threads; by default as many as the machine has.
     resume : path, optional
-        Folder that keeps the draws of an interrupted run; a later call with the same arguments goes
-        on from there. The Gibbs samplers lose at most the last twenty seconds, on a cluster the
-        chains that have not ended; NUTS the group in hand. It holds confidential draws.
+        Folder that keeps the draws of an interrupted run; a later call with the same arguments
+        continues from there. The Gibbs samplers lose at most the last twenty seconds, on a cluster
+        the unfinished chains; NUTS loses the group at work. It holds confidential draws.
     scheduler : str, optional
         Address of a dask.distributed scheduler (``tcp://host:8786``; extra ``cluster``), on whose
         workers the chains are run; not with NUTS. The draws are those of one machine. The counts
@@ -117,22 +118,21 @@ def fit_flows(
     -------
     xarray.DataTree
         ``posterior`` with mu_beta, mu_gamma, alpha, delta, phi_beta, phi_gamma (chain, draw,
-        group), beta (chain, draw, origin_effect) and gamma (chain, draw, destination_effect),
-        log rates, r (chain, draw, group) unless the family is Poisson, coefficient (chain, draw,
-        group, covariate), base (chain, draw, value), the log of the base measure, and base_sd
-        (chain, draw) with family "base", and national_mean and national_sd (chain, draw,
-        parameter) and national_slope (chain, draw, group_covariate) for the pooled prior;
-        ``sample_stats``;
+        group), beta (chain, draw, origin_effect) and gamma (chain, draw, destination_effect), log
+        rates, r (chain, draw, group) unless the family is Poisson, coefficient (chain, draw, group,
+        covariate), base (chain, draw, value), the log of the base measure, and base_sd (chain,
+        draw) with family "base", and national_mean and national_sd (chain, draw, parameter) and
+        national_slope (chain, draw, group_covariate) for the pooled prior; ``sample_stats``;
         ``observed_data`` and ``constant_data`` by cell. Labels of effects are ``group|area``.
-        Attributes: model, family, prior, covariates, those that were dropped, sampler, seed,
-        bounds, input hash, versions; epsilon and centres where there are any.
+        Attributes: model, family, prior, covariates, dropped covariates, sampler, seed, bounds,
+        input hash, versions; epsilon and centres where there are any.
 
     Raises
     ------
     InputError
-        If the table has no small cell, an argument is unknown or does not go with another, a count
-        said to be impossible occurs, the centres come from the table
-        itself, or ``resume`` belongs to another run.
+        If the table has no small cell, an argument is unknown or conflicts with another, a count
+        said to be impossible occurs, the centres come from the table itself, or ``resume`` belongs
+        to another run.
 
     See Also
     --------

@@ -1,4 +1,4 @@
-"""Whether a posterior is that of a table: asked before anything is made of the two."""
+"""Whether a posterior belongs to a table: checked before the two are used together."""
 
 import numpy as np
 import xarray as xr
@@ -9,7 +9,7 @@ from bayes_sdc.flows.table.read import FlowTable
 
 
 def check_posterior(table: FlowTable, posterior: xr.DataTree) -> None:
-    """Refuse a posterior that was fitted to another table, or is not whole."""
+    """Refuse a posterior that was fitted to another table, or is incomplete."""
     attributes = posterior.attrs
     if "interrupted" in attributes:
         raise InputError(
@@ -24,7 +24,8 @@ def check_posterior(table: FlowTable, posterior: xr.DataTree) -> None:
     expected = {"input_sha256": table.sha256, "low": table.low, "high": table.high}
     for name, value in expected.items():
         if attributes.get(name) != value:
-            # not the hashes themselves: with one, the last unknown count is found by trying nine
+            # not the hashes themselves: anyone who has one finds the last unknown count by trying
+            # nine
             raise InputError(
                 f"the posterior was fitted to another table (its {name} differs); "
                 "fit this table first"

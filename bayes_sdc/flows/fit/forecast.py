@@ -1,8 +1,8 @@
-"""What a fit will take, said before it starts.
+"""Time and memory of a fit, forecast before it starts.
 
 The constants are seconds of processor time, of one core, measured on simulated tables of 400, 5,000
-and 40,000 small cells; steps that run on several cores are divided by their number. A machine with
-other work takes longer by the clock; the first run also compiles, see `bayes_sdc.flows.compiling`.
+and 40,000 small cells; steps that run on several cores are divided by their number. A busy machine
+takes longer by the clock, and the first run also compiles: see `bayes_sdc.flows.compiling`.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ SWEEP = 0.35e-3  # of a sweep whatever the table
 COVARIATE = 0.025  # of a sweep, more for each covariate
 BY_GROUP = 8 * 7  # bytes of a draw: level, scales, means and what follows from them
 BY_EFFECT = 4  # bytes of a draw, in single precision
-BY_CELL = 600  # bytes of labels, indices and what a sweep carries
+BY_CELL = 600  # bytes of labels, indices and the state of a sweep
 BASE = 700 * 2**20  # bytes of the libraries and of compiling
 
 
@@ -32,13 +32,13 @@ class Forecast:
     cells, groups, effects : int
         Small cells, their groups, and origins and destinations within them.
     seconds : float or None
-        Of the chains; None where it cannot be told, as for NUTS and the reference sampler.
+        Of the chains; None where it cannot be forecast, as for NUTS and the reference sampler.
     draws : int
         Bytes of the posterior.
     memory : int
         Largest memory in bytes, roughly.
     compiling : float
-        Seconds of compiling before the chains start; 0 where that was done before.
+        Seconds of compiling before the chains start; 0 where everything is compiled.
     """
 
     cells: int
@@ -64,7 +64,7 @@ class Forecast:
 
 
 def duration(seconds: float) -> str:
-    """Write a time for people.
+    """Write a time in words.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def duration(seconds: float) -> str:
 
 
 def forecast(cells: SmallCells, sampling: Sampling) -> Forecast:
-    """Tell time and memory of a fit from the size of the table.
+    """Forecast time and memory of a fit from the size of the table.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The groups that ArviZ looks for beside a posterior: prior, predictive draws, log-likelihood."""
+"""The groups that ArviZ expects beside a posterior: prior, predictive draws, log-likelihood."""
 
 from collections.abc import Sequence
 from typing import get_args
@@ -33,9 +33,9 @@ def extend_posterior(
     draws: int | None = None,
     seed: int | None = None,
 ) -> xr.DataTree:
-    """Add to a posterior the groups that ArviZ works with; all of them are confidential.
+    """Add the groups that ArviZ works with to a posterior; all of them are confidential.
 
-    Counts are those of the table, from its smallest protected count on. With them ``az.loo``,
+    Counts are on the scale of the table, from its smallest protected count. With them ``az.loo``,
     ``az.compare``, ``az.plot_ppc_dist``, ``az.plot_loo_pit`` and ``az.plot_prior_posterior`` work
     as on any result of PyMC.
 
@@ -46,10 +46,10 @@ def extend_posterior(
     posterior : xarray.DataTree
         From :func:`bayes_sdc.fit_flows` or :func:`bayes_sdc.as_posterior`.
     groups : sequence of {"prior", "prior_predictive", "posterior_predictive", "log_likelihood"}
-        What to add; the prior costs the compilation of the PyMC model.
+        What to add; the prior needs the PyMC model to be compiled.
     draws : int, optional
-        Draws of each chain that the posterior's groups have, evenly spread; by default all, or as
-        many as make 10^8 numbers in a table of many cells.
+        Draws of each chain in the groups made from the posterior, evenly spread; by default all, or
+        in a large table as many as give 10^8 numbers.
     seed : int, optional
         Seed of the predictive draws; a fresh one by default.
 
@@ -58,13 +58,13 @@ def extend_posterior(
     xarray.DataTree
         A new tree: the posterior with ``count`` (chain, draw, cell) in ``log_likelihood`` (natural
         logarithms) and ``posterior_predictive``, the same in ``prior_predictive``, the parameters
-        in ``prior``, and the true ``count`` (cell,) in ``observed_data``. Where not all draws are
-        taken, ``posterior`` and ``sample_stats`` keep theirs.
+        in ``prior``, and the true ``count`` (cell,) in ``observed_data``. ``posterior`` and
+        ``sample_stats`` keep all their draws.
 
     Raises
     ------
     InputError
-        If the posterior is one of another table, or more draws are asked for than there are.
+        If the posterior belongs to another table, or has fewer draws than asked for.
 
     See Also
     --------

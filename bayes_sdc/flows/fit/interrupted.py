@@ -1,4 +1,4 @@
-"""A look at a fit that was interrupted, from the draws that it kept on disk."""
+"""An interrupted fit, seen through the draws that it kept on disk."""
 
 import json
 from itertools import islice
@@ -21,30 +21,30 @@ from bayes_sdc.flows.table.read import FlowTable
 
 @checked
 def posterior_so_far(table: FlowTable, folder: PathLike) -> xr.DataTree:
-    """Draws that an interrupted fit has made, to look at before it continues.
+    """Return the draws of an interrupted fit, to look at before it continues.
 
-    Stop :func:`bayes_sdc.fit_flows` with Ctrl-C, or the stop button of a notebook, look,
-    and call it again with the same arguments: it continues where it was.
+    Stop :func:`bayes_sdc.fit_flows` with Ctrl-C, or the stop button of a notebook, look, and call
+    it again with the same arguments: it continues where it stopped.
 
     Parameters
     ----------
     table : FlowTable
         The table that is fitted.
     folder : path
-        What ``fit_flows`` was given as ``resume``.
+        The ``resume`` folder of ``fit_flows``.
 
     Returns
     -------
     xarray.DataTree
         As ``fit_flows`` returns it, for the groups that are finished; where none is, for the first
-        ones at work, with the chains that together have the most draws, each cut to the shortest
-        of them. The attribute ``interrupted`` says what it is. Diagnostics and plots of a posterior
-        take it; it makes no release, and no risk is measured with it.
+        ones at work, with the chains that together have the most draws, each cut to the shortest of
+        them. The attribute ``interrupted`` says what it is. Diagnostics and plots of a posterior
+        take it; it cannot make a release or measure risk.
 
     Raises
     ------
     InputError
-        If the folder holds no fit, that of another table, or no draws yet.
+        If the folder holds no fit, a fit of another table, or no draws yet.
 
     See Also
     --------
@@ -108,7 +108,7 @@ def posterior_so_far(table: FlowTable, folder: PathLike) -> xr.DataTree:
 
 
 def _at_work(store: Checkpoint, groups: np.ndarray, sampling: Sampling) -> Part | None:
-    """Make a part of the chains that together have the most draws, cut to the shortest of them."""
+    """Make a part from the chains with the most draws together, cut to the shortest of them."""
     chains, lengths = [], []
     for number in range(sampling.chains):
         kept = store.load_draws(int(groups[0]), number, sampling.tune, sampling.draws)

@@ -26,7 +26,7 @@ from bayes_sdc.seeds import seed_sequence
 EMPTY = -1e6  # a rate of 0 in double precision, whatever the effects add
 KEPT = 8  # compiled models, of about 10 MiB each
 COMPILATION = 2_500  # what a compilation costs, in cells that could be sampled meanwhile (measured)
-LOW_RANK_FROM = 30  # cells; below it the estimate of the correlations costs more than it gives
+LOW_RANK_FROM = 30  # cells; below it estimating the correlations costs more than it gains
 # The likelihood ties the level to the means of the effects, which a diagonal mass matrix cannot
 # follow. With nutpie's own regularisation (1e-5) the idle effects of the padding enter the low-rank
 # part and make it five times as slow (measured: 598 cells, 68 effects padded to 134).
@@ -150,7 +150,7 @@ def _compiled(
     bound: Bound | None,
     impossible: tuple[int, ...],
 ) -> Any:
-    """Compile the model of a shape, for any data: a second fit of a group starts at once."""
+    """Compile the model of a shape once, for any data of that shape."""
     import nutpie
 
     nothing = np.zeros(cells, np.int64)
@@ -174,7 +174,7 @@ def _compiled(
 def sample_together(
     cells: SmallCells, sampling: Sampling, *, announce: Callable[[str], None]
 ) -> Part:
-    """Fit all groups as one model, as the pooled prior wants.
+    """Fit all groups as one model, as the pooled prior needs.
 
     Parameters
     ----------

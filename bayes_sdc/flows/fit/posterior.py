@@ -38,7 +38,7 @@ def assemble(cells: SmallCells, parts: list[Part], attributes: dict[str, Any]) -
     parts : list of Part
         Together all groups, each once.
     attributes : dict
-        What the fit was.
+        Settings of the fit.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def assemble(cells: SmallCells, parts: list[Part], attributes: dict[str, Any]) -
 def write_posterior(posterior: xr.DataTree, path: Path) -> None:
     """Write a posterior as netCDF, its effects in pieces: consecutive groups can be read alone.
 
-    The file is made in memory: a disk that fills would end the process inside of HDF5.
+    The file is made in memory: a full disk would end the process inside HDF5.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""The PyMC model of a table, to sample, change and look at; and its traces as posteriors.
+"""The PyMC model of a table, to sample, change and inspect; and its traces as posteriors.
 
-What :func:`bayes_sdc.fit_flows` samples is this model, by NUTS itself or by samplers that are
-tested against it.
+:func:`bayes_sdc.fit_flows` samples this model, with NUTS or with samplers that are tested against
+it.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.table.cells import SmallCells
 from bayes_sdc.flows.table.read import FlowTable
 
-#: Dimensions of the model, and what they are called in a posterior.
+# : Dimensions of the model, and their names in a posterior.
 EFFECTS = {"origin": "origin_effect", "destination": "destination_effect"}
 
 
@@ -42,7 +42,7 @@ def migration_model(
 
     It is the model that :func:`bayes_sdc.fit_flows` fits with the same arguments. Sample it with
     ``pm.sample``, draw it with ``pm.model_to_graphviz``, or add to it in a ``with`` block;
-    :func:`bayes_sdc.as_posterior` makes a posterior of a trace.
+    :func:`bayes_sdc.as_posterior` turns a trace into a posterior.
 
     Parameters
     ----------
@@ -97,11 +97,11 @@ def as_posterior(
     prior: PriorName = "default",
     covariates: str = "default",
 ) -> xr.DataTree:
-    """Make a posterior of a trace of the table's PyMC model.
+    """Turn a trace of the table's PyMC model into a posterior.
 
-    :func:`bayes_sdc.synthesize`, :func:`bayes_sdc.intruder_risk` and the diagnostics take it like
-    one of :func:`bayes_sdc.fit_flows`. They read rates and dispersion from it and draw counts from
-    the family: a model with another distribution of the counts is not theirs.
+    :func:`bayes_sdc.synthesize`, :func:`bayes_sdc.intruder_risk` and the diagnostics take it like a
+    posterior of :func:`bayes_sdc.fit_flows`. They read rates and dispersion from it and draw counts
+    from the family, so they cannot take a model with another distribution of the counts.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def as_posterior(
     trace : xarray.DataTree
         What ``pm.sample`` returns in the model of :func:`bayes_sdc.migration_model`.
     family, prior, covariates
-        As they were given to :func:`bayes_sdc.migration_model`.
+        As given to :func:`bayes_sdc.migration_model`.
 
     Returns
     -------
@@ -120,7 +120,7 @@ def as_posterior(
     Raises
     ------
     InputError
-        If the trace lacks a variable of the model, or is one of another table.
+        If the trace lacks a variable of the model, or belongs to another table.
 
     See Also
     --------

@@ -1,7 +1,7 @@
 """Files of an interrupted run, each with a checksum: a damaged one is refused, not read.
 
-The checksum stands behind the content. It is also one of the call that the file belongs to, so that
-draws are not taken for those of another seed when the record of the call is damaged.
+The checksum follows the content. It also covers the call that the file belongs to, so draws cannot
+be mistaken for those of another seed when the record of the call is damaged.
 """
 
 import hashlib
@@ -21,16 +21,16 @@ Arrays = Mapping[str, np.ndarray]
 
 
 def write_sealed(path: Path, content: bytes, *, belongs: bytes = b"") -> None:
-    """Write content and checksum, whole or not at all, readable by their owner alone.
+    """Write content and checksum, completely or not at all, readable by the owner alone.
 
     Parameters
     ----------
     path : Path
         The file.
     content : bytes
-        What is kept.
+        The content.
     belongs : bytes
-        What it belongs to; it must be said again to read the file.
+        What the content belongs to; it is needed again to read the file.
     """
     digest = hashlib.sha256(belongs + content).digest()
     write_bytes(path, content + digest, private=True)

@@ -45,7 +45,7 @@ def sampling_of(
     scheduler: str | None,
     covariates: str = "default",
 ) -> Sampling:
-    """Resolve the names and defaults of a fit; refuses what cannot be used, before any work."""
+    """Resolve the names and defaults of a fit; refuse unusable ones before any work."""
     import bayes_sdc.models.migration as migration
 
     if sampler not in SAMPLERS:
@@ -83,13 +83,13 @@ def sampling_of(
 def with_bound(
     sampling: Sampling, table: FlowTable, epsilon: float | None, centres: Centres
 ) -> Sampling:
-    """Add the bound that is asked for; refuses one that cannot be."""
+    """Add the bound asked for; refuse an impossible one."""
     bound, words = resolve_bound(table, epsilon, centres)
     return sampling._replace(bound=bound, centres_from=words)
 
 
 def with_rule(sampling: Sampling, table: FlowTable, impossible: Sequence[int]) -> Sampling:
-    """Add the counts that a rule excludes; refuses those that occur, and what cannot be fitted."""
+    """Add the counts that a rule excludes; refuse those that occur, and impossible models."""
     rule = sorted(set(impossible))
     if sampling.family != "base":
         if rule:
@@ -138,7 +138,7 @@ def sampling_again(posterior: xr.DataTree, *, seed: int, cores: int | None) -> S
 
 
 def cells_to_fit(table: FlowTable, sampling: Sampling) -> SmallCells:
-    """Return the small cells with what a model knows of them; refuses a table that has none."""
+    """Return the small cells with what a model knows about them; refuse a table without any."""
     cells = small_cells(
         table, covariates=sampling.covariates, bound=sampling.bound,
         impossible=sampling.impossible,
@@ -151,7 +151,7 @@ def cells_to_fit(table: FlowTable, sampling: Sampling) -> SmallCells:
 def attributes_of_fit(
     table: FlowTable, cells: SmallCells, sampling: Sampling, dropped: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Say what a fit was: what later steps need of it, and what a reader would ask."""
+    """Describe a fit: what later steps need, and what a reader would ask."""
     # PyMC takes seconds to import; a plain import of the package does not pay for it
     import bayes_sdc.models.migration as migration
 

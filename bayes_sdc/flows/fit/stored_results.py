@@ -21,11 +21,11 @@ import xarray as xr
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.fit.sealed import read_arrays, read_frame, write_arrays, write_frame
 
-SOFTWARE = ("bayes-sdc", "numba", "numpy", "pandas", "scipy")  # the numbers depend on it
+SOFTWARE = ("bayes-sdc", "numba", "numpy", "pandas", "scipy")  # the results depend on it
 
 
 def fingerprint(*parts: object) -> str:
-    """Digest of arrays, by type, shape and content, and of anything else as it is written.
+    """Digest of arrays, by type, shape and content, and of anything else by its text.
 
     Examples
     --------
@@ -61,12 +61,12 @@ def kept_by_cell(
     *,
     advance_earlier: Callable[[float], None] = lambda units: None,
 ) -> dict[str, np.ndarray]:
-    """Make arrays by cell, some cells at a time, each lot kept when it is done.
+    """Make arrays by cell, some cells at a time, and keep each lot when it is done.
 
     Parameters
     ----------
     folder : Path or None
-        Where they are kept, and belong to nothing else; without one, all are made at once.
+        Where they are kept, a folder for them alone; without one, all are made at once.
     targets : array of int
         Positions of the cells, ascending.
     at_once : int
@@ -120,7 +120,7 @@ def kept_by_cell(
 def kept_frame(
     folder: Path | None, name: str, mark: str, make: Callable[[], pd.DataFrame]
 ) -> pd.DataFrame:
-    """Make a table, or take the one that an earlier run made of the same.
+    """Make a table, or take the one that an earlier run made from the same input.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """The Gibbs samplers: the paper's reference steps, and the engine with Newton proposals.
 
-Rules for compiled code, here and in every other folder: a new user waits for all of it.
+Rules for compiled code, here and in every other folder, because a new user waits for all of it.
 
 1. One function, one signature. A slice of columns, ``terms[:, start:stop]``, has another layout
    than the array, and every function that takes it is compiled once more: pass the array and the
@@ -14,7 +14,7 @@ Rules for compiled code, here and in every other folder: a new user waits for al
    and the like pull in dozens of numba's own functions, which are compiled with every caller.
 5. No text in a kernel: formatting an error compiles more than the kernel. Return a number. Copying
    one array into another, ``a[:] = b`` or ``a[0] = b``, has such a text inside: write the loop.
-6. What is done once a table is done in numpy.
+6. Do in numpy what is done once per table.
 7. numba looks for changes in a function's own file only. After a change to what compiled code of
    another file calls, its cached files must be deleted.
 """

@@ -1,4 +1,4 @@
-"""Coefficients of areas' covariates: a move for them, and their information, cheap by cell.
+"""Coefficients of area covariates: a move for them, and their information at little cost per cell.
 
 A covariate of an area is the same for all cells of its effect. So its row of the information needs
 the cells only through sums by area, and pairs of a covariate of origins with one of destinations
@@ -110,7 +110,7 @@ def area_information(
 
 @compiled
 def _dot(one: np.ndarray, other: np.ndarray) -> float:
-    """Inner product in four sums side by side, because one would wait for itself."""
+    """Inner product in four sums, so that no addition waits for the one before."""
     n, first, second, third, fourth = len(one), 0.0, 0.0, 0.0, 0.0
     for e in range(0, n - 3, 4):
         first += one[e] * other[e]

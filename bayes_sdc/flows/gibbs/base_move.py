@@ -4,7 +4,7 @@ The logarithm of the measure is :math:`\sum_d u_d q_d(y)` with :math:`u_d = \tau
 columns :math:`q_d` of :func:`bayes_sdc.models.base_measure.basis` hold the standard deviations of
 the coordinates relative to each other. One move keeps the :math:`z_d` standard normal: a Newton
 proposal for all of them, :math:`\log \tau`, and with them the levels and the log cv of all groups,
-which stand for shapes that a few polynomials come near to. The other draws :math:`\tau` given the
+which stand in for shapes that a few polynomials approximate. The other draws :math:`\tau` given the
 :math:`u_d`.
 """
 
@@ -24,7 +24,7 @@ from bayes_sdc.flows.gibbs.state import Data, State, refresh_terms
 from bayes_sdc.flows.model.hyperpriors import CV, LEVEL, BasePrior, Priors, compiled
 from bayes_sdc.models.base_measure import IMPOSSIBLE, basis
 
-SD_STEPS = 3  # random-chain steps of the scale given the coordinates
+SD_STEPS = 3  # random-walk steps of the scale given the coordinates
 
 
 class Base(NamedTuple):
@@ -54,7 +54,7 @@ def start_base(
 
 
 def base_at(measure: np.ndarray, sd: float, upper: int, impossible: tuple[int, ...]) -> Base:
-    """Base with this log measure of the possible counts and this tau, as a posterior keeps them."""
+    """Base with this log measure of the possible counts and this tau, as stored in a posterior."""
     columns = basis(upper, impossible)
     there = np.delete(columns, impossible, axis=0)
     z = np.linalg.lstsq(there, measure, rcond=None)[0] / sd
@@ -62,13 +62,13 @@ def base_at(measure: np.ndarray, sd: float, upper: int, impossible: tuple[int, .
 
 
 def copy_of(base: Base) -> Base:
-    """The same place, to move from."""
+    """A copy to move from."""
     z, log_sd, step_size = base.z.copy(), base.log_sd.copy(), base.step_size.copy()
     return base._replace(z=z, log_sd=log_sd, step_size=step_size)
 
 
 def put_base(base: Base, data: Data, state: State) -> None:
-    """Let the state have this measure."""
+    """Give the state this measure."""
     state.coefficients[:, BASE] = base.log_measure()
     refresh_terms(data, state)
 
@@ -77,7 +77,7 @@ def move_base(
     rng: np.random.Generator, base: Base, data: Data, state: State, now: Priors,
     hyper: np.ndarray, prior: BasePrior, adapt: float,
 ) -> bool:  # fmt: skip
-    """Both moves; ``base``, ``state`` and ``now`` are changed in place.
+    """Make both moves; ``base``, ``state`` and ``now`` are changed in place.
 
     Parameters
     ----------

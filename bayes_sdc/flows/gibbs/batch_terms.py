@@ -1,4 +1,4 @@
-r"""Log-probabilities and slopes of all cells of a group at once: what the Gibbs engine spends on.
+r"""Log-probabilities and slopes of all cells of a group at once: most of the work of the engine.
 
 The cells of an array share :math:`\kappa`. Normaliser and moments of the ladders of
 :mod:`bayes_sdc.flows.model.truncated` are then polynomials in the step s,
@@ -6,9 +6,8 @@ The cells of an array share :math:`\kappa`. Normaliser and moments of the ladder
 .. math:: \sum_{y = 0}^{K} y^m \, s^y \, c_0 \cdots c_{y-1},
 
 whose coefficients are the same for all cells of the group: they are evaluated by Horner's rule, one
-power after the other for all cells, which processors do four cells at a time. From s = 1 on the
-polynomials in 1 / s count from the top, so that nothing overflows and counts at the bound lose no
-digits.
+power after the other for all cells, four cells at a time in the processor. From s = 1 on the
+polynomials in 1 / s count from the top: nothing overflows, and counts at the bound lose no digits.
 
 A base measure of the counts multiplies the coefficients; its logarithm stands in a row of theirs.
 
@@ -32,7 +31,7 @@ STEP, RISING, SHRINK, SHARE, LOG_STEP, POLYNOMIALS = 0, 1, 2, 3, 4, 5
 WORK_ROWS = POLYNOMIALS + 6  # of the scratch array
 TERMS = 6  # log_p, slope, information, slope_cv, information_cv, information_both
 
-# a product and a sum may be one instruction; nothing else of numba's fast mathematics
+# a product and a sum may become one instruction; no other fast mathematics
 compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 
 

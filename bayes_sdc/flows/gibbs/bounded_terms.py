@@ -9,11 +9,10 @@ hyperbolic tangents come from one power of the step s of the ladder,
 
 with :math:`B_k` the same for the cells of a group. With :math:`w_k = 1 - \tanh^2 x_k` a count has
 the derivatives :math:`\sum_{k<y} w_k \, ds_k` by any parameter: its moments give score and expected
-information, as they are, without an approximation.
+information exactly.
 
-The work is done a block of cells at a time, and two steps at a time. A block stands in one array,
-row after row of fixed length, so that the compiler knows that rows do not overlap and takes several
-cells at once.
+The work is done block by block, two steps at a time. A block is one array of rows of fixed length,
+so the compiler knows that rows do not overlap and takes several cells at once.
 """
 
 import math
@@ -27,7 +26,7 @@ ODDS = 15  # B_k, and in the last column the log of s at which E is 1
 RATIO = 16  # exp(c_k)
 GROWTH = 17  # kappa k / (1 + kappa k): half the derivative of a step by log cv at a fixed rate
 SUM = 18  # c_0 + ... + c_(y-1)
-TURN = 19  # log of s at which a step is at its centre; in the last column 1 for the slow way
+TURN = 19  # log of s at which a step is at its centre; last column: 1 for `fill_slowly`
 BOUNDED_ROWS = 20
 
 LANES = 32  # cells of a block
@@ -38,7 +37,7 @@ FARTHEST_E, FARTHEST_B = 500.0, 150.0  # logs of the two factors; beyond the fir
 WIDEST = 1.0  # half a width up to which the polynomial serves
 QUARTER = 0.25
 
-# a product and a sum may be one instruction; nothing else of numba's fast mathematics
+# a product and a sum may become one instruction; no other fast mathematics
 compiled = numba.njit(
     cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz", "arcp"}
 )
@@ -58,7 +57,7 @@ def fill_bound(kappa: float, coefficients: np.ndarray) -> None:
         coefficients[GROWTH, k] = kappa * k / (1.0 + kappa * k)
         coefficients[SUM, k + 1] = coefficients[SUM, k] + coefficients[CENTRE, k]
     middle = 0.5 * (lowest + highest)
-    far = 2.0 * (highest - middle) / half > FARTHEST_B  # the factors B_k are no numbers
+    far = 2.0 * (highest - middle) / half > FARTHEST_B  # the factors B_k overflow
     coefficients[ODDS, upper] = middle
     coefficients[TURN, upper] = 1.0 if far or half > WIDEST else 0.0
     for k in range(upper):
@@ -157,7 +156,7 @@ def raise_to(power: int, block: np.ndarray) -> None:
 
 @compiled
 def fill_slowly(k: int, second: int, coefficients: np.ndarray, block: np.ndarray) -> None:
-    """As :func:`fill_step`, by exponentials, for any width and any distance between steps."""
+    """As :func:`fill_step`, by exponentials: for any width and any distance between steps."""
     half = coefficients[CENTRE, coefficients.shape[1] - 1]
     v, f = (V + 2 * second) * LANES, (F + 2 * second) * LANES
     for c in range(LANES):

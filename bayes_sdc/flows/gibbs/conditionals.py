@@ -33,11 +33,11 @@ from bayes_sdc.flows.model.truncated import (
 from bayes_sdc.flows.table.bound import Bound
 from bayes_sdc.models.base_measure import IMPOSSIBLE
 
-SD_STEPS = 3  # random-chain steps for a standard deviation without a conjugate draw
+SD_STEPS = 3  # random-walk steps for a standard deviation without a conjugate draw
 
 
 class State(NamedTuple):
-    """Where the chain is. Effects as in the paper; log-precisions, since phi may underflow."""
+    """State of the chain. Effects as in the paper; log-precisions, because phi may underflow."""
 
     beta: np.ndarray  # (origin_effect,)
     gamma: np.ndarray  # (destination_effect,)
@@ -52,7 +52,7 @@ class State(NamedTuple):
     national_slope: np.ndarray  # (group covariate,) of the mean of alpha
     base_z: np.ndarray  # (degree,) coordinates of the base measure over their scale; or none
     base_log_sd: np.ndarray  # (1,) log of that scale
-    log_p: np.ndarray  # (cell,) log-probability of the counts, kept to be computed once a step
+    log_p: np.ndarray  # (cell,) log-probability of the counts, computed once per step
 
 
 class Side(NamedTuple):
@@ -101,7 +101,7 @@ def offset(coefficient: np.ndarray, data: Data) -> np.ndarray:
 
 
 def refresh(state: State, data: Data) -> State:
-    """Compute the carried log-probabilities anew, as after a change of the counts."""
+    """Compute the stored log-probabilities again, as after a change of the counts."""
     log_rate = state.beta[data.origin] + state.gamma[data.destination]
     log_rate += offset(state.coefficient, data)
     rungs = ladders(state, data)
@@ -169,7 +169,7 @@ def log_likelihood_ratio(
 def metropolis_cv(
     rng: np.random.Generator, state: State, data: Data, scale: np.ndarray, now: Priors
 ) -> tuple[State, np.ndarray]:
-    """A random-chain step for the log of cv of every group."""
+    """A random-walk step for the log of cv of every group."""
     if np.isneginf(state.log_cv).all():
         return state, np.zeros(len(state.log_cv), dtype=bool)
     proposal = state.log_cv + scale * rng.standard_normal(len(scale))
@@ -189,7 +189,7 @@ def metropolis_cv(
 def metropolis_coefficients(
     rng: np.random.Generator, state: State, data: Data, scale: np.ndarray, now: Priors
 ) -> tuple[State, np.ndarray]:
-    """A random-chain step for one coefficient after the other, of every group."""
+    """A random-walk step for each coefficient in turn, in every group."""
     accepted = np.zeros(scale.shape, dtype=bool)
     for p in range(scale.shape[1]):
         proposal = state.coefficient.copy()
@@ -210,7 +210,7 @@ def metropolis_coefficients(
 def metropolis_base(
     rng: np.random.Generator, state: State, data: Data, scale: np.ndarray, prior: BasePrior
 ) -> tuple[State, np.ndarray]:
-    """A random-chain step for one coordinate of the base measure after another, then its scale."""
+    """A random-walk step for each coordinate of the base measure in turn, then for its scale."""
     accepted = np.zeros(len(scale), dtype=bool)
     for k in range(len(scale)):
         z, log_sd = state.base_z.copy(), state.base_log_sd.copy()
@@ -239,7 +239,7 @@ def draw_mean(
     """Steps 3 and 4: the mean of one side given its effects and the other side's mean.
 
     The prior is that of the sum of the two means, about ``level``, and of their difference. With
-    mean 0 and variance 50 for both, the paper's, the other mean drops out and 1/25 is left.
+    the paper's mean 0 and variance 50 for both, the other mean drops out and 1/25 is left.
     """
     phi = np.exp(log_phi)
     of_sum, of_difference = now.second[LEVEL] ** -2.0, 0.5 * prior["mu_sd"] ** -2.0
@@ -250,7 +250,7 @@ def draw_mean(
 
 
 def sum_of_squares(effect: np.ndarray, mu: np.ndarray, side: Side) -> np.ndarray:
-    """Squares of the effects of each group about mu (printed: about their mean, wrongly)."""
+    """Squares of the effects of each group about mu, not about their mean as the paper prints."""
     return np.bincount(side.group, (effect - mu[side.group]) ** 2, len(side.size))
 
 

@@ -36,12 +36,12 @@ from bayes_sdc.flows.model.hyperpriors import (
 )
 from bayes_sdc.flows.table.cells import SmallCells
 
-OF_BASE = ("z", "log_sd", "step_size")  # what moves of a base measure
+OF_BASE = ("z", "log_sd", "step_size")  # the parts of a base measure that move
 SWEEPS_PER_DRAW = 3  # the sweeps between two kept draws cost time but no memory
 
 
 def prepare(cells: SmallCells) -> Data:
-    """Mark the runs of the groups once."""
+    """Find the runs of the groups once."""
 
     def runs(index: np.ndarray, length: int) -> np.ndarray:
         return np.concatenate([[0], np.cumsum(np.bincount(index, minlength=length))])
@@ -105,7 +105,7 @@ def init(rng: np.random.Generator, data: Data, family: str) -> State:
 
 
 class MarkovChain:
-    """One chain on its way: :meth:`draw` advances it, :meth:`arrays` is where it is.
+    """A running chain: :meth:`draw` advances it, :meth:`arrays` is its state.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ class MarkovChain:
         for _ in range(SWEEPS_PER_DRAW):
             number = self._number
             adapt = min(1.0, 3.0 / (number + 1.0) ** 0.6) if number < warm_up else 0.0
-            # coefficients move jointly with the rest, which costs most, once a draw
+            # coefficients move jointly with the rest once per draw, because that costs most
             whole = number % SWEEPS_PER_DRAW == SWEEPS_PER_DRAW - 1
             columns = self._columns if whole else self._columns[self._columns <= CV]
             sweep(self._rng, columns, self._data, self._state, self._now, adapt, accepted)
@@ -168,7 +168,7 @@ class MarkovChain:
         moved = move_nation(self._rng, columns, self._data, state, self._now, *hyper)
         if adapt > 0.0:
             state.step_size[-1] = adapted(state.step_size[-1], float(moved), adapt)
-        if self._base is not None and len(columns) == len(self._columns):  # once a draw
+        if self._base is not None and len(columns) == len(self._columns):  # once per draw
             prior = base_prior(self._sampling.prior)
             move_base(
                 self._rng, self._base, self._data, state, self._now, self._hyper, prior, adapt
@@ -190,7 +190,7 @@ class MarkovChain:
         return dict(zip(names, self._accepted.T / sweeps, strict=True))
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Everything that a chain needs to go on exactly as it would have."""
+        """Everything that a chain needs to continue exactly as it would have."""
         return {
             "theta": self._state.theta,
             "b": self._state.b,
@@ -202,7 +202,7 @@ class MarkovChain:
             "accepted": self._accepted,
             "number": np.array(self._number),
             "generator": generator_state(self._rng),
-            # sums that were rounded on the way would be rounded otherwise when formed anew
+            # sums that were rounded on the way would be rounded differently if formed again
             "log_rate": self._state.log_rate,
             **(
                 {}
@@ -212,7 +212,7 @@ class MarkovChain:
         }
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Go back to where a chain of the same call was."""
+        """Return to the state of a chain of the same call."""
         self._number = int(arrays["number"])
         self._now = self._now._replace(
             **{name: arrays[name] for name in ("first", "second", "slope")}

@@ -80,7 +80,7 @@ def coordinates(theta: np.ndarray, columns: np.ndarray, priors: Priors) -> np.nd
     """Coordinates of the joint move: theta, but a scale with a half-normal prior as it is.
 
     Near 0 a half-normal scale has a long tail in its logarithm, through which a sampler would have
-    to chain. As a number that may be negative it has a normal prior: a negative scale with all
+    to travel. As a number that may be negative it has a normal prior: a negative scale with all
     effects reversed is the same point.
     """
     u = np.empty(len(columns))
@@ -118,8 +118,8 @@ def complete(
     """Turn slope and information by theta into those by the coordinates, and add the priors.
 
     Returns the log-density of the priors. Where a gamma prior falls off exponentially in the log
-    scale, its curvature is nearly nothing and a Newton step would know no bounds: the curvature at
-    the mode serves everywhere.
+    scale, its curvature is nearly 0 and a Newton step would have no bound: the curvature at the
+    mode serves everywhere.
     """
     height = 0.0
     for k in range(len(columns)):
@@ -155,7 +155,7 @@ def move_jointly(
     d = len(columns)
     start, stop = data.cells_of_group[g], data.cells_of_group[g + 1]
     slope, metric = np.empty(d), np.empty((d, d))
-    now, one = state.theta[g], math.exp(0.0)  # a constant would be a type of its own
+    now, one = state.theta[g], math.exp(0.0)  # a constant would have a type of its own
     height = joint_information(
         g, columns, data, state, state.terms, start, one, one, slope, metric, work
     )
@@ -188,7 +188,7 @@ def move_jointly(
     log_ratio += height + log_newton_step(-move, slope, metric, state.step_size[g])
     if not -rng.standard_exponential() < log_ratio:
         return False
-    # loops: numba compiles the copy of a slice with a text for every way in which it can fail
+    # loops: for the copy of a slice numba also compiles the text of every error
     for p in range(len(theta)):
         state.theta[g, p] = theta[p]
     for e in range(data.origins_of_group[g], data.origins_of_group[g + 1]):

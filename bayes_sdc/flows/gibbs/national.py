@@ -2,10 +2,9 @@
 
 Each column of theta is normal over the groups; the mean of the level is a regression on properties
 of the group, whose coefficients are the national slopes. ``draw_nation`` draws means, sds and
-slopes given theta: it serves the reference sampler and the engine. Where the groups say little one
-by one, these hardly move that way; ``move_nation`` then changes them with every group keeping its
-standardised distance from its mean, by a Newton proposal like those of
-:mod:`bayes_sdc.flows.gibbs.newton`.
+slopes given theta: it serves the reference sampler and the engine. Where single groups say little,
+that hardly moves them. ``move_nation`` changes them while every group keeps its standardised
+distance from its mean, by a Newton proposal like those of :mod:`bayes_sdc.flows.gibbs.newton`.
 """
 
 import math
@@ -18,7 +17,7 @@ from bayes_sdc.flows.gibbs.newton_step import log_newton_step, newton_step
 from bayes_sdc.flows.gibbs.state import Data, State, make_work, put_terms, rates_at
 from bayes_sdc.flows.model.hyperpriors import CV, LEVEL, SD_DESTINATION, SD_ORIGIN, Priors, compiled
 
-SD_STEPS = 3  # random-chain steps of the national sds given theta
+SD_STEPS = 3  # random-walk steps of the national sds given theta
 
 
 def draw_nation(
@@ -100,11 +99,11 @@ def move_nation(
 ) -> bool:  # fmt: skip
     """Change means, sds and slopes, every group keeping its standardised distance.
 
-    Tells if that was accepted. ``priors`` holds the present values and is changed in place like the
-    state; ``hyper`` and ``of_slope`` are those of :func:`draw_nation`.
+    Tells whether the move was accepted. ``priors`` holds the present values and is changed in place
+    like the state; ``hyper`` and ``of_slope`` are those of :func:`draw_nation`.
     """
     d, groups = len(columns), len(data.cells_of_group) - 1
-    one = math.exp(0.0)  # a constant as an argument would be a type of its own
+    one = math.exp(0.0)  # a constant argument would have a type of its own
     mean, sd, coefficient = priors.first, priors.second, priors.slope
     all_of_it = 2 * d + len(coefficient)
     slope, metric = np.zeros(all_of_it), np.zeros((all_of_it, all_of_it))

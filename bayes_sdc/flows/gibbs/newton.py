@@ -2,13 +2,12 @@ r"""Gibbs engine: Metropolis within Gibbs with Newton proposals, for a whole tab
 
 The model is that of :mod:`bayes_sdc.models.migration` in its identified form, with log rate
 :math:`\alpha + b_i + g_j + x' \omega`. Every move that touches the counts proposes from the
-distribution that one Newton step gives: mean :math:`x + H^{-1} \nabla`, variance
-:math:`H^{-1}`, with the expected information as :math:`H`, corrected by Metropolis and Hastings.
-It is normal for the joint move and Student's t, with 6 degrees of freedom, for effects: counts at
-the upper bound say little of how large a rate is, the posterior of an effect has a longer tail than
-a normal proposal, and a chain that got there would stay for hundreds of sweeps (of 230,000
-effects of a nation some ten had an effective size below a quarter of the usual).
-A sweep of a group is
+distribution that one Newton step gives: mean :math:`x + H^{-1} \nabla`, variance :math:`H^{-1}`,
+with the expected information as :math:`H`, corrected by Metropolis and Hastings. It is normal for
+the joint move and Student's t, with 6 degrees of freedom, for effects: counts at the upper bound
+say little of how large a rate is, the posterior of an effect has a longer tail than a normal
+proposal, and a chain that got there would stay for hundreds of sweeps. Of 230,000 effects of a
+nation about ten had an effective size below a quarter of the usual one. A sweep of a group is
 
 1. the level against the mean of each side's effects, which moves no rate: exact normal draws;
 2. each scale given the effects, and the coefficients of areas' covariates given what they and the
@@ -16,7 +15,7 @@ A sweep of a group is
 3. every origin effect, then every destination effect: they are independent given the other side;
 4. level, both scales, overdispersion and coefficients together, the effects keeping their ratio to
    the scale (the move that is not centred; alternating with 2 is the interweaving of Yu and Meng).
-   The coefficients move, here and in 2, once a kept draw, because they cost most.
+   The coefficients move, here and in 2, once per kept draw, because they cost most.
 
 With the pooled prior, :mod:`bayes_sdc.flows.gibbs.national` follows once all groups are done.
 The reference sampler :mod:`bayes_sdc.flows.gibbs.reference` draws from the same posterior by the
@@ -51,8 +50,8 @@ from bayes_sdc.flows.model.hyperpriors import (
     log_prior,
 )
 
-JOINT_MOVES = 1  # a sweep; level, scales and overdispersion are what mixes last (measured)
-SD_STEPS = 3  # random-chain steps of a scale given its effects: they cost nothing beside the counts
+JOINT_MOVES = 1  # per sweep; level, scales and overdispersion mix most slowly (measured)
+SD_STEPS = 3  # random-walk steps of a scale given its effects: they cost nothing beside the counts
 
 
 @compiled
@@ -115,7 +114,7 @@ def student(rng: np.random.Generator) -> float:
 
 @inlined
 def log_student(square: float, precision: float) -> float:
-    """Log-density of a draw over the root of a precision, less what does not depend on the state.
+    """Log-density of a draw over the root of a precision, up to a constant.
 
     ``square`` is the squared distance from the centre times the precision.
     """
@@ -190,10 +189,10 @@ def sweep_group(
     rng: np.random.Generator, g: int, columns: np.ndarray, data: Data, state: State,
     priors: Priors, work: Work,
 ) -> tuple[float, float, float]:  # fmt: skip
-    """Steps 1 to 4 for one group; returns what was accepted of effects and joint move."""
+    """Steps 1 to 4 for one group; returns the shares accepted of effects and joint move."""
     origins = data.origins_of_group[g], data.origins_of_group[g + 1]
     destinations = data.destinations_of_group[g], data.destinations_of_group[g + 1]
-    # loops over the two sides: one call of each step is compiled, not two
+    # loops over the two sides, so that one call of each step is compiled, not two
     for column in range(SD_ORIGIN, SD_DESTINATION + 1):
         origin = column == SD_ORIGIN
         runs = data.origins_of_group if origin else data.destinations_of_group

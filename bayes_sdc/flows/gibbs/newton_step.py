@@ -1,7 +1,7 @@
 """A Newton proposal: draw a move, and the density of a move.
 
 With size 1 a move is a Newton step with the inverse metric as variance. Below 1 both step and
-variance shrink such that a normal posterior is still met exactly, with smaller moves.
+variance shrink, so moves are smaller, but a normal posterior is still matched exactly.
 """
 
 import math
@@ -52,16 +52,16 @@ def log_newton_step(move: np.ndarray, slope: np.ndarray, metric: np.ndarray, siz
 
 @compiled
 def root_of(metric: np.ndarray) -> np.ndarray:
-    """Cholesky factor, with a diagonal that is larger by a hair: rounding must not make it fail.
+    """Cholesky factor, with a slightly larger diagonal: rounding must not make it fail.
 
-    Where one parameter carries nearly all information, the others' share is lost in its digits.
-    Any metric gives a valid proposal as long as it is the same one there and back. Written out
-    because a call of LAPACK costs more than a group has work for, and there are thousands.
+    Where one parameter carries nearly all information, rounding loses the share of the others. Any
+    metric gives a valid proposal as long as it is the same one there and back. Written out, because
+    a call of LAPACK costs more than the work for one of thousands of groups.
 
     Raises
     ------
     ValueError
-        If the metric is not positive definite: a defect of the caller, as an information is.
+        If the metric is not positive definite: a defect of the caller, because an information is.
 
     Examples
     --------

@@ -74,7 +74,7 @@ class Info(NamedTuple):
 
 
 class Scales(NamedTuple):
-    """Standard deviations of the random-chain proposals: c and d of steps 1 and 2, and the rest."""
+    """Standard deviations of the random-walk proposals: c and d of steps 1 and 2, and the rest."""
 
     beta: np.ndarray  # (origin_effect,)
     gamma: np.ndarray  # (destination_effect,)
@@ -271,7 +271,7 @@ def pool(
 def metropolis_beta(
     rng: np.random.Generator, state: State, data: Data, scale: np.ndarray
 ) -> tuple[State, np.ndarray]:
-    """Step 1: a random-chain step for every beta_i at once; given gamma they are independent."""
+    """Step 1: a random-walk step for every beta_i at once; given gamma they are independent."""
     effect, log_p, accepted = metropolis(
         rng,
         state.beta,
@@ -289,7 +289,7 @@ def metropolis_beta(
 def metropolis_gamma(
     rng: np.random.Generator, state: State, data: Data, scale: np.ndarray
 ) -> tuple[State, np.ndarray]:
-    """Step 2: a random-chain step for every gamma_j at once; given beta they are independent."""
+    """Step 2: a random-walk step for every gamma_j at once; given beta they are independent."""
     effect, log_p, accepted = metropolis(
         rng,
         state.gamma,
@@ -318,7 +318,7 @@ def tune(scales: Scales, info: Info, sweep: int) -> Scales:
 
 
 class MarkovChain:
-    """One chain on its way: :meth:`draw` advances it, :meth:`arrays` is where it is.
+    """A running chain: :meth:`draw` advances it, :meth:`arrays` is its state.
 
     Parameters
     ----------
@@ -377,7 +377,7 @@ class MarkovChain:
         }
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Everything that a chain needs to go on exactly as it would have."""
+        """Everything that a chain needs to continue exactly as it would have."""
         return {
             **self._state._asdict(),
             **{f"scale_{name}": scale for name, scale in self._scales._asdict().items()},
@@ -387,7 +387,7 @@ class MarkovChain:
         }
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Go back to where a chain of the same call was."""
+        """Return to the state of a chain of the same call."""
         self._state = State(*(arrays[name] for name in State._fields))
         self._scales = Scales(*(arrays[f"scale_{name}"] for name in Scales._fields))
         self._accepted = Info(*(arrays[name] for name in Info._fields))

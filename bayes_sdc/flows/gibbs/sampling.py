@@ -29,7 +29,7 @@ class Sampling(NamedTuple):
 
 
 class MarkovChain(Protocol):
-    """One chain on its way; the engine and the reference sampler have one each."""
+    """A running chain; the engine and the reference sampler have one each."""
 
     @property
     def done(self) -> int:
@@ -45,10 +45,10 @@ class MarkovChain(Protocol):
         """Acceptance rates after the warm-up, by name."""
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Everything that a chain needs to go on exactly as it would have."""
+        """Everything that a chain needs to continue exactly as it would have."""
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Go back to where a chain of the same call was."""
+        """Return to the state of a chain of the same call."""
 
 
 def generator_state(rng: np.random.Generator) -> np.ndarray:

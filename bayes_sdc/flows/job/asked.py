@@ -87,7 +87,7 @@ class Job:
             self.policy.for_flows()  # refuses one without limits for flows
 
     def forecast(self, table: FlowTable) -> dict[str, float | None]:
-        """Seconds of each stage, None where they cannot be told."""
+        """Seconds of each stage, None where they cannot be forecast."""
         several = self.candidates > 1
         chosen_among = self.candidates * self.datasets * (self.releases + 1)
         return forecast_job(

@@ -87,7 +87,7 @@ def families_of(
         Whether the totals hold the own-area rows; by default those by word do not, and tables of
         totals show by their numbers which.
     base : int
-        What the totals are rounded to a multiple of.
+        The totals are rounded to a multiple of it.
     hidden : Hidden, optional
         Rows whose count is not known; then no total can be computed, and none is told by word.
 

@@ -1,8 +1,8 @@
 """Codes of areas and groups whose counts are sums of those of other codes, whatever their names.
 
 A code is a total if for nearly all partners its count is the sum of the others; how far that is
-from chance is measured in bits, a partner with a sum of 1,000 being worth ten, so that three
-numbers that happen to add up are no alarm in a large table.
+from chance is measured in bits. A partner with a sum of 1,000 is worth ten bits, so three numbers
+that happen to add up raise no alarm in a large table.
 """
 
 from collections.abc import Iterator, Sequence
@@ -60,9 +60,9 @@ def codes_that_are_sums(rows: Rows, axis: str) -> list[InsideTotal]:
 
 
 def joined(rows: Rows) -> Iterator[tuple[Rows, str]]:
-    """Take an axis and groups that cross it, or such groups, for one, for a code can be all of it.
+    """Treat an axis and the groups that cross it as one: a code can be a total over both.
 
-    In rows such as ``A > Total, sex Total`` both are totals at once, and there may be none of one
+    In rows such as ``A > Total, sex Total`` both codes are totals at once, and neither may occur
     alone.
     """
     ends, groups = list(rows.texts)[:2], list(rows.texts)[2:]
@@ -169,7 +169,7 @@ def family_of(
 
 
 def _whole(rows: Rows, key: Ints, totals: Ints, hit: Hit) -> Ints | None:
-    """Which row each row counts in, be that hidden or not."""
+    """The row of the total that each row counts in, hidden or not."""
     if hit.base > 1:
         return None
     of_key = np.full(int(key.max()) + 1, -1, dtype=np.int64)
@@ -244,7 +244,7 @@ def _judged(rows: Rows, tested: _Tested, names: list[str]) -> Iterator[Hit]:
     width = tested.most - tested.others + 1.0
     exact = (tested.others <= tested.value) & (tested.value <= tested.most)
     worth = np.log2(np.maximum((tested.others / tested.layers + 1.0) / width, 1.0)) * exact
-    # holes can be larger than they should be: then there is no proof, and no contradiction
+    # a hole may be larger than its mark says: then nothing is proved and nothing contradicted
     exact |= (width > 1) & (tested.known <= tested.value)
     found = False
     for code in _likely(tested, testable & exact, testable, n):
@@ -290,7 +290,7 @@ def _judge(
     cost: float,
     base: int,
 ) -> Hit | None:
-    """Weigh what speaks for one code: how often it adds up, to how much, and where it is not."""
+    """Weigh the evidence for one code: how often it adds up, to how much, and where it does not."""
     own = (tested.code == code) & testable
     bits = float(worth[own & match].sum()) - 5.0 * int((own & ~match).sum())
     holes = bool((tested.most > tested.others).any())

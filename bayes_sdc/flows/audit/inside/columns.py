@@ -55,7 +55,7 @@ def columns_of_totals(rows: Rows, table: FlowTable) -> list[InsideTotal]:
 
 
 def _ways(table: FlowTable) -> list[tuple[str, ...]]:
-    """Combinations of codes that several rows can share, those of areas and groups first."""
+    """Combinations of codes that several rows can share; areas and groups come first."""
     o, d, groups = table.origin, table.destination, table.groups
     usual = [(o,), (d,), (o, *groups), (d, *groups), groups, ()]
     if 0 < len(groups) <= MOST_GROUPS:

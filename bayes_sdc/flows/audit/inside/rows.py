@@ -1,8 +1,8 @@
 """A table as the search for totals inside it sees it, what it finds, and how far from chance.
 
-In a few rows counts add up by chance: 1 + 2 = 3. How likely that is shows in the counts of the
-table itself, because one that came from nowhere would lie among them: how near the nearest ones are
-to a sum says how many counts there are of its size.
+In a few rows counts add up by chance: 1 + 2 = 3. The counts of the table itself show how likely
+that is: the distance from a sum to the counts nearest to it says how many counts of its size there
+are.
 """
 
 import re
@@ -40,8 +40,8 @@ class InsideTotal:
     matches, tested
         For how many totals the sum was right, and for how many it was tested.
     bits
-        How far the sums are from chance, whatever the code is called, once all that was tried is
-        paid for.
+        How far the sums are from chance, whatever the code is called, after the cost of everything
+        that was tried.
     whole
         (row,) which row is the total that each row counts in, hidden ones too, or -1; None where
         totals are rounded or no rows.
@@ -119,7 +119,7 @@ def rows_of(table: FlowTable, hidden: Hidden | None) -> Rows:
 
 
 def surprise(rows: Rows, sums: Ints, width: int = 1) -> float:
-    """Bits by which counts that equal these sums are from chance, all together.
+    """How far from chance it is, in bits, that counts equal all these sums.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def surprise(rows: Rows, sums: Ints, width: int = 1) -> float:
     sums : array of int
         What was equal.
     width : int
-        How many numbers would have passed for equal.
+        How many numbers would have counted as equal.
 
     Notes
     -----

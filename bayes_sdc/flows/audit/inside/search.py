@@ -1,8 +1,8 @@
 """Totals inside the table: codes, rows and columns that are sums of others, whatever their names.
 
-A row ``A > Total`` is no flow, and released beside the flows it is a published total: 23 less 20 is
+A row ``A > Total`` is not a flow. Released beside the flows it is a published total: 23 less 20 is
 3. Such rows are found by arithmetic (:mod:`bayes_sdc.flows.audit.inside.codes` and the modules
-beside). What arithmetic cannot tell from chance is told apart from what it can.
+beside). Sums that arithmetic cannot tell from chance are kept apart from those that it can.
 """
 
 from collections.abc import Collection
@@ -27,9 +27,9 @@ def totals_inside(
     table : FlowTable
         From :func:`bayes_sdc.read_flows`.
     hidden : Hidden, optional
-        Rows whose count is not known, and between what it lies.
+        Rows whose count is not known, and its range.
     doubtful : bool
-        Whether to tell of sums, too, that may be chance and are not called totals.
+        Whether to report sums that may be chance and are not called totals, too.
 
     Returns
     -------
@@ -84,11 +84,11 @@ def _checked(found: InsideTotal, rows: Rows) -> InsideTotal:
     n = len(family.labels)
     sums = sums_of(of, rows.counts, n)
     least, most = (sums + sums_of(of, each, n) for each in (rows.lower, rows.upper))
-    # with holes what does not add up is left to be seen: they may be larger than was thought
+    # with holes a sum that does not add up stays: the holes may be larger than their marks say
     holes = sums_of(of, rows.hidden.astype(np.int64), n)
     right = (family.low <= most) & (least <= family.high) | (holes > 0)
     of = np.where((of >= 0) & right[of], of, -1)
-    # a total of totals alone has no part left, and says nothing of one
+    # a total of totals alone has no part left, so it says nothing about one
     has = np.bincount(of[of >= 0], minlength=n) > 0
     low, high = (np.where(has, each, 0) for each in (family.low, family.high))
     return InsideTotal(

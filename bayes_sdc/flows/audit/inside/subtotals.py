@@ -1,4 +1,4 @@
-"""Codes that are sums of some others which no column and no first characters group."""
+"""Codes that are sums of some others that neither a column nor their first characters group."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ MOST_MEMBERS = 400  # codes among which those of such a subtotal are sought
 
 
 def subtotals(rows: Rows, axis: str, by: Sequence[str]) -> list[InsideTotal]:
-    """Find codes that are sums of some others that no column and no first characters group."""
+    """Find codes that are sums of others which no column and no first characters group."""
     found: list[InsideTotal] = []
     key, labels = keyed([rows.texts[name] for name in by], len(rows.counts))
     code, codes = pd.factorize(rows.texts[axis], sort=True)
