@@ -17,7 +17,7 @@ def printed(found: int, cells: int, monkeypatch: pytest.MonkeyPatch) -> dict[str
     q = math.exp(-ODDS)
     chances: dict[str, float] = defaultdict(float)
     for move in range(-FAR, FAR + 1):
-        monkeypatch.setattr(PublicShares, "_noise", lambda _, units, __, by=move: by / units)
+        monkeypatch.setattr(PublicShares, "noise", lambda _, units, __, by=move: by / units)
         text = PublicShares(0).percent(found / cells, cells, "R_all")
         chances[text] += (1 - q) / (1 + q) * q ** abs(move)
     return chances
