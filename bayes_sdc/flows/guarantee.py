@@ -1,10 +1,10 @@
 """What a release promises to the people in small cells, what it adds up to, and what ends it.
 
 With bounded steps (:mod:`bayes_sdc.flows.model.bounded`) a posterior draw is an exponential
-mechanism. What is made from the draw without another look at the table costs nothing more; every
-further draw of the same table adds its own epsilon. Whatever else looks at the small counts and
-goes out, or decides what goes out, is not covered: here each such thing ends the guarantee, and
-says so. Where it is not known whether something looked, it is taken to have done so.
+mechanism. Whatever is made from the draw without another look at the table costs nothing more;
+every further draw of the same table adds its own epsilon. Anything else that looks at the small
+counts and is released, or decides what is released, is not covered: it ends the guarantee, with a
+reason. Where it is not known whether something looked, it is assumed to have done so.
 """
 
 import math
@@ -54,11 +54,11 @@ class Guarantee(Result):
     datasets : int
         Data sets of this release, each from a posterior draw of its own.
     earlier : tuple of float
-        Epsilons of the releases of the same table that are out already.
+        Epsilons of earlier releases of the same table.
     ended : tuple of str
         Why nothing is promised; empty where it is.
     public : tuple of str
-        What is taken as known to everybody.
+        What everybody is assumed to know.
     guessable : bool
         Whether the seed of the fit is so short that it can be found by trial.
     """
@@ -77,13 +77,13 @@ class Guarantee(Result):
 
     @property
     def total(self) -> float:
-        """Epsilon of all data sets of this release and the earlier ones; infinite if it ended."""
+        """Epsilon of all data sets of this and the earlier releases; infinite if the guarantee ended."""
         if self.ended:
             return math.inf
         return self.datasets * self.epsilon + math.fsum(self.earlier)
 
     def for_person(self, times: int = 1) -> float:
-        """Epsilon of a person who is counted in small cells so many times.
+        """Epsilon of a person who is counted in small cells several times.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class Guarantee(Result):
 
     @property
     def for_move(self) -> float:
-        """Epsilon of a person being in one small cell or in another: one leaves, one gains."""
+        """Epsilon of a person being in one small cell rather than another: one leaves, one gains."""
         return 2.0 * self.total
 
     def ending(self, *reasons: str) -> "Guarantee":
@@ -109,7 +109,7 @@ class Guarantee(Result):
         return replace(self, ended=(*self.ended, *reasons))
 
     def promise(self) -> list[str]:
-        """What is promised, to whom, in sentences; or that nothing is, and why."""
+        """Sentences that say what is promised, and to whom; or that nothing is, and why."""
         if self.ended:
             return [
                 "No guarantee is given, although the steps of the model were bounded.",
@@ -173,7 +173,7 @@ class Guarantee(Result):
         return f"<Guarantee: epsilon {_short(self.total)}; {self.datasets} data sets>"
 
     def check(self) -> Check:
-        """Verdict of a run that was asked for an epsilon: it fails where nothing is promised."""
+        """Verdict of a run with an epsilon: it fails where nothing is promised."""
         verdict: Verdict = "look" if self.guessable else "pass"
         return Check(CHECK, verdict if self.holds else "fail", self.line(), key=CHECK)
 
@@ -214,9 +214,9 @@ def guarantee(
         Epsilon of each earlier release of the same table, of all its data sets together; None
         where it is not known.
     own_area : {"protect", "withhold", "publish"}
-        What becomes of small counts of people who stayed in their area: their model has no bound.
+        Treatment of small counts of people who stayed in their area: their model has no bound.
     candidates : int
-        Releases among which this one was chosen by a look at the true counts.
+        Number of releases among which this one was chosen by a look at the true counts.
     totals : bool
         Whether totals that contain small counts are kept or published.
     chosen_by_evidence : bool
@@ -295,7 +295,7 @@ def guarantee(
 
 
 def _public(table: FlowTable, posterior: xr.DataTree) -> tuple[str, ...]:
-    """What is taken as known to everybody."""
+    """What everybody is assumed to know."""
     made = posterior.attrs
     given = [
         f"which pairs are small ({table.low} to {table.high}), which are empty, and every count "

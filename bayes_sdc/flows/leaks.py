@@ -1,4 +1,4 @@
-"""Ways around the model: what in the table itself tells small counts that are to be protected."""
+"""Ways around the model: parts of the table itself that reveal protected small counts."""
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from bayes_sdc.seeds import generator
 Codes = npt.NDArray[np.intp]
 
 ORDER_LOOK, ORDER_FAIL = 0.2, 0.5
-FEWEST_PAIRS = 6  # of rows one after the other, below which they tell nothing
+FEWEST_PAIRS = 6  # consecutive rows, below which their order tells nothing
 LOG_CHANCE = -10.0  # of as much in shuffled rows
 
 
@@ -45,7 +45,7 @@ def leaks(
     columns : Selection
         The columns that are released with it.
     own_area : {"protect", "withhold", "publish"}
-        What became of the small counts of own areas.
+        How the small counts of own areas were treated.
     pinned : int
         Small cells with one possible count given the totals that the release keeps.
 
@@ -113,7 +113,7 @@ def _order(table: FlowTable) -> Check:
 
 
 def _told_by_the_row_before(y: Codes, of: Codes) -> float:
-    """Share of what there is to know of a small count that the one before it among some tells."""
+    """Share of the information about a small count that the one before it holds."""
     order = np.argsort(of, kind="stable")
     pairs = np.flatnonzero(np.diff(of[order]) == 0)
     if len(pairs) < FEWEST_PAIRS:
@@ -158,7 +158,7 @@ def _rank_correlation(x: pd.Series | np.ndarray, y: pd.Series | np.ndarray) -> f
 
 
 def _beyond_chance(correlation: float, n: int) -> bool:
-    """Four standard errors; in a table too small for that, an order that is all but perfect."""
+    """Whether it exceeds four standard errors, or in a very small table is almost perfect."""
     return correlation**2 * n > 16.0 or (n >= 6 and abs(correlation) > 0.95)
 
 

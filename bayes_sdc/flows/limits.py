@@ -89,7 +89,7 @@ def _share(
         value = max(value, procedure)
         detail += f"; over repetitions of drawing and choosing {procedure:.1%}"
     check = policy.judge(key, limit, value, units=share.cells, definition=definition, detail=detail)
-    # a pass that rests on weights that cannot be relied on is none
+    # a pass that rests on unreliable weights does not count
     return (
         replace(check, verdict="look") if check.verdict == "pass" and not share.trusted else check
     )
@@ -173,7 +173,7 @@ def check_use(policy: Policy | None, measured: Utility | None, *, cells: int) ->
     if policy is None:
         return []
     limits = policy.for_flows()
-    # without small cells the release is the table
+    # without small cells the release is the table itself
     found: dict[str, float | None] = {"totals_error": 0.0, "pmse_ratio": 1.0}
     if measured is not None:
         found = {"totals_error": measured.totals_error, "pmse_ratio": measured.pmse_ratio}
@@ -187,7 +187,7 @@ def check_use(policy: Policy | None, measured: Utility | None, *, cells: int) ->
 def worse_checks(one: list[LimitCheck], other: list[LimitCheck]) -> list[LimitCheck]:
     """Of two risks judged by the same limits, the worse check of each limit.
 
-    An intruder who knows less is not found to succeed less often in every table.
+    An intruder who knows less does not succeed less often in every table.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def worse_checks(one: list[LimitCheck], other: list[LimitCheck]) -> list[LimitCh
     Returns
     -------
     list of LimitCheck
-        As long as each of them; the first where they are alike.
+        As many as in each of them; the first where they are equal.
     """
     order = ("pass", "look", "fail")
 

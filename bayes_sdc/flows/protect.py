@@ -126,12 +126,12 @@ scheduler
     totals_kept : str or sequence of str
         Totals that the release has exactly as the table, as for :func:`bayes_sdc.synthesize`, or
         ``"auto"`` for as many as pin no small count (:func:`bayes_sdc.keep_totals`). A check fails
-        where they pin one: then it is released as it is.
+        where they pin one, because that count is released as it is.
     totals_base : int
         With more than 1 the kept totals need only round to the same multiple of it.
     kept_limit : float
         A cell whose true count is more probable than this given the totals, before any release, is
-        as good as told: ``"auto"`` merges totals until there is none.
+        as good as known: ``"auto"`` merges totals until there is none.
     pinned_allowed : bool
         Whether pinned cells may be released as they are; a decision for the board.
     distance : sequence of float, optional
@@ -140,9 +140,10 @@ scheduler
         Totals that are published beside the table, and what they are rounded to a multiple of, as
         for :func:`bayes_sdc.audit_totals`: a check fails if they pin a small count.
     seed : int, optional
-        Everything random follows from it. Confidential, and best ``secrets.randbits(128)``: a
-        short one can be found by trial, and then the release is undone. By default a fresh one, or
-        that of the call that ``resume`` holds; it is among the attributes of the posterior.
+        Everything random follows from it. It is confidential and should be as long as
+        ``secrets.randbits(128)``: a short one can be found by trial, which undoes the release. By
+        default a fresh one, or that of the call that ``resume`` holds; it is among the attributes
+        of the posterior.
     resume : path, optional
         Folder that keeps the fit and the expensive steps after it when a call is interrupted
         (:mod:`bayes_sdc.flows.fit.stored_results`); a later call with the same arguments continues
@@ -208,7 +209,7 @@ scheduler
             f"released_epsilon: {len(released_epsilon)} numbers for {len(already_released)} "
             "earlier releases; give one for each of already_released"
         )
-    settle_totals(table)  # stops at totals of which it is not said what becomes of them
+    settle_totals(table)  # refuses totals inside the table that nobody has decided about
     told = published_families(table, published, base=published_base)
     told += [family for _, _, family in kept_totals(table, job.columns.kept)]
     audit = _audited(table, told, job)

@@ -1,4 +1,4 @@
-"""What protecting a table gives: the release, and all that was measured about it."""
+"""The result of protecting a table: the release, and all that was measured about it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -97,7 +97,7 @@ class Measured(Result):
 
     @property
     def scenarios(self) -> list[IntruderRisk]:
-        """The intruder asked for and, where that is another one, the worst case beside."""
+        """The intruder asked for and, where it is another one, the worst case."""
         known = {self.risk.knowledge, self.worst.knowledge}
         return [self.risk] if len(known) == 1 else [self.risk, self.worst]
 
@@ -164,13 +164,13 @@ class Protection(Result):
     columns : Selection
         The columns that are released, and those left out with the reason.
     audit : Audit or None
-        What the totals that are published tell; None if none is.
+        What published totals reveal; None where none are published.
     with_totals : WithTotals or None
-        What the intruder finds once they combine the release with these totals; None without them.
+        What the intruder finds by combining the release with these totals; None without them.
     guarantee : Guarantee or None
-        What is promised to everybody in a small cell; None where no epsilon was asked for.
+        What is promised to everybody in a small cell; None without epsilon.
     own_area : {"protect", "withhold", "publish"}
-        What became of the small counts of people who stayed.
+        How the small counts of people who stayed were treated.
     """
 
     table: FlowTable
@@ -188,14 +188,14 @@ class Protection(Result):
     def stayed(self) -> int:
         """Small counts of people who stayed that are drawn or left blank: none where published.
 
-        What was asked for decides, not whether a drawn count is the true one, or reports could
-        tell that it is.
+        The request decides, not whether a drawn count is the true one; otherwise reports would tell
+        that it is.
         """
         return 0 if self.own_area == "publish" else len(own_area_rows(self.table))
 
     @property
     def besides(self) -> int:
-        """Rows that are no small cells and are not released as they are.
+        """Rows that are not small cells and are not released as they are.
 
         Small counts of people who stayed, unless they are published, and those of too few people.
         """
@@ -257,7 +257,7 @@ class Protection(Result):
             + (f"; {others}" if besides else "")
         )
         lines = measured.lines()
-        if self.guarantee is not None and self.guarantee.holds:  # else the check says it
+        if self.guarantee is not None and self.guarantee.holds:  # otherwise the check says it
             lines = [f"guarantee: {self.guarantee.line()}", *lines]
         return "\n".join(summary_lines(headline, self.checks, lines, self.seconds))
 

@@ -1,4 +1,4 @@
-r"""Reference sampler: Metropolis within Gibbs, readable beside the paper's steps 1 to 6.
+r"""Reference sampler: Metropolis within Gibbs, to be read beside the paper's steps 1 to 6.
 
 All groups advance together; given the other side, effects are independent, so one vectorised
 proposal serves every origin of every group. ``init`` and ``step`` are pure functions of a state
@@ -11,11 +11,11 @@ One step is added. The data do not see :math:`\delta = \mu_\beta - \mu_\gamma`, 
 :math:`\alpha = \mu_\beta + \mu_\gamma` and the deviations its full conditional is its prior, so it
 is redrawn exactly.
 
-Four extensions add steps: the negative binomial family the coefficient of variation
-``cv = r ** -0.5`` of the gamma-distributed cell effects that it stands for, by a random walk on
-its logarithm; covariates their coefficients, by a random walk; the pooled prior the national means
-and standard deviations of the groups' parameters; the family ``base`` the coordinates of the base
-measure and their scale, by a random walk.
+Four extensions add steps: the negative binomial family the coefficient of variation ``cv = r **
+-0.5`` of its gamma-distributed cell effects, by a random walk on its logarithm; covariates their
+coefficients, by a random walk; the pooled prior the national means and standard deviations of the
+groups' parameters; the family ``base`` the coordinates of the base measure and their scale, by a
+random walk.
 
 References
 ----------
@@ -142,7 +142,7 @@ def init(rng: np.random.Generator, data: Data, family: str, prior: Mapping[str, 
 
 
 def first_scales(data: Data) -> Scales:
-    """Guess proposal scales from the number of cells, for the warm-up to start from."""
+    """Guess the proposal scales at the start of the warm-up from the numbers of cells."""
     cells = np.bincount(data.group, minlength=len(data.origins.size))
     return Scales(
         beta=2.4 / np.sqrt(1.0 + 1.5 * np.diff(data.origins.start)),

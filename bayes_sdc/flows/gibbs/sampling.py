@@ -25,7 +25,7 @@ class Sampling(NamedTuple):
     covariates: str = "none"  # or "published", besides those of the table
     bound: Bound | None = None  # of the steps from a count to the next
     impossible: tuple[int, ...] = ()  # counts from 0 that a rule excludes, with family "base"
-    centres_from: str = ""  # where its centres come from, in words
+    centres_from: str = ""  # source of its centres, in words
 
 
 class MarkovChain(Protocol):
@@ -52,7 +52,7 @@ class MarkovChain(Protocol):
 
 
 def generator_state(rng: np.random.Generator) -> np.ndarray:
-    """State of a generator as an array of text, to be kept without pickling.
+    """State of a generator as an array of text, which can be stored without pickling.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def generator_state(rng: np.random.Generator) -> np.ndarray:
 
 
 def restored_generator(state: np.ndarray) -> np.random.Generator:
-    """Make a generator that goes on from a state; see :func:`generator_state`."""
+    """Make a generator that continues from a state; see :func:`generator_state`."""
     bits = np.random.PCG64()
     bits.state = json.loads(str(state))
     return np.random.Generator(bits)

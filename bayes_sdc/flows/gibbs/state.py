@@ -1,4 +1,4 @@
-"""What a chain of the Gibbs engine works on: counts, where it is, and its scratch arrays."""
+"""Arrays of a chain of the Gibbs engine: counts, state and scratch."""
 
 from typing import NamedTuple
 
@@ -37,7 +37,7 @@ class Data(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where a chain is; the arrays are changed in place."""
+    """State of a chain; the arrays are changed in place."""
 
     theta: np.ndarray  # (group, parameter) level, log sd, log sd, log cv, coefficients
     b: np.ndarray  # (origin_effect,) deviations from the level
@@ -49,7 +49,7 @@ class State(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Scratch arrays of a sweep, as long as the longest group needs."""
+    """Scratch arrays of a sweep, long enough for the largest group."""
 
     log_rate: np.ndarray  # (cell,) at proposed parameters
     terms: np.ndarray  # (TERMS, cell)
@@ -62,7 +62,7 @@ class Work(NamedTuple):
 
 
 def empty_coefficients(groups: int, data: Data) -> np.ndarray:
-    """Coefficients of so many groups with the bound of their steps, before they are written."""
+    """Empty coefficients of so many groups, with the bound of their steps."""
     coefficients = np.zeros((groups, ROWS, data.upper + 1))
     coefficients[:, CENTRE] = data.bound
     return coefficients
@@ -116,7 +116,7 @@ def rates_at(
 
 @compiled
 def _add_areas(g: int, theta: np.ndarray, data: Data, log_rate: np.ndarray) -> None:
-    """Add what the covariates of areas give, computed once an area."""
+    """Add the contribution of area covariates, computed once per area."""
     start = data.cells_of_group[g]
     origins, destinations = data.origins_of_group[g], data.destinations_of_group[g]
     from_origin = np.zeros(data.origins_of_group[g + 1] - origins)
@@ -138,7 +138,7 @@ def _add_areas(g: int, theta: np.ndarray, data: Data, log_rate: np.ndarray) -> N
 
 @compiled
 def refresh(data: Data, state: State) -> None:
-    """Compute what is carried of the cells anew."""
+    """Compute the stored values of the cells again."""
     for g in range(len(state.theta)):
         start, stop = data.cells_of_group[g], data.cells_of_group[g + 1]
         rates_at(g, state.theta[g], 1.0, 1.0, data, state, state.log_rate[start:stop])
@@ -147,7 +147,7 @@ def refresh(data: Data, state: State) -> None:
 
 @compiled
 def refresh_terms(data: Data, state: State) -> None:
-    """Compute what is carried of the cells anew from their log rates."""
+    """Compute the stored values of the cells again from their log rates."""
     work = make_work(data, state)
     for g in range(len(state.theta)):
         start, stop = data.cells_of_group[g], data.cells_of_group[g + 1]

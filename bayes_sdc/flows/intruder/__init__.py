@@ -1,1 +1,1 @@
-"""What an intruder learns: assumptions, estimators, the result, and choosing by it."""
+"""What an intruder learns: assumptions, estimators, results, and choosing by them."""

@@ -1,10 +1,9 @@
 """A bridge to differential privacy: how much one true count can change what is released.
 
 M[y, r] is the probability of releasing r when the true count of a cell is y and all other counts
-are what they are. How far log M[y, r] moves when y does is what differential
-privacy bounds for every table. Here it is computed for this table and this model, where it is a
-property and promises nothing: for other tables, other counts of the same table or a changed model
-nothing follows.
+are what they are. Differential privacy bounds how far log M[y, r] moves with y, for every table.
+Here it is computed for this table and this model. It is a property, not a promise: nothing follows
+for other tables, other counts of the same table or another model.
 """
 
 import math
@@ -37,9 +36,9 @@ class LogRatios(Result):
     by_cell : DataFrame
         By cell: ``neighbours``, the largest log M[y, r] - log M[y', r] over released r and true
         counts y' = y +- 1; ``any_pair``, the same over any two true counts; ``neighbours_at_least``
-        and ``any_pair_at_least``, what the Monte Carlo error leaves of them: the largest lower end
-        (two standard errors of either probability) over all entries, 0 or more. Of all released
-        data sets together.
+        and ``any_pair_at_least``, the same after the Monte Carlo error: the largest lower end (two
+        standard errors of either probability) over all entries, 0 or more. Of all released data
+        sets together.
     datasets : int
         Number of released data sets, those that were out already among them.
     width : int
@@ -108,7 +107,7 @@ def log_ratios(risk: IntruderRisk) -> LogRatios:
     Raises
     ------
     InputError
-        If ``risk`` is no :class:`bayes_sdc.IntruderRisk`.
+        If ``risk`` is not an :class:`bayes_sdc.IntruderRisk`.
 
     See Also
     --------
@@ -117,8 +116,8 @@ def log_ratios(risk: IntruderRisk) -> LogRatios:
     Notes
     -----
     A probability near 0 is estimated with a large relative error, so a large ratio may be noise,
-    and its estimate is then too large rather than too small. Judge by both ends: the estimate, and
-    what the Monte Carlo error leaves of it at least.
+    and its estimate is then too large rather than too small. Judge by both: the estimate, and its
+    lower end after the Monte Carlo error.
 
     References
     ----------

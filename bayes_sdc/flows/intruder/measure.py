@@ -76,15 +76,15 @@ def intruder_risk(
     release : pandas.DataFrame
         What :func:`bayes_sdc.synthesize` returned.
     estimator : {"integrated", "paper", "refit"}
-        How M is computed: with both effects of the target integrated out of each posterior draw;
-        by importance sampling from the fitted posterior, eq. (7) and (8), with smoothed weights;
-        exactly, by refitting with every candidate count (seconds a cell).
+        How M is computed: with both effects of the target integrated out of each posterior draw; by
+        importance sampling from the fitted posterior, eq. (7) and (8), with smoothed weights;
+        exactly, by refitting with every candidate count (seconds per cell).
     prior : "uniform", "shape", "model", sequence of float or DataFrame
         Intruder's prior over the counts ``low`` to ``high``, up to a factor: equal; the shares of
-        the counts over the table, which anyone knows about from other years and countries; what the
-        model predicts of the cell from the others; one row of weights for all cells; or one row a
-        cell (labelled as in ``table.cells``), one column a count. What the release adds is measured
-        for all that have a name, whichever is asked for.
+        the counts over the table, which anyone roughly knows from other years and countries; what
+        the model predicts of the cell from the others; one row of weights for all cells; or one row
+        per cell (labelled as in ``table.cells``), one column per count. What the release adds is
+        measured for all that have a name, whichever is asked for.
     knowledge : {"all-others", "none", "share"}
         Which other small counts the intruder knows: all, the paper's worst case; none: each
         released data set stands in for them in turn, is fitted like the true table, and the
@@ -96,17 +96,17 @@ def intruder_risk(
         Which cells R_unq counts: true count 1, or origin and destination in no other small cell.
     totals : str, sequence of str or KeptTotals
         Totals that the release keeps, as for :func:`bayes_sdc.synthesize`: the intruder knows them.
-        Who knows all other counts too subtracts them and needs no release, so with
+        Anyone who knows all other counts too subtracts them and needs no release, so with
         "all-others" the intruder knows all but those of one cycle through the target, along which
         the totals leave several tables.
     cells : int or sequence of str, optional
         Measure only so many random cells, or those with these labels; by default all.
     already_released : sequence of path or DataFrame
         Earlier releases of the same table, or of a revision that has the same small cells: further
-        data sets that the intruder has, taken to come from this posterior.
+        data sets that the intruder has, assumed to come from this posterior.
     refits : int
-        Budget: so many of the cells that cannot be relied on (k-hat above the threshold, or Monte
-        Carlo error of M above 0.01) are refitted, worst first, for each fit of the intruder.
+        Budget: at most so many of the cells that cannot be relied on (k-hat above the threshold, or
+        Monte Carlo error of M above 0.01) are refitted, worst first, for each fit of the intruder.
     seed : int, optional
         For refits, random cells, and knowledge other than "all-others"; by default a fresh one of
         128 bits, kept in ``seed`` of the result.
@@ -165,7 +165,7 @@ def measured_risk(
     cells: int | Sequence[str] | None = None,
     totals: str | Sequence[str] | KeptTotals = (),
 ) -> IntruderRisk:
-    """Measure with all settings in one object; see :func:`intruder_risk`."""
+    """As :func:`intruder_risk`, with all settings in one object."""
     settings.check(table)
     if table.n_small == 0:
         raise InputError(f"{table.source}: no small cells, so there is no risk to measure")
@@ -216,7 +216,7 @@ def _fits_of_intruder(
     targets: np.ndarray,
     settings: RiskSettings,
 ) -> list[FitOfIntruder]:
-    """Rho of the targets by each fit: one, or one for each data set that stands in for counts."""
+    """Rho of the targets by each fit: one fit, or one per data set that stands in for counts."""
     whole, fits = fitted_cells(table, posterior), []
     steps = backgrounds(table, posterior, released, settings)
     with Progress(len(steps) * len(targets), f"intruder risk of {len(targets)} cells") as progress:

@@ -1,4 +1,4 @@
-"""What is said about the risk: shares with what is needed to judge them, and the whole result."""
+"""The measured risk of one release, by cell and in summary."""
 
 import re
 from collections.abc import Mapping
@@ -121,7 +121,7 @@ class IntruderRisk(Result):
 
     @property
     def strongest(self) -> Gain:
-        """The gain of the intruder who says most of the true counts after the release."""
+        """The gain of the intruder who knows most about the true counts after the release."""
         return strongest(self.gains)
 
     @property
@@ -145,8 +145,8 @@ class IntruderRisk(Result):
     def expected_correct_interval(self) -> tuple[float, float]:
         """Central 95 % interval of the share of right guesses, as the intruder sees it.
 
-        The guesses are independent trials with the largest rho of each cell as probability, and
-        their sum is taken as normal.
+        The guesses are treated as independent trials with the largest rho of each cell as
+        probability, and their sum as normal.
         """
         p = self.rho.max("count").to_numpy()
         half = 1.96 * float(np.sqrt((p * (1.0 - p)).sum())) / len(p)
@@ -170,7 +170,7 @@ class IntruderRisk(Result):
         Raises
         ------
         InputError
-            If the limit is no probability.
+            If the limit is not a probability.
         """
         if not 0.0 <= limit <= 1.0:
             raise InputError(f"limit must be from 0 to 1; it is {limit}")
@@ -266,7 +266,7 @@ def intruder_gain(risk: IntruderRisk, *, prior: str | None = None) -> Gain:
         From :func:`bayes_sdc.intruder_risk`.
     prior : {"uniform", "shape", "model", "given"}, optional
         What the intruder expects before the release: all counts alike; the shares of the counts
-        over the table, which anyone knows about from other years and countries; what the model
+        over the table, which anyone roughly knows from other years and countries; what the model
         predicts of the cell from all other counts; or the weights that were given. By default the
         strongest of them: the highest mean log probability of the true counts after the release.
 

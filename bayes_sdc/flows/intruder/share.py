@@ -1,4 +1,4 @@
-"""A share of cells that an intruder finds, with what is needed to judge it."""
+"""A share of cells that an intruder finds, with all that is needed to judge it."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from bayes_sdc.results import Fact, Result, or_undefined
 
 @dataclass(frozen=True, repr=False)
 class Share(Result):
-    """A share of cells, with what is needed to judge it.
+    """A share of cells, with all that is needed to judge it.
 
     Made by :func:`bayes_sdc.intruder_risk`, as ``r_all`` and ``r_unq``.
 
@@ -24,7 +24,7 @@ class Share(Result):
         Wilson's 95 % interval, the cells taken as independent trials.
     monte_carlo_error : float, optional
         Standard error from the finite number of posterior draws, by comparing chains. It does not
-        hold the bias of importance weights that are not to be trusted.
+        include the bias of importance weights that cannot be trusted.
     baseline : float, optional
         The same share for an intruder without the release who has the same prior, and guesses at
         random among equally likely counts.

@@ -32,7 +32,7 @@ def summarize(
 ) -> IntruderRisk:
     """Average over the fits, compare with the true counts, and label.
 
-    The first ``datasets`` of what is released are the release, the others were out before.
+    The first ``datasets`` of ``released`` are the release, the others were released earlier.
     """
     y = table.cells["y"].to_numpy()[targets]
     founds = [fit.found for fit in fits]
@@ -166,7 +166,7 @@ def _share(among: str, chosen: np.ndarray, guesses: Guesses) -> Share:
 
 
 def _mean(arrays: list[np.ndarray]) -> np.ndarray:
-    """Mean over the fits; of one there is no copy, because a nation's are large."""
+    """Mean over the fits; a single one is not copied, because the arrays of a nation are large."""
     return arrays[0] if len(arrays) == 1 else np.asarray(np.mean(arrays, axis=0))
 
 

@@ -1,4 +1,4 @@
-"""What the intruder of a job finds once they combine the release with published totals."""
+"""What the intruder of a job finds by combining the release with published totals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ def with_totals(
     settings: RiskSettings,
     families: Sequence[Family],
 ) -> WithTotals:
-    """Combine what the intruder of a job knows with the published totals, where it is cheap.
+    """Combine what the intruder of a job knows with the published totals, where that is cheap.
 
     Parameters
     ----------

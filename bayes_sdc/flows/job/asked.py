@@ -17,8 +17,8 @@ from bayes_sdc.flows.table.cells import small_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.policy import Policy
 
-MOST_DATASETS, COMPARED_DATASETS = 20, 10  # data sets up to which the risk is followed
-FEW = 5  # releases over which it is followed
+MOST_DATASETS, COMPARED_DATASETS = 20, 10  # data sets up to which the risk is measured
+FEW = 5  # releases over which it is measured
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from time import monotonic
 from bayes_sdc.flows.fit.forecast import duration
 from bayes_sdc.progress import say
 
-LONG = 60.0  # seconds left that are worth a line
+LONG = 60.0  # seconds left from which a line is shown
 
 
 class Laps:
@@ -23,5 +23,5 @@ class Laps:
         if stage in self._expected:
             del self._expected[stage]
             left = sum(time or 0.0 for time in self._expected.values())
-            if left > LONG:  # of a short rest the step's own line says enough
+            if left > LONG:  # for a short rest the progress of the step says enough
                 say(f"by the forecast about {duration(left)} left: {', '.join(self._expected)}")

@@ -113,7 +113,7 @@ def _released(
 def _release_and_risk(
     table: FlowTable, posterior: xr.DataTree, release: pd.DataFrame, job: Job, kept: KeptTotals
 ) -> tuple[pd.DataFrame, IntruderRisk, Choice | None]:
-    """The release, chosen among candidates if so asked, with its risk in the worst case."""
+    """The release, chosen among candidates if asked for, with its risk in the worst case."""
     worst = measured_risk(table, posterior, release, job.worst, totals=kept)
     if job.candidates == 1:
         return release, worst, None

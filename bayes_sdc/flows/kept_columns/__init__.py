@@ -1,1 +1,1 @@
-"""What leaves beside the counts: which columns are released, and what they tell of small counts."""
+"""Columns released beside the counts: which ones, and what they reveal about small counts."""

@@ -1,4 +1,4 @@
-"""What the released columns, alone and together, tell of the small counts beside them."""
+"""What the released columns, alone and together, reveal about the small counts beside them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -27,17 +27,17 @@ from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.seeds import generator
 
 ALARM = 0.01  # chance of a false alarm over all questions asked of a table
-FEWEST, FEW = 6, 30  # small counts below which nothing, or little, can be told
-MOST = 5_000  # small rows that are looked at for relations; values are counted in all
+FEWEST, FEW = 6, 30  # small counts below which nothing, or little, can be shown
+MOST = 5_000  # small rows that are searched for relations; values are counted in all rows
 STRONG_INFORMATION = 0.1  # of the entropy of the small counts
 STRONG_ORDER = 0.5  # rank correlation
 STRONG_FIT = 0.25  # share of the variance of small counts
 LONG_NUMBER, NEARLY_ALL = 1e8, 0.9  # whole numbers like codes; share of rows that differ
-GROUPS_INFORMATION = 0.5  # groups differ in their counts, and are released in any case
+GROUPS_INFORMATION = 0.5  # groups differ in their counts, and are always released
 
 
 class Finding(NamedTuple):
-    """Something that columns tell of small counts."""
+    """Something that columns reveal about small counts."""
 
     verdict: Verdict
     log_chance: float
@@ -58,7 +58,7 @@ class Small(NamedTuple):
 
 
 def check_columns(table: FlowTable, selection: Selection) -> Check:
-    """Check what the columns of a release tell of the small counts.
+    """Check what the columns of a release reveal about the small counts.
 
     Parameters
     ----------
@@ -70,8 +70,9 @@ def check_columns(table: FlowTable, selection: Selection) -> Check:
     Returns
     -------
     Check
-        "fail" when columns fix a small count, leave fewer counts than chance would, or go with
-        them closely; it names all columns that are needed. "look" when they go with them a little.
+        "fail" when columns fix a small count, leave fewer counts than chance would, or are closely
+        related to them; it names all columns that are needed. "look" when they are slightly
+        related.
     """
     findings = sorted(_findings(table, selection), key=_worst_first)
     left_out = len(selection.left_out)
@@ -86,7 +87,8 @@ def check_columns(table: FlowTable, selection: Selection) -> Check:
         )
         return Check("other columns", "pass", reason + without, key="other_columns")
     worst = findings[0]
-    # what holds of a column holds of it and any other together, which says nothing of the other
+    # what holds for a column holds for it together with any other, which says nothing about the
+    # other
     apart = [found for found in findings[1:] if not {*worst.columns} <= {*found.columns}]
     others = sorted({name for found in apart for name in found.columns} - {*worst.columns})
     named = ("column " if len(worst.columns) == 1 else "columns ") + ", ".join(
@@ -132,7 +134,7 @@ def _findings(table: FlowTable, selection: Selection) -> Iterator[Finding]:
 
 
 def _small(table: FlowTable) -> Small:
-    """Small counts, those of own areas among them: they are not released as they are either."""
+    """Small counts, including those of own areas, which are not released as they are either."""
     frame = table.frame
     count = frame[table.count].to_numpy(np.float64)
     names = [*table.groups, table.origin, table.destination]
@@ -171,7 +173,7 @@ def _moves(table: FlowTable) -> dict[str, Codes]:
 
 
 def _totals(table: FlowTable, selection: Selection) -> Iterator[Finding]:
-    """Totals of areas that were named to be kept: they publish what can be added up."""
+    """Totals of areas among the named columns: they publish sums."""
     found = list(kept_totals(table, selection.kept))
     if not found:
         return
@@ -189,7 +191,7 @@ def _totals(table: FlowTable, selection: Selection) -> Iterator[Finding]:
 
 
 def _too_few(kept: Sequence[Column], small: Small) -> Iterator[Finding]:
-    """Of a handful of small counts nothing can be shown, so nothing is kept beside them."""
+    """A handful of small counts can show nothing, so no column is kept beside them."""
     n = len(small.rows)
     for column in kept:
         if n < FEWEST:
@@ -290,7 +292,7 @@ def _ask(feature: Feature, small: Small, log_alarm: float) -> Iterator[Finding]:
 def _ask_numbers(
     values: Numbers, few: Codes, small: Small, log_alarm: float, *, itself: bool, finding: Make
 ) -> Iterator[Finding]:
-    """What only numbers can be asked: equality and order."""
+    """Put the questions that only numbers allow: equality and order."""
     if _is_copy(values, small.y, itself):
         yield finding("fail", -np.inf, "the small count itself, but for a constant")
     same = evidence.equal_but_for_a_constant(values, small.y)
@@ -316,7 +318,7 @@ def _ask_numbers(
 
 
 def _ask_group(feature: Feature, small: Small, log_alarm: float) -> Iterator[Finding]:
-    """Groups differ in their counts; only one that is made from the count must not leave."""
+    """Groups differ in their counts; only a group made from the count must not be released."""
     codes = np.unique(feature.values[small.rows], return_inverse=True)[1]
     if codes.max(initial=0) == 0:
         return

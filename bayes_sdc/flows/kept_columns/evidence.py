@@ -1,7 +1,7 @@
-"""Does a column tell of small counts: chances with which shuffled rows would look like that.
+"""Whether a column reveals small counts: the chance that shuffled rows would look the same.
 
-Everything here takes arrays of one small count a row: ``y`` from 0, ``codes`` (values of a column,
-numbered from 0) or ``x`` (numbers). Chances are exact where they can be, and upper bounds
+Everything here takes arrays with one entry per small count: ``y`` from 0, ``codes`` (values of a
+column, numbered from 0) or ``x`` (numbers). Chances are exact where they can be, and upper bounds
 otherwise; a caller multiplies them by the number of questions it asks.
 """
 
@@ -148,7 +148,7 @@ def information(codes: Codes, y: Codes, rng: np.random.Generator) -> Information
 def equal_but_for_a_constant(x: Numbers, y: Codes) -> Information:
     """Share of rows in which numbers are the counts plus one constant, beyond shuffled rows.
 
-    A copy with errors in every other row is no function of the count, and has no gap and no
+    A copy with errors in every other row is not a function of the count, leaves no gap and is in no
     perfect order. The rows that agree in shuffled rows are about Poisson; the chance is multiplied
     by the number of constants.
 
@@ -172,7 +172,7 @@ def equal_but_for_a_constant(x: Numbers, y: Codes) -> Information:
 
 
 def in_order(x: Numbers, y: Codes, strata: Codes | None = None) -> tuple[float, float]:
-    """Rank correlation inside strata, and the log chance of one as far from 0 in shuffled rows.
+    """Rank correlation inside strata, and the log chance of one this far from 0 in shuffled rows.
 
     Examples
     --------

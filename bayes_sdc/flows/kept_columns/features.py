@@ -1,8 +1,8 @@
 """Ways to read a column: whole values, their digits, differences between rows, and two together.
 
-Who has a release reads its columns in every way that may tell a count: the value as it stands, its
-last digit, how often it occurs, the difference to the row before, the difference of two columns.
-Each way is a feature; the tests do not know where it came from.
+An intruder reads the columns of a release in every way that may tell a count: the value itself, its
+last digit, how often it occurs, the difference from the row before, the difference of two columns.
+Each way is a feature; the tests do not depend on where it came from.
 """
 
 import re
@@ -22,8 +22,11 @@ Numbers = npt.NDArray[np.float64]
 FEW_VALUES = 64  # up to which numbers are looked at one by one
 BINS = (4, 16, 64)  # into which numbers of more values are cut
 MODULI = (2, 3, 4, 5, 6, 7, 8, 9, 10, 100)
-PLACES = 12  # of a text that are looked at from either end
-COMMON_SIGNS, SAMPLED = 40, 5_000  # whose number in a text is looked at; texts that show which
+PLACES = 12  # characters of a text that are read from either end
+COMMON_SIGNS, SAMPLED = (
+    40,
+    5_000,
+)  # characters that are counted in a text; texts that show which ones
 SEVERAL = 6  # columns up to which three of them are mixed
 WIDEST = 12  # numeric columns up to which all four operations are tried on each pair
 
@@ -87,7 +90,7 @@ def single_features(column: Column, ends: Sequence[Codes]) -> Iterator[Feature]:
 
 
 def moved_features(column: Column, moves: Mapping[str, Codes]) -> Iterator[Feature]:
-    """Yield what a column holds in another row: a count can stand beside that of the way back.
+    """Yield what a column holds in another row: a count may stand in the row of the way back.
 
     Parameters
     ----------
@@ -109,7 +112,7 @@ def moved_features(column: Column, moves: Mapping[str, Codes]) -> Iterator[Featu
 
 
 def _tails(make: Make, numbers: Numbers) -> Iterator[Feature]:
-    """The digits after the point, and what is left of whole numbers after division."""
+    """The digits after the point, and remainders of whole numbers."""
     with np.errstate(invalid="ignore"):
         fraction = np.abs(numbers) % 1
     if np.nanmax(fraction, initial=0.0) > 0:
@@ -203,7 +206,7 @@ def pair_features(columns: Sequence[Column], kept: Sequence[str]) -> Iterator[Fe
 
 
 def _mixed(columns: Sequence[Column]) -> Iterator[Feature]:
-    """Whole numbers two, three or all at a time, bit by bit: as a key hides a number in another."""
+    """Whole numbers combined bit by bit, two, three or all at a time: so a key hides a number."""
     whole = [
         column
         for column in columns

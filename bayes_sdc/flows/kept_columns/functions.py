@@ -5,7 +5,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import logsumexp
 
-ACCIDENT = 1e-6  # chance with which a column without meaning may pass for one of an area
+ACCIDENT = 1e-6  # chance that a meaningless column passes as one of an area
 
 
 def codes_of(column: pd.Series) -> npt.NDArray[np.intp]:
@@ -15,7 +15,7 @@ def codes_of(column: pd.Series) -> npt.NDArray[np.intp]:
 
 
 def depends_on(values: npt.NDArray[np.intp], end: npt.NDArray[np.intp]) -> bool | None:
-    """Whether the value is the same in all rows of an area; None when that may be an accident.
+    """Whether the value is the same in all rows of an area; None when that may be chance.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def depends_on(values: npt.NDArray[np.intp], end: npt.NDArray[np.intp]) -> bool 
     if (first[end] != values).any():
         return False
     share = np.bincount(values) / len(values)
-    # the chance that rows that are shuffled agree inside every area, one area like the other
+    # the chance that shuffled rows agree inside every area
     sizes, areas = np.unique(np.bincount(end), return_counts=True)
     sizes, areas = sizes[sizes > 1], areas[sizes > 1]
     log_chance = sum(

@@ -1,7 +1,7 @@
-"""Is the count a sum, a difference or a product of other columns, exactly or nearly.
+"""Whether the count is a sum, a difference or a product of other columns, exactly or nearly.
 
-The columns are weighed so that they give the count, on one half of the rows or on the safe rows,
-whose counts everybody reads; what they then say of other small rows is compared with the truth.
+The columns are weighted to give the count on one half of the rows, or on the safe rows, whose
+counts are public. Their prediction for other small rows is compared with the truth.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ MOST_ROWS = 5_000  # that are fitted, and judged
 
 
 class Identity(NamedTuple):
-    """How well weighed columns give small counts they were not fitted to."""
+    """How well weighted columns predict small counts that they were not fitted to."""
 
     places: tuple[int, ...]  # of the columns that are needed
     hits: float  # share of the small counts that is right after rounding
@@ -44,7 +44,7 @@ def identity(
     Returns
     -------
     Identity or None
-        With the columns without which it is worse.
+        With the columns that the fit needs.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def _needed(
     judged: npt.NDArray[np.bool_],
     found: Identity,
 ) -> Identity:
-    """Leave out one column after the other without which the fit is as good."""
+    """Leave out, one after the other, the columns that the fit does not need."""
     if found.explained <= 0.0:
         return found
     for place in reversed(found.places):

@@ -1,9 +1,9 @@
 """Which columns are released: the table's own, and those that only describe an area.
 
 A column that is a function of the origin or of the destination alone (a name, a state, a
-coordinate) says nothing of the count of a pair. Whether it is one is tested: the same area has the
-same value in every row, and there are rows enough that this is no accident. A column with totals of
-an area is a function of the area too, and publishes the total; it is recognised by arithmetic.
+coordinate) says nothing about the count of a pair. Whether it is one is tested: the same area has
+the same value in every row, and there are enough rows to rule out chance. A column with totals of
+an area is a function of the area too, but publishes the total; it is recognised by arithmetic.
 """
 
 from collections.abc import Collection, Iterator
@@ -51,7 +51,7 @@ class Selection:
     areas : tuple of str
         Those that are functions of one area, or the same in every row.
     kept : tuple of str
-        Those that are released because they were named.
+        Those released because they were named.
     left_out : tuple of LeftOut
         The others.
     """
@@ -67,7 +67,7 @@ class Selection:
         return release.drop(columns=gone) if gone else release
 
     def notes(self) -> Iterator[str]:
-        """Say what was left out, in a line for each reason."""
+        """Say what was left out, one line per reason."""
         for why in dict.fromkeys(one.why for one in self.left_out):
             names = [one.name for one in self.left_out if one.why == why]
             shown = ", ".join(map(repr, names[:5]))
@@ -124,7 +124,7 @@ def select_columns(table: FlowTable, keep: Collection[str] = ()) -> Selection:
         column = table.frame.iloc[:, place]
         why = _why_not(table, column, ends)
         if (name in keep or name in table.total_columns) and why:
-            kept.append(name)  # totals that are to be published were named, too
+            kept.append(name)  # totals to be published count as named, too
         elif why:
             left_out.append(LeftOut(name, why))
             continue
@@ -135,7 +135,7 @@ def select_columns(table: FlowTable, keep: Collection[str] = ()) -> Selection:
 
 
 def _why_not(table: FlowTable, column: pd.Series, ends: Ends) -> str:
-    """Why a column is not released unless named; nothing where it describes an area."""
+    """Why a column is not released unless named; empty where it describes an area."""
     values = codes_of(column)
     if len(values) and values.max() == 0:
         return ""

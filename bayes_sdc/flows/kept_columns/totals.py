@@ -1,7 +1,7 @@
-"""Columns that hold totals: the same in all rows that they are the sum of, whatever these are.
+"""Columns that hold totals: the same in all rows that they are the sum of.
 
 An area has totals, and so has a pair of areas over groups, an area in one group, a group. What is
-published of an area can also be the sum of a part of its flows: those to one state, those of one
+published about an area can also be the sum of a part of its flows: those to one state, those of one
 sex, those that stay in a group or leave it.
 """
 
@@ -24,10 +24,10 @@ Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 NEARLY_ALL = 0.8  # of the areas have the sum
-FEWEST = 3  # different sums, so that equality is no accident
+FEWEST = 3  # different sums, so that equality is not chance
 DIGITS = 1e-3  # relative distance that rounding may leave
 LEVELS = 64  # values of a column up to which each is a part of the flows
-BITS = 30.0  # of equal sums, so that those of a part are no accident
+BITS = 30.0  # of equal sums, so that those of a part are not chance
 CROSSED = 6  # columns of codes up to which all combinations have totals
 
 
@@ -184,7 +184,7 @@ def _sum_in(values: Numbers, part: Part, at: Codes, cost: float) -> tuple[str, f
 
 
 def _bits(values: Numbers, sums: Numbers) -> float:
-    """Bound how far from an accident it is if all these values are these sums."""
+    """Bound, in bits, how far from chance it is that all these values are these sums."""
     known = np.isfinite(values) & (sums > 0)
     return float(np.log2(np.unique(sums[known]) + 1.0).sum())
 
@@ -202,7 +202,7 @@ def _equal(values: Numbers, sums: Numbers) -> float | None:
     factor = float(np.median(values / sums))
     if factor <= 0.0:
         return None
-    # half of the last digit that is written, if that is little beside the sums
+    # half of the last written digit, if that is little beside the sums
     half = 0.5 * _last_digit(values) / factor
     half = half if half < np.median(sums) / 20 else 0.0
     about = np.abs(values / factor - sums) <= np.maximum(0.01 * sums, 2.0 * half)
@@ -223,7 +223,7 @@ def _last_digit(values: Numbers) -> float:
 
 
 def family_of(table: FlowTable, name: str, total: Total) -> Family:
-    """Turn the totals in a column into what an audit takes for published.
+    """Turn the totals in a column into published totals for an audit.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-r"""Counts with bounded steps: what one person can change has a limit that is chosen beforehand.
+r"""Counts with bounded steps: what one person can change has a limit chosen beforehand.
 
 A draw from a posterior is an exponential mechanism. One person more in a small cell turns its count
 y, from the lowest, into y + 1, and multiplies the unnormalised posterior by
@@ -12,7 +12,7 @@ Both families of :mod:`bayes_sdc.flows.model.truncated` are products of steps,
 
 .. math:: s_k = \log \frac{(1 + \kappa k) \lambda}{(1 + \kappa \lambda)(k + 1)},
 
-and the sum that they are divided by is the same for y and y + 1. So a step is bounded by
+and their normalising sum is the same for y and y + 1. So a step is bounded by
 
 .. math:: t_k = c_k + \frac{\varepsilon}{2} \tanh \frac{2 (s_k - c_k)}{\varepsilon},
 

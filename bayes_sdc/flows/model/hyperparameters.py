@@ -2,7 +2,7 @@
 
 With the pooled prior these are the means and standard deviations of the national distribution. With
 the others every group stands alone, and the draws of all groups are taken together: averaged over
-many groups that the prior describes well, their posteriors give back the prior.
+many groups that the prior describes well, their posteriors reproduce the prior.
 """
 
 import json
@@ -43,7 +43,7 @@ class Hyperparameter(NamedTuple):
 
 
 def hyperparameters(posterior: xr.DataTree) -> list[Hyperparameter]:
-    """Take the hyperparameters and their priors out of a posterior.
+    """Take the hyperparameters and their priors from a posterior.
 
     Parameters
     ----------

@@ -16,11 +16,11 @@ import numpy as np
 
 LEVEL, SD_ORIGIN, SD_DESTINATION, CV = 0, 1, 2, 3  # columns of theta; coefficients follow
 PARAMETERS = ("alpha", "log_sd_beta", "log_sd_gamma", "log_cv")
-NORMAL, HALF_NORMAL, GAMMA = 0, 1, 2  # of the value, of its exp, of its exp to the power -2
+NORMAL, HALF_NORMAL, GAMMA = 0, 1, 2  # prior of the value, of its exp, of its exp to the power -2
 
 # numpy's error model: a division need not check its divisor
 compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
-# copied into its caller before that is compiled, so that it is not compiled once more by itself
+# copied into its caller before compilation, so that it is not compiled once more by itself
 inlined = numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")
 
 

@@ -1,8 +1,8 @@
-"""What a posterior says of its parameters: draws by name, and effects with their intervals.
+"""What a posterior says about its parameters: draws by name, and effects with intervals.
 
 The data can tell a group's level, the deviations of its effects from their means, and scales. Beta,
 gamma and their means also hold delta, which is drawn from its prior alone: that noise mixes
-perfectly and would hide a deviation that does not.
+perfectly and would hide a deviation that mixes badly.
 """
 
 from collections.abc import Iterator
@@ -130,13 +130,13 @@ def effects(posterior: xr.DataTree, *, ci_prob: float = CI_PROB) -> pd.DataFrame
     Returns
     -------
     DataFrame
-        One row an effect: ``side`` ("origin", "destination"), ``group``, ``area``, and ``median``,
+        One row per effect: ``side`` ("origin", "destination"), ``group``, ``area``, and ``median``,
         ``lower`` and ``upper`` of the deviation, on the scale of the log rate. Confidential.
 
     Raises
     ------
     InputError
-        If ``ci_prob`` is no probability strictly between 0 and 1.
+        If ``ci_prob`` is not strictly between 0 and 1.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the counts of a posterior depend on: the rates of one joint draw after another."""
+"""What counts depend on: the rates of a posterior, draw by draw."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from bayes_sdc.models.base_measure import IMPOSSIBLE
 
 
 class Rates(NamedTuple):
-    """What the counts depend on, with all chains laid end to end: (draw, effect or group)."""
+    """What counts depend on, with all chains laid end to end: (draw, effect or group)."""
 
     beta: np.ndarray  # (draw, origin_effect)
     gamma: np.ndarray  # (draw, destination_effect)
@@ -27,7 +27,7 @@ class Rates(NamedTuple):
 
     def at(self, cells: SmallCells, draw: int) -> tuple[np.ndarray, Ladder]:
         """Log rate of each cell and the ladders of all groups in one draw."""
-        # effects may be kept in single precision; what is added up is not
+        # effects may be kept in single precision; sums are not
         log_rate = self.beta[draw].astype(np.float64)[cells.origin]
         log_rate += self.gamma[draw][cells.destination]
         log_rate += (cells.x * self.coefficient[draw][cells.group]).sum(axis=1)

@@ -37,7 +37,7 @@ class Ladder(NamedTuple):
     bound: np.ndarray  # (K + 1,) centres of the steps, then half their width; 0 without a bound
 
 
-NOTHING = 1e-20  # a probability that no uniform number of double precision can meet
+NOTHING = 1e-20  # a probability smaller than any uniform number of double precision
 
 
 def ladder(
@@ -291,5 +291,5 @@ def draw(log_rate: np.ndarray, group: np.ndarray, rungs: Ladder, uniform: np.nda
     """
     table = probabilities(log_rate, group, rungs)
     cumulated = np.cumsum(np.where(table < NOTHING, 0.0, table), axis=1)
-    # the last rung is reached by whatever is left, so rounding cannot lead beyond the support
+    # the last rung takes the rest, so rounding cannot lead beyond the support
     return np.asarray((uniform[:, None] >= cumulated[:, :-1]).sum(axis=1))

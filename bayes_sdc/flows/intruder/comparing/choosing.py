@@ -1,11 +1,11 @@
 """Choosing among several releases: the most useful one within the limits of a policy.
 
 Whoever chooses looks at the true table, so the choice itself says something about it: for an area
-with few small cells, close totals are close counts, and the intruder of
-:mod:`bayes_sdc.flows.intruder.measure` does not use that. The risk of the winner alone would not
-show what the luck of the draw does either. So the whole procedure, drawing the candidates and
-choosing, is repeated, and the risk of its winners is reported, also that of simply believing them,
-which grows with the number of candidates where areas have few small cells.
+with few small cells, close totals mean close counts. The intruder of
+:mod:`bayes_sdc.flows.intruder.measure` does not use that, and the risk of the winner alone does not
+show the luck of the draw. So the whole procedure, drawing the candidates and choosing, is repeated,
+and the risk of its winners is reported. That includes the risk of simply believing them, which
+grows with the number of candidates where areas have few small cells.
 """
 
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ class Choice(Result):
     procedure: pd.DataFrame
 
     def __str__(self) -> str:
-        """Say what selecting does to the estimate of the risk."""
+        """Say how choosing changes the estimate of the risk."""
         winner = self.candidates[self.candidates["chosen"]].iloc[0]
         within = int(self.candidates["within_limits"].sum())
         mean = self.procedure["r_all"].mean()
@@ -127,8 +127,8 @@ def choose_release(
 ) -> Choice:
     """Draw several releases, drop those beyond the limits, and keep the one with the best totals.
 
-    When every candidate is beyond a limit, the one with the best totals of all is kept: the limits
-    are judged again on what is released.
+    When every candidate is beyond a limit, the one with the best totals is kept: the limits are
+    judged again on what is released.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def _round(
     unique = unique_cells(table, risk.unique)
     m, prior = risk.release_probability.to_numpy(), risk.prior_probability.to_numpy()
     earlier = risk.earlier_likelihood
-    told = risk.strongest.prior  # by name: what they expect does not depend on the release
+    told = risk.strongest.prior  # by name: their prior does not depend on the release
     expected = prior if told == "given" else prior_of_cells(told, table, risk.prediction.to_numpy())
     areas = [pd.factorize(table.cells[side])[0] for side in ("origin", "destination")]
     released, rows = [], []
@@ -261,7 +261,7 @@ def _round(
         }.items():
             if limit is not None:
                 beyond |= (frame[column] > limit).to_numpy()
-    # within the limits before beyond them, then by totals
+    # candidates within the limits first, then by totals
     rank = frame["totals_error"].to_numpy() + np.where(beyond, 1e6, 0.0)
     frame["within_limits"] = ~beyond
     frame["chosen"] = np.arange(candidates) == int(np.argmin(rank))

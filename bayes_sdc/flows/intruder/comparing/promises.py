@@ -1,4 +1,4 @@
-"""What the same promise costs and tells, model beside noise and other synthesis: curves by epsilon.
+"""Cost and disclosure of one promise, for the model, noise and other synthesis, by epsilon.
 
 The intruder knows the mechanism, which cells are small, and all true small counts but the target's;
 all counts are equally probable to them.
@@ -48,7 +48,7 @@ def compare_promises(
     table : FlowTable
         The table to protect.
     epsilons : iterable of float
-        For a person more or less in a small cell; the default model is fitted for each, and once
+        For one person more or less in a small cell; the default model is fitted for each, and once
         without a bound.
     delta : float
         Probability with which the Dirichlet-multinomial synthesis may exceed epsilon, from 0 on.
@@ -63,8 +63,8 @@ def compare_promises(
     -------
     pandas.DataFrame
         One row per method and epsilon: ``method``, ``epsilon`` (infinite without a bound),
-        ``delta``, ``log_ratio`` (largest of one cell's release between neighbouring counts, in this
-        table: of the model at least so much, after its Monte Carlo error), and the columns of
+        ``delta``, ``log_ratio`` (largest over one cell's release between neighbouring counts, in
+        this table; for the model a lower bound, after its Monte Carlo error), and the columns of
         :func:`bayes_sdc.compare_protections` from ``before`` to ``unchanged``.
 
     Raises
@@ -78,9 +78,10 @@ def compare_promises(
 
     Notes
     -----
-    Geometric noise, clamped to the small counts and not; Poisson-gamma synthesis of each cell from
-    its own count; and Dirichlet-multinomial synthesis of the cells of each group and destination,
-    which has a delta: :mod:`bayes_sdc.flows.release.protections.prior_samples`.
+    The other mechanisms are geometric noise, clamped to the small counts and unclamped;
+    Poisson-gamma synthesis of each cell from its own count; and Dirichlet-multinomial synthesis of
+    the cells of each group and destination, which has a delta:
+    :mod:`bayes_sdc.flows.release.protections.prior_samples`.
 
     References
     ----------
@@ -104,7 +105,7 @@ def compare_promises(
     if not asked:
         raise InputError("epsilons: name at least one, such as [1.0, 0.5]")
     shares, _ = shares_elsewhere(table, centres)
-    for epsilon in asked:  # refused before the first fit
+    for epsilon in asked:  # refuse before the first fit
         check_promise(epsilon, delta)
         resolve_bound(table, epsilon, shares.tolist())
     truth, known = ground_truth(table), known_of_cells(table)

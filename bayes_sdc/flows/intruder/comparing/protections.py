@@ -1,10 +1,10 @@
-"""Protections of one table beside each other: one intruder, and the same totals where they can.
+"""Protections of one table side by side: the same intruder, and the same totals where possible.
 
 The intruder knows the mechanism, which cells are small, and all true small counts but those of one
 cycle of totals through the target; all counts are equally probable to them. Where exact totals are
-published with the release they know these too, and what is released of every cell along the cycle
-counts, because the totals tie their true counts to the target's. Where no totals are published only
-what is released of the target tells something of it.
+published with the release they know these too. Then the released counts of all cells along the
+cycle are evidence, because the totals tie their true counts to the target's. Without totals only
+the released count of the target is evidence.
 """
 
 from collections.abc import Iterator
@@ -49,14 +49,14 @@ MODEL, MODEL_KEPT = "model", "model, totals kept"
 
 
 class Protected(NamedTuple):
-    """A release of the small cells, and what the intruder makes of each."""
+    """A release of the small cells, and what the intruder makes of each cell."""
 
     method: str
     counts: np.ndarray  # (cell,) as published
-    log_likelihood: np.ndarray  # (cell, candidate) of what is released of a cell
+    log_likelihood: np.ndarray  # (cell, candidate) of the released count of a cell
     totals: bool  # whether the release itself has the true totals
     given_cycle: bool = False  # whether the likelihood is that of all tables along the cycle
-    together: bool = False  # whether cells change together, so that they are no separate evidence
+    together: bool = False  # whether cells change together, and are not separate evidence
     prior: np.ndarray | None = None  # (cell, candidate) where more is hidden than the small cells
 
 
@@ -106,18 +106,17 @@ def compare_protections(
     The methods: the model, with and without totals kept; random and controlled rounding to base 3
     and 5; with epsilon 1 and 0.5, geometric noise, clamped to the small counts and not, and
     Poisson-gamma and Dirichlet-multinomial synthesis
-    (:mod:`bayes_sdc.flows.release.protections.prior_samples`); the cell-key method
-    with D = 5, V = 3 and no released 1 or 2, and with D = 3, V = 1; swapping of a tenth and a half
-    of the movers; and suppression filled by iterative proportional fitting. Counts beside exact
-    totals do not add up to them but where totals are kept. Under controlled rounding and swapping
-    cells change together, so that those along a cycle are not separate evidence: the log-likelihood
-    of the cycle is weighted by the power, from 0 to 1, that serves the intruder best, which errs to
-    too much risk. How likely a cell is to be swapped is counted cell by cell. Of the model with
-    totals kept they use what is released of the target, whose distribution is known given each
-    table of the cycle. Where further cells are hidden with the small ones (in tables of up to
-    20,000 small cells), all but those of one cycle of hidden cells are known, and what is left are
-    the tables along it; the error of totals is that of small cells, for the totals of all hidden
-    ones are exact.
+    (:mod:`bayes_sdc.flows.release.protections.prior_samples`); the cell-key method with D = 5, V =
+    3 and no released 1 or 2, and with D = 3, V = 1; swapping of a tenth and a half of the movers;
+    and suppression filled by iterative proportional fitting. Counts published beside exact totals
+    do not add up to them unless totals are kept. Under controlled rounding and swapping cells
+    change together, so those along a cycle are not separate evidence: the log-likelihood of the
+    cycle is raised to the power, from 0 to 1, that serves the intruder best, which overstates the
+    risk. How likely a cell is to be swapped is counted cell by cell. For the model with totals kept
+    they use the released count of the target, whose distribution is known given each table of the
+    cycle. Where further cells are hidden with the small ones (in tables of up to 20,000 small
+    cells), all but those of one cycle of hidden cells are known, and the tables along it are left;
+    the error of totals is that of small cells, because the totals of all hidden cells are exact.
 
     References
     ----------
@@ -229,7 +228,7 @@ def _rho(
 
 
 def _moved(true: np.ndarray, released: np.ndarray) -> float:
-    """Share of cells to be moved for the true shares of the counts; fractions are rounded."""
+    """Share of cells to move for the true shares of the counts; fractions are rounded."""
     both = [np.rint(counts).astype(np.int64) for counts in (true, released)]
     length = 1 + max(int(counts.max()) for counts in both)
     shares = [np.bincount(np.maximum(counts, 0), minlength=length) / len(true) for counts in both]
@@ -305,7 +304,7 @@ def _with_totals(
 
 
 def _suppressed_further(table: FlowTable, kept: KeptTotals, seed: int) -> Iterator[Protected]:
-    """Small cells and further ones hidden, until totals tell as little as can be."""
+    """Small cells and further ones hidden, until totals tell as little as possible."""
     if table.n_small > MOST or len(kept.merged):
         return
     found = suppressed(table, kept, rng=generator(seed, "protections", "further cells hidden"))

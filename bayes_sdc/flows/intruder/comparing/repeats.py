@@ -45,7 +45,7 @@ def repeat_risk(
     datasets: int = 1,
     seed: int | None = None,
 ) -> pd.DataFrame:
-    """Intruder risk over independent releases: how much the luck of one release matters.
+    """Intruder risk over independent releases: how much the luck of the draw matters.
 
     Parameters
     ----------
@@ -57,8 +57,8 @@ def repeat_risk(
     releases : int
         Number of independent releases, each of ``datasets`` data sets.
     datasets : int
-        Number m of data sets in each release. What was released before (``already_released`` of the
-        risk) the intruder has beside each.
+        Number m of data sets in each release. Beside each, the intruder has the earlier releases
+        (``already_released`` of the risk).
     seed : int, optional
         Seed of the releases. By default a fresh one.
 

@@ -23,11 +23,11 @@ MOST = 20_000  # small cells; the search for further cells is a search for each
 
 
 class Suppressed(NamedTuple):
-    """What is left once small cells and further ones are hidden. Confidential."""
+    """What remains after small cells and further ones are hidden. Confidential."""
 
     further: int  # cells hidden besides the small ones
     movers: int  # in them
-    filled: np.ndarray  # (cell,) small cells by proportional fitting of all that is hidden
+    filled: np.ndarray  # (cell,) small cells by proportional fitting of all hidden cells
     prior: np.ndarray  # (cell, count) what totals and all but a cycle leave of each; rows sum to 1
 
 
@@ -80,7 +80,7 @@ def _safe_rows(table: FlowTable) -> np.ndarray:
 def _blocks(table: FlowTable, kept: KeptTotals, rows: np.ndarray) -> list[np.ndarray]:
     """Total of each row, of both kinds; of one kind twice.
 
-    By the names of the totals: which of them follow from others differs with the cells.
+    By the names of the totals, because it depends on the cells which of them follow from others.
     """
     frame = table.frame
     columns = {

@@ -1,8 +1,8 @@
 """Risk and utility of the model's release beside those of other protections of the same cells.
 
 Every method meets the same intruder: they know the mechanism and which cells are small, expect
-beforehand what the strongest intruder of the release does, and apply Bayes' rule. Believing what is
-released is not what is measured.
+beforehand what the strongest intruder of the release does, and apply Bayes' rule. An intruder who
+simply believes the released counts is not measured here.
 """
 
 from collections.abc import Iterable, Iterator
@@ -62,7 +62,7 @@ def risk_utility(
 
     The methods are the model (with ``release_probability`` of ``risk``), saturated Poisson
     synthesis, noise of the cell-key style (at most 3 either way, variance 1), random rounding to
-    base 5, and suppression with one row of other flows an origin. For utility the suppressed cells
+    base 5, and suppression with one row of other flows per origin. For utility the suppressed cells
     of an origin share its sum evenly.
 
     Parameters
@@ -83,14 +83,13 @@ def risk_utility(
     -------
     pandas.DataFrame
         One row per method, knowledge and m: ``method``, ``knowledge``, ``prior`` (its name),
-        ``datasets``; risk: ``r_all``
-        and ``r_unq`` (share of small cells, and of the unique ones, whose single most probable
-        count is the true one; missing where undefined), ``mean_distance`` (counts between the most
-        probable and the true one) and ``true_count_probability`` (mean over cells); utility:
-        ``totals_error``, ``pmse_ratio`` and ``right_band``, as in
-        :class:`bayes_sdc.Utility`. ``knowledge`` is "all-others", or "margins" for an
-        intruder who sees the sums by origin only. Suppression has a row for either: one who knows
-        all other small cells learns the hidden one by subtraction.
+        ``datasets``; risk: ``r_all`` and ``r_unq`` (share of small cells, and of the unique ones,
+        whose single most probable count is the true one; missing where undefined),
+        ``mean_distance`` (counts between the most probable and the true one) and
+        ``true_count_probability`` (mean over cells); utility: ``totals_error``, ``pmse_ratio`` and
+        ``right_band``, as in :class:`bayes_sdc.Utility`. ``knowledge`` is "all-others", or
+        "margins" for an intruder who sees the sums by origin only. Suppression has a row for
+        either: anyone who knows all other small cells learns the hidden one by subtraction.
 
     Raises
     ------
@@ -106,7 +105,7 @@ def risk_utility(
     -----
     The risk of suppression with "margins" is not comparable with the other rows, whose intruder
     knows all other small cells: it is what an intruder with far less knowledge finds. Sums by
-    destination, where they are published too, tell them more than this.
+    destination, where they are published too, tell them more.
 
     References
     ----------
@@ -209,7 +208,7 @@ def _utility(truth: GroundTruth, released: np.ndarray) -> dict[str, float]:
 def _prior(table: FlowTable, risk: IntruderRisk, method: str) -> tuple[str, np.ndarray]:
     """Prior of the strongest intruder: its name, and (cell, count).
 
-    Where our release keeps totals, they rule counts out, and what the model predicts knows them.
+    Where the release keeps totals, they rule counts out and the prediction of the model uses them.
     Other methods keep none: there that intruder expects the shares of the counts.
     """
     name = risk.strongest.prior

@@ -1,4 +1,4 @@
-"""The estimators of the release probabilities, by name, and refits of what they cannot tell."""
+"""The estimators of the release probabilities, by name, and refits where they are not reliable."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -22,7 +22,7 @@ from bayes_sdc.flows.model.rates import rates_by_draw
 from bayes_sdc.flows.table.cells import SmallCells, thin
 from bayes_sdc.progress import Progress
 
-AT_ONCE = {"integrated": 10_000, "paper": 100_000, "refit": 16}  # cells between two times on disk
+AT_ONCE = {"integrated": 10_000, "paper": 100_000, "refit": 16}  # cells between two saves
 
 #: Arrays by name, whose first axis are the cells asked for.
 ByCell = dict[str, np.ndarray]
@@ -38,7 +38,7 @@ def estimate(
 ) -> ReleaseProbabilities:
     """Release probabilities of the targets; the worst of those that miss are refitted.
 
-    Those miss whose k-hat or Monte Carlo error is too large:
+    A cell misses if its k-hat or Monte Carlo error is too large:
     :func:`bayes_sdc.flows.intruder.probabilities.bayes.unreliable_cells`.
 
     Parameters

@@ -9,13 +9,13 @@ posterior, with normalised weights,
 
 a product of two matrices a cell, which serves every candidate and every released value. The weights
 span hundreds of decades and are formed from logarithms, shifted by the largest of each candidate.
-Their largest are smoothed (:mod:`bayes_sdc.flows.intruder.probabilities.pareto`).
+The largest weights are smoothed (:mod:`bayes_sdc.flows.intruder.probabilities.pareto`).
 
 References
 ----------
 S. Hawala, J. Reiter, Q. Wang, "Synthesizing Truncated Count Data for Confidentiality", eq. (4)-(8).
-The factor 1/L printed in (7) goes away once the weights are normalised, and its inner sum runs
-over draws of lambda_t.
+The factor 1/L printed in (7) cancels once the weights are normalised, and its inner sum runs over
+draws of lambda_t.
 """
 
 import itertools
@@ -142,7 +142,7 @@ def _cells(
                 log_weights[candidate, s] = (candidate - true) * step + (
                     rungs.log_product[s, candidate] - rungs.log_product[s, true]
                 )
-                if rungs.bound[width - 1] > 0.0:  # no probability is too small for its logarithm
+                if rungs.bound[width - 1] > 0.0:  # no probability is too small for a logarithm
                     log_weights[candidate, s] = math.log(p[s, candidate] / p[s, true])
         log_mean = np.empty(width)
         weights = np.empty(n_draws)
@@ -159,7 +159,8 @@ def _cells(
             log_mean[candidate] = highest + math.log(total)
             ess[t, candidate] = total**2 / squares
             m[t, candidate] = 0.0
-            # plain loops: a library's dot product may add in another order from one run to the next
+            # plain loops: a library's dot product may add in a different order from one run to the
+            # next
             for chain in range(chains):
                 part_total = 0.0
                 sums = by_chain[chain, t, candidate]
@@ -170,7 +171,7 @@ def _cells(
                         sums[k] += weights[s] * p[s, k]
                 for k in range(width):
                     m[t, candidate, k] += sums[k] / total
-                # a chain all of whose weights vanish beside another's says nothing
+                # a chain whose weights all vanish beside another's says nothing
                 sums /= max(part_total, TINY)
         log_mean -= log_mean.max()
         for candidate in range(width):

@@ -100,9 +100,8 @@ def release_probabilities(
     Parameters
     ----------
     posterior : DataTree
-        From any sampler. So many draws of it are used that cells times draws stay within
-        :data:`BUDGET`, but :data:`LEAST` at least; what these leave uncertain is computed again
-        with all draws.
+        From any sampler. Cells times draws stay within :data:`BUDGET`, but at least :data:`LEAST`
+        draws are used; cells that these leave uncertain are computed again with all draws.
     cells : SmallCells
         The counts that were fitted, and the effects of each cell.
     released : array of int, shape (dataset, cell)
@@ -118,8 +117,8 @@ def release_probabilities(
     Returns
     -------
     ReleaseProbabilities
-        By target, with the weights' k-hat and effective size for each candidate. Where a density
-        is too wide to be integrated k-hat is infinite, and where no draw can be, M is uniform.
+        By target, with the weights' k-hat and effective size for each candidate. Where a density is
+        too wide to be integrated, k-hat is infinite; where no draw can be used, M is uniform.
     """
     targets = np.arange(len(cells.y)) if targets is None else targets
     chains, length = posterior["posterior"].sizes["chain"], posterior["posterior"].sizes["draw"]
@@ -135,7 +134,7 @@ def release_probabilities(
         for name in ("m", "prediction", "khat", "ess", "error"):
             getattr(result, name)[worse] = getattr(better, name)
         result.by_chain[:, worse] = better.by_chain
-    # what was not computed again has kept a lower threshold
+    # cells that were not computed again were judged by a lower threshold
     return result._replace(threshold=khat_threshold(chains * length))
 
 
@@ -144,7 +143,7 @@ def with_draws(
     targets: np.ndarray, each: int, cores: int | None, advance: Callable[[float], None],
     again: list[np.ndarray],
 ) -> ReleaseProbabilities:  # fmt: skip
-    """Estimate from so many draws of each chain; with fewer than all, collect what they miss."""
+    """Estimate from some draws of each chain; with fewer than all, collect the cells that miss."""
     chains, length = posterior["posterior"].sizes["chain"], posterior["posterior"].sizes["draw"]
     kept = np.arange(each) * length // each
     n, width, n_draws = len(targets), cells.upper + 1, chains * each
@@ -170,7 +169,7 @@ def with_draws(
         totals = sums.sum(axis=3)
         total = totals.sum(axis=0)
         undefined = ~(total > 0.0).all(axis=1)
-        # what no draw tells: any count is released with equal probability, and nothing is known
+        # no draw tells anything: every count is released with equal probability
         sums[:, undefined], totals[:, undefined], total[undefined] = 1.0 / width, 1.0, batches
         result.m[block] = sums.sum(axis=0) / total[..., None]
         result.prediction[block] = total / total.sum(axis=1, keepdims=True)

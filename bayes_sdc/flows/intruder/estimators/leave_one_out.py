@@ -4,11 +4,11 @@ Given the other side's effects and the parameters of the group, an effect :math:
 
 .. math:: p_{-t}(u) \propto N(u; \mu, \sigma) \prod_{c \ne t} P(y_c \mid u + o_c),
 
-with :math:`o_c` the rest of the log rate of its cell :math:`c`. All cells of an effect share the
-density with all of them, and a cell is left out by dividing by its own factor. Densities are
-evaluated on grids of equal steps, where the sum is an integral that converges faster than any power
-of the step. A step is a power of two times another's, so that the grids of two effects add up to
-one grid; and the rates on a grid are powers of one factor.
+with :math:`o_c` the rest of the log rate of its cell :math:`c`. The cells of an effect share one
+density given all of them; a cell is left out by dividing by its own factor. Densities are evaluated
+on grids of equal steps, where the sum is an integral that converges faster than any power of the
+step. A step is a power of two times another's, so that the grids of two effects add up to one grid;
+and the rates on a grid are powers of one factor.
 """
 
 import math
@@ -79,7 +79,7 @@ def padded(nodes: int) -> int:
 
 @compiled
 def longest_step(upper: int) -> float:
-    """Step that resolves the squares of all probabilities: a count K has a log rate to K**-0.5."""
+    """Step that resolves the squares of all probabilities: count K tells a log rate to K**-0.5."""
     return min(LONGEST_STEP, STEP / math.sqrt(2.0 * upper))
 
 
@@ -101,8 +101,8 @@ def fill_density(
     now : Family
         Of the counts.
     reach : array of float, shape (2,)
-        How far the grid of a similar draw reached below and above the mode, in standard deviations;
-        0 if there was none. Changed to those of this one.
+        Reach of the grid of a similar draw below and above the mode, in standard deviations; 0 if
+        there was none. Replaced by the reach of this one.
     room : Room
         Written.
 
@@ -113,7 +113,7 @@ def fill_density(
     """
     upper, precision = now.terms.shape[1] - 1, sd**-2.0
     slope, information, most = precision * (mean - start), precision, 0.0
-    lowered, raised, least, greatest = 0, 0, -1.0, -1.0  # cells, and how much they are
+    lowered, raised, least, greatest = 0, 0, -1.0, -1.0  # cells, and by how much
     start_rate = math.exp(min(max(start, -LARGEST_LOG), LARGEST_LOG))
     for k in range(len(y)):
         of_cell = score(y[k], start_rate * rate[k], now)
@@ -128,11 +128,13 @@ def fill_density(
     mode = start - mean + min(max(slope / information, -1.0), 1.0)
     wide = 1.0 / math.sqrt(max(information - most, precision))
     if reach[0] == 0.0:
-        # candidates move the density by what they say more, or less, than the counts there are
+        # candidates move the density by the information they add to, or take from, the true counts
         reach[0] = REACH + least / (information * wide)
         reach[1] = REACH + greatest / (information * wide)
     low, high = mode - reach[0] * wide, mode + reach[1] * wide
-    if not max(-low, high) < 1e6:  # far out of range: nothing to integrate, no index would hold it
+    if (
+        not max(-low, high) < 1e6
+    ):  # far out of range: nothing to integrate, and no index could hold it
         room.rate[0], room.density[0] = start_rate, 1.0
         reach[:] = 0.0
         return Placed(0, 1, 0, False)
@@ -162,7 +164,7 @@ def fill_density(
         if below == 0.0 and above == 0.0:
             break
         low, high = low - below * step, high + above * step
-    # as far for the next one, and a little
+    # the same reach for the next one, and a little more
     reach[0] = max(mode - (lowest + first - 1) * step, step) / wide
     reach[1] = max((lowest + after) * step - mode, step) / wide
     highest = room.density[first]
@@ -243,7 +245,7 @@ def ends(
 def missing(end: float, inner: float, vanished: float) -> float:
     """Steps until a logarithm has fallen to ``vanished``, beyond the last node and the one before.
 
-    It falls ever faster, as a rule; no more than 40 steps are asked for at a time.
+    It usually falls ever faster; at most 40 steps are asked for at a time.
     """
     if end < vanished + TOLERATED:
         return 0.0

@@ -137,7 +137,7 @@ def add_products(y: int, both: np.ndarray, sums: np.ndarray, weights: np.ndarray
 def add_draw(
     y: int, terms: np.ndarray, two: np.ndarray, sums: np.ndarray, weights: np.ndarray
 ) -> bool:
-    """Add A / Z(y) of a draw to the sums and write its weights; tell whether it can be."""
+    """Add A / Z(y) of a draw to the sums and write its weights; tell whether that is possible."""
     width, z = len(weights), 0.0
     for k in range(width):
         z += terms[0, k] * two[y + k]

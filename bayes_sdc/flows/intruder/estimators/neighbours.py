@@ -1,8 +1,8 @@
 """Blocks of target cells, each with the effects, neighbours and posterior draws that it needs.
 
-A target needs all cells of its two effects, and the draws of the effects these cells have on the
-other side. Targets that share effects are taken together, so the work on an effect is done for many
-of them at once, and memory is bounded whatever the number of cells.
+A target needs all cells of its two effects, and the draws of the effects of these cells on the
+other side. Targets that share effects form a block, so the work on an effect is done once for many
+of them, and memory is bounded whatever the number of cells.
 """
 
 from typing import NamedTuple
@@ -130,7 +130,7 @@ def block_of(
     near: Neighbours,
     targets: np.ndarray,
 ) -> tuple[Draws, Side, Side, Targets]:
-    """Take what the targets need out of the table and the kept draws of each chain."""
+    """Take from the table and the kept draws of each chain what the targets need."""
     groups = np.unique(cells.group[targets])
     origins = np.flatnonzero(np.isin(cells.group_of_origin, groups))
     destinations = np.flatnonzero(np.isin(cells.group_of_destination, groups))

@@ -1,11 +1,11 @@
 """Release probabilities by refitting: the exact answer, for chosen cells.
 
 For each candidate the target's true count is replaced and the posterior is sampled anew by the
-Gibbs engine, from several starts that are draws of the posterior already there, so little warm-up
-is needed in a large table, which one count hardly moves. In a tiny one it moves everything and
-mixing is slow, but a sweep costs next to nothing, so there are many more (:func:`sweeps_of_start`).
-The mean over the new posterior of the target's probabilities is its row of M; starts are
-independent of each other, so their spread gives the Monte Carlo error.
+Gibbs engine, from several starts that are draws of the fitted posterior. A large table needs little
+warm-up, because one count hardly moves it. In a tiny one it moves everything and mixing is slow,
+but a sweep costs next to nothing, so there are many more (:func:`sweeps_of_start`). The mean over
+the new posterior of the target's probabilities is its row of M; starts are independent of each
+other, so their spread gives the Monte Carlo error.
 
 Without pooling only the target's group is sampled, because the others do not matter. With pooling
 the whole table is, up to :data:`WHOLE` cells; in a larger one, the target's group and the national
@@ -45,7 +45,7 @@ from bayes_sdc.flows.table.cells import SmallCells, subset
 from bayes_sdc.seeds import generator
 
 SMALLEST_PRECISION = 1e-250  # one of the paper's prior may underflow
-STARTS, WARM_UP, SWEEPS = 20, 20, 60  # starts a candidate, and the sweeps of each at least
+STARTS, WARM_UP, SWEEPS = 20, 20, 60  # starts of each candidate, and the least sweeps of each
 # Sweeps times cells that a start of a tiny table may take, and the most sweeps as a multiple of the
 # least. In tables of 4 to 12 cells 80 sweeps left errors of M of 0.03, 60 times as many
 # leave 0.01: against quadrature, tests/flows/intruder/estimators/test_refit.py.
@@ -156,7 +156,7 @@ def sweeps_of_start(cells: int) -> tuple[int, int]:
 def _effective_sweeps(variance: np.ndarray, error: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     """Variance of one sweep over that of the mean, the smallest over released counts.
 
-    No more than there are sweeps, which are taken where nothing varies.
+    At most the number of sweeps, which is taken where nothing varies.
     """
     several = np.maximum(variance, 0.0) / np.where(error > 0.0, error, 1.0) ** 2
     several = np.where(error > 0.0, several, drawn)
@@ -266,7 +266,7 @@ def _mean_probabilities(
     warm_up, sweeps = lengths
     kept, measures = np.empty((2, sweeps)), np.zeros((sweeps, data.upper + 1))
     for number in range(-warm_up, sweeps, AT_A_TIME):
-        first = max(number, 0)  # what the warm-up writes is written over
+        first = max(number, 0)  # the warm-up is overwritten
         run_engine(
             rng, columns, data, state, now, moves, of_slope, 0.2 if number < 0 else 0.0, target,
             kept[:, first : first + AT_A_TIME],
@@ -274,7 +274,7 @@ def _mean_probabilities(
         if len(hyper):
             theta = np.concatenate([state.theta, start.held])
             now = draw_nation(rng, columns, theta, start.z, now, hyper, of_slope)
-        # a measure of cells that are held as well is not moved by one count of a few
+        # the measure rests on fixed cells as well, so one count among a few does not move it
         if base is not None and not len(start.held):
             adapt = 0.2 if number < 0 else 0.0
             move_base(rng, base, data, state, now, hyper, base_prior(settings), adapt)

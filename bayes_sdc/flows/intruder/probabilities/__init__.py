@@ -1,1 +1,1 @@
-"""What an intruder believes of a count, before and after the release."""
+"""What an intruder believes about a count, before and after the release."""

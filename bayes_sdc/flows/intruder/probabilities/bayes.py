@@ -1,4 +1,4 @@
-"""The target cell: what an estimator says of each, and Bayes' rule for its true count.
+"""The target cells: the results of an estimator, and Bayes' rule for the true counts.
 
 References
 ----------
@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 TINY = 2.2250738585072014e-308  # smallest normal number
-LARGEST_ERROR = 0.01  # Monte Carlo standard error of M; what is decided by more is not known
+LARGEST_ERROR = 0.01  # Monte Carlo standard error of M; with a larger one a cell cannot be judged
 
 
 class ReleaseProbabilities(NamedTuple):
-    """What an estimator says of each target cell, everything else being known."""
+    """Results of an estimator for each target cell, everything else being known."""
 
     m: np.ndarray  # (cell, candidate, released) M; rows over released counts sum to one
     prediction: np.ndarray  # (cell, count) of the model from all other cells; sums to one
@@ -60,8 +60,8 @@ def unreliable_cells(khat: np.ndarray, threshold: float, error: np.ndarray) -> n
 def error_of_batches(sums: np.ndarray, totals: np.ndarray) -> np.ndarray:
     """Monte Carlo standard error of a ratio of sums, from consecutive batches of the draws.
 
-    Batches that are long beside the memory of a chain are nearly independent, so that their spread
-    holds the autocorrelation of the draws.
+    Batches much longer than the autocorrelation of a chain are nearly independent, so their spread
+    reflects it.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def best_guess(rho: np.ndarray) -> np.ndarray:
 
 
 def stationary(m: np.ndarray) -> np.ndarray:
-    """What the other cells alone predict of the target, from its release probabilities.
+    """Recover the prediction of the target from the other cells out of its release probabilities.
 
     True and released count are exchangeable before either is known, so M leaves the prediction
     invariant: p(y) M[y, k] = p(k) M[k, y].
@@ -157,7 +157,7 @@ def stationary(m: np.ndarray) -> np.ndarray:
     return np.asarray(solution / solution.sum())
 
 
-#: What is said of one release, in the words of :func:`measures`.
+# : Summaries of one release, by their names in :func:`measures`.
 MEASURES = ("r_all", "r_unq", "mean_distance", "true_count_probability")
 
 

@@ -1,7 +1,7 @@
 """What the release adds to what the intruder knew: before and after, for one prior.
 
 A cell is at risk because the release moves the intruder, or because its count was known anyway.
-Only the first is caused by the release. So every number here is a pair: what the intruder says
+Only the first is caused by the release. So every number here is a pair: the intruder's probability
 of the true count before any release, by the prior alone, and after it.
 """
 
@@ -21,7 +21,8 @@ from bayes_sdc.flows.intruder.probabilities.change import (
 from bayes_sdc.results import Fact, Result
 
 LIMITS = (0.5, 0.8, 0.95)  # probabilities of the true count past which a cell can be pushed
-SHAPE_CELLS = 100  # with fewer, their own shares tell so much of each cell that nobody knows them
+# with fewer, the shares reveal so much about each cell that nobody can be assumed to know them
+SHAPE_CELLS = 100
 
 PRIORS = {
     "uniform": "takes every small count for equally probable",
@@ -37,7 +38,7 @@ class Gain(Result):
 
     Made by :func:`bayes_sdc.intruder_risk`, for every prior it knows by name and for the one asked
     for: ``risk.gains``, and :func:`bayes_sdc.intruder_gain` for the strongest. Before means before
-    any release, also of those that are out already.
+    any release, earlier ones included.
 
     Parameters
     ----------
@@ -194,12 +195,12 @@ def as_frames(gains: Mapping[str, Gain]) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def strongest(gains: Mapping[str, Gain]) -> Gain:
-    """Return the gain of the intruder who says most of the true counts after the release.
+    """Return the gain of the intruder who knows most about the true counts after the release.
 
-    By the mean log probability of the true count, which nobody can raise by saying other than they
-    believe. An intruder whose prior rules out a true count comes last. ``shape`` is taken from the
-    true counts themselves, so with fewer than :data:`SHAPE_CELLS` cells it is nobody's knowledge
-    and left out where there is another.
+    By the mean log probability of the true count, a proper score. An intruder whose prior rules out
+    a true count comes last. ``shape`` is taken from the true counts themselves, so with fewer than
+    :data:`SHAPE_CELLS` cells nobody can be assumed to know it, and it is left out where there is
+    another.
 
     Parameters
     ----------

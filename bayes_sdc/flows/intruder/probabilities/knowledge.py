@@ -1,4 +1,4 @@
-"""What the intruder takes for the other small counts, and the posterior that follows from it."""
+"""What the intruder assumes about other small counts, and the posterior that follows."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -38,9 +38,9 @@ def backgrounds(
 ) -> list[Background]:
     """One background for each fit the intruder makes; the fit is made when it is called.
 
-    Who knows all other counts fits the true table: removing the target from its posterior leaves
-    nothing of the target's own count. Otherwise each released data set in turn is completed by what
-    is known and fitted as the true table was.
+    An intruder who knows all other counts fits the true table: once the target is removed, its
+    posterior holds nothing of the target's own count. Otherwise each released data set in turn is
+    completed by what is known and fitted as the true table was.
 
     Parameters
     ----------

@@ -99,7 +99,7 @@ def measure_gain(
     labels: Sequence[str],
     unreliable: np.ndarray | None = None,
 ) -> Gain:
-    """Compare what the intruder says of the true counts before and after the release.
+    """Compare the intruder's probabilities of the true counts before and after the release.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ class _OfCells(NamedTuple):
 def _of_cells(probability: np.ndarray, y: np.ndarray) -> _OfCells:
     at_truth = probability_of_truth(probability, y)
     guessed = chance_of_truth(probability, y)
-    bits = np.log2(np.maximum(at_truth, TINY))  # what underflows is far off, not infinitely so
+    bits = np.log2(np.maximum(at_truth, TINY))  # an underflow means far off, not infinitely far
     return _OfCells(at_truth, bits, (guessed == 1.0).astype(float), guessed)
 
 

@@ -1,4 +1,4 @@
-"""How far importance weights can be relied on: the shape k-hat of their largest, and smoothing.
+"""How far importance weights can be relied on: the shape k-hat of the largest ones, and smoothing.
 
 References
 ----------
@@ -19,7 +19,7 @@ TINY = 2.2250738585072014e-308  # smallest normal number
 def largest_values(values: np.ndarray, n: int) -> np.ndarray:
     """The n largest values in ascending order.
 
-    A quarter more than n exceed a bound guessed from a sample, as a rule; only they are sorted.
+    Usually a quarter more than n exceed a bound guessed from a sample; only those are sorted.
     """
     step = max(len(values) // 100, 1)
     few, size = np.empty(len(values)), 0
@@ -44,7 +44,7 @@ def largest_values(values: np.ndarray, n: int) -> np.ndarray:
 
 @numba.njit(cache=True)
 def sort(values: np.ndarray, size: int) -> None:
-    """Sort the first values in place, by Shell's method; numba's own sort compiles for seconds.
+    """Sort the first values in place, by Shell's method; numba's own sort takes seconds to compile.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def pareto_khat(log_weights: np.ndarray) -> float:
     float
         k-hat, never missing; minus infinity when the weights are all equal, plus infinity when they
         cannot be judged (fewer than five above the threshold, mostly ties, all of them 0, or one
-        that is no number).
+        that is not a number).
 
     References
     ----------
@@ -190,7 +190,7 @@ def _mean_log1p(factor: float, values: np.ndarray) -> float:
     total, product = 0.0, 1.0
     for value in values:
         term = 1.0 + factor * value
-        if term > 1e100:  # times the product it may be no number
+        if term > 1e100:  # times the product it may overflow
             total += math.log(term)
             continue
         product *= term

@@ -19,7 +19,7 @@ def prior_of_cells(
 ) -> np.ndarray:
     """Prior probabilities of the counts of each target cell; rows sum to one.
 
-    Counts that a rule of the table excludes have the prior 0, for everybody knows the rule.
+    Counts that a rule of the table excludes have prior 0, because everybody knows the rule.
 
     Parameters
     ----------
@@ -115,8 +115,8 @@ def _possible(prior: np.ndarray, table: FlowTable, labels: pd.Index) -> np.ndarr
 def shares_of_counts(table: FlowTable) -> np.ndarray:
     """Shares of the counts over all small cells: (count,); they add up to one.
 
-    An intruder knows about them from other years and countries. Taken from the true counts they are
-    the best that he could know, so what he says with them is not understated.
+    An intruder knows roughly what they are from other years and countries. Taken from the true
+    counts they are the best that they could know, so the risk is not understated.
     """
     number = np.bincount(table.cells["y"], minlength=table.k + 1)
     return np.asarray(number / number.sum())

@@ -1,4 +1,4 @@
-"""What is asked of a measurement of the intruder's risk."""
+"""Settings of a measurement of the intruder's risk."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class RiskSettings:
     resume: Path | None = None
 
     def check(self, table: FlowTable) -> None:
-        """Refuse settings that cannot be used, before any work.
+        """Refuse unusable settings, before any work.
 
         Parameters
         ----------

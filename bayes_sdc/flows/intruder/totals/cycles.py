@@ -1,10 +1,10 @@
-"""The intruder who knows all small counts but those of one cycle through the target, and totals.
+"""The intruder who knows the totals and all small counts but those of one cycle through the target.
 
-Who knows all others but the target subtracts them from a total and needs no release. So the
-strongest intruder with something to learn lacks the counts along one alternating cycle: the totals
-tie these to the target's count, one table for each of its values. For the true count replaced by y
-the counts along the cycle are y_c + d and y_c - d in turn, d = y - y_t, and draw s of the posterior
-gets the weight
+An intruder who knows all cells but the target subtracts them from a total and needs no release. So
+the strongest intruder with something to learn lacks the counts along one alternating cycle: the
+totals tie these to the target's count, one table for each of its values. For the true count
+replaced by y the counts along the cycle are y_c + d and y_c - d in turn, d = y - y_t, and draw s of
+the posterior gets the weight
 
     w_s(y) = prod_c P(y_c +- d | s) / P(y_c | s).
 
@@ -30,7 +30,7 @@ import numpy as np
 from bayes_sdc.flows.intruder.probabilities.pareto import TINY, smooth
 from bayes_sdc.flows.release.totals.alternating_cycles import Graph, random_cycle
 
-LONGEST = 64  # cells of a cycle that is kept; longer ones are passed over
+LONGEST = 64  # largest number of cells of a cycle; longer ones are skipped
 TRIES = 40  # cycles from which the widest is taken
 
 
@@ -128,7 +128,7 @@ def log_weights(log_table: np.ndarray, y: np.ndarray, cycles: Cycles) -> np.ndar
 
 
 class AlongCycles(NamedTuple):
-    """What the draws say of each cell; rows of counts that no table has are those of the truth."""
+    """Results of all draws for each cell; counts that no table has get the rows of the truth."""
 
     m: np.ndarray  # (cell, candidate, released)
     before: np.ndarray  # (cell, candidate) before any release, given the totals and all others
@@ -204,7 +204,7 @@ def release_given_cycles(
 
 @numba.njit(cache=True, nogil=True)
 def leave_out(log_own: np.ndarray, chance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Average chances over draws that a count was used for, as if it had not been.
+    """Average probabilities over draws as if a count that they were fitted to had not been used.
 
     Parameters
     ----------

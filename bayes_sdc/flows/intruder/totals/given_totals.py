@@ -1,13 +1,13 @@
 """The intruder's probabilities once they know totals that are published beside the release.
 
-Who does not know the other small counts has a probability for each count of each cell, given the
-release, and takes the cells for independent. Totals tie them: the probability of a table is that of
-its counts, one by one, if it has these totals, and 0 otherwise. The probability of one count is
-the sum over all such tables. The sum is exact for blocks of cells that few totals join, cell by
-cell over the sums so far; larger ones are drawn by cycles that leave all totals as they are
-(:mod:`bayes_sdc.flows.release.totals.alternating_cycles`).
+An intruder who does not know the other small counts has a probability for each count of each cell,
+given the release, and treats the cells as independent. Totals tie them: the probability of a table
+is that of its counts, one by one, if it has these totals, and 0 otherwise. The probability of one
+count is the sum over all such tables. The sum is exact for blocks of cells that few totals join,
+cell by cell over the sums so far; larger ones are sampled along cycles that leave all totals as
+they are (:mod:`bayes_sdc.flows.release.totals.alternating_cycles`).
 
-Who knows all other small counts subtracts them, and there is nothing to compute:
+An intruder who knows all other small counts subtracts them, and there is nothing to compute:
 :attr:`bayes_sdc.Audit.covered` counts the cells they then know.
 """
 
@@ -31,7 +31,7 @@ from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.results import Fact, Result
 from bayes_sdc.seeds import seed_sequence
 
-STATES = 2000  # sums so far of the totals of a block; beyond, tables are drawn
+STATES = 2000  # partial sums of the totals of a block; beyond that, tables are drawn
 CHAINS, WARM, SWEEPS = 4, 40, 2  # chains of draws, cycles a cell before the first and between two
 
 
@@ -87,7 +87,7 @@ def given_totals(
     draws: int = 1000,
     seed: int,
 ) -> GivenTotals:
-    """Combine what the release tells of each small count with published totals.
+    """Combine what the release tells about each small count with published totals.
 
     Parameters
     ----------
@@ -120,10 +120,10 @@ def given_totals(
 
     Notes
     -----
-    The cells are independent given the release, and the totals tie them: the probability of a
-    table is the product over its cells if it has the totals, and 0 if not. Blocks of cells that
-    few totals join are summed exactly, cell by cell; larger ones are drawn by cycles that leave
-    all totals as they are, as Diaconis and Sturmfels (1998) walk over tables.
+    The cells are independent given the release, and the totals tie them: the probability of a table
+    is the product over its cells if it has the totals, and 0 if not. Blocks of cells that few
+    totals join are summed exactly, cell by cell; larger ones are sampled along cycles that leave
+    all totals as they are (Diaconis and Sturmfels 1998).
 
     References
     ----------
@@ -222,7 +222,7 @@ def by_block(
 
 
 class _Step(NamedTuple):
-    """What happens at one cell: which totals it is in, and which end with it."""
+    """One cell: which totals it is in, and which of them it completes."""
 
     totals: tuple[int, ...]
     ends: tuple[int, ...]
@@ -278,7 +278,7 @@ def _steps(part: System, order: Ints) -> list[_Step]:
 
 
 def _moved(part: System, state: tuple[int, ...], step: _Step, count: int) -> tuple[int, ...]:
-    """Sums after one more cell; a total that has ended, as it must, counts no more."""
+    """Partial sums after one more cell; a total that is complete is dropped."""
     sums = list(state)
     for total in step.totals:
         sums[total] += count

@@ -23,7 +23,7 @@ from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import say
 from bayes_sdc.seeds import generator, seed_or_fresh
 
-LIMIT = 0.9  # probability of a true count above which a cell is as good as told
+LIMIT = 0.9  # probability of a true count above which a cell is as good as known
 DRAWS = 20  # of the posterior, with some tables each
 
 
@@ -134,8 +134,8 @@ def chance_of_truth_given(
 ) -> np.ndarray:
     """Probability of the true count of each cell given totals and posterior: (cell,).
 
-    The posterior is fitted to the true counts, so this is what an intruder has who knows the rates
-    as well as the agency: no less than what they have without a release.
+    The posterior is fitted to the true counts, so this is the knowledge of an intruder who knows
+    the rates as well as the agency does: no less than anybody has without a release.
     """
     cells, rates = fitted_cells(table, posterior), rates_by_draw(posterior)
     if not kept.sides:
@@ -149,7 +149,7 @@ def chance_of_truth_given(
 def pinned_by(table: FlowTable, kept: KeptTotals) -> npt.NDArray[np.bool_]:
     """Tell which small cells have one possible count given totals: (cell,).
 
-    A release that keeps these totals has the true count there.
+    A release that keeps these totals shows the true count there.
     """
     y = table.cells["y"].to_numpy(np.int64)
     if not kept.sides:
@@ -165,7 +165,7 @@ def check_kept(
     limit: float = LIMIT,
     pinned_allowed: bool = False,
 ) -> Check:
-    """Judge totals that a release keeps: a cell that they pin is released as it is.
+    """Judge the totals that a release keeps: a cell that they pin is released as it is.
 
     Parameters
     ----------
@@ -176,9 +176,9 @@ def check_kept(
     chance : array of float, shape (cell,)
         From :func:`chance_of_truth_given`.
     limit : float
-        Above it a cell is as good as told.
+        Above it a cell is as good as known.
     pinned_allowed : bool
-        Whether somebody has decided that pinned cells may be released.
+        Whether somebody decided that pinned cells may be released.
     """
     pinned = pinned_by(table, kept)
     near = (chance > limit) & ~pinned
@@ -233,7 +233,7 @@ def kept_checks(
     seed: int,
     cores: int | None = None,
 ) -> list[Check]:
-    """Judge what the totals of a release tell, whether it has them, and how well it is mixed.
+    """Judge what the totals of a release reveal, whether it has them, and how well it is mixed.
 
     Parameters
     ----------

@@ -1,11 +1,11 @@
 """The intruder of a release that keeps totals, and who knows these totals.
 
-Who knows all other small counts subtracts them, and there is nothing to measure. The strongest
-intruder with something to learn knows all but those of one cycle through the target
+An intruder who knows all other small counts subtracts them, and there is nothing to measure. The
+strongest intruder with something to learn knows all but those of one cycle through the target
 (:mod:`bayes_sdc.flows.intruder.totals.cycles`). One who knows no other small count, or a share of
 them, fits the released table as if it were the true one: given the rates the true table and the
 released one are independent draws with the same totals, so the probability of the release given the
-totals cancels, and what they think of a count is what this fit says of it given the totals.
+totals cancels, and their probability of a count is that of this fit given the totals.
 """
 
 from collections.abc import Mapping
@@ -53,13 +53,17 @@ from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import generator
 
 ALL_BUT_CYCLE, WITHIN = "all-but-cycle", "all-others, and totals to a base"
-MOST_DRAWS, FEWEST_DRAWS, NUMBERS = 200, 20, 3e7  # of the posterior; numbers that are kept of them
-ROUNDS = 20  # known shares that are tried so that each cell is unknown in one of them
+MOST_DRAWS, FEWEST_DRAWS, NUMBERS = (
+    200,
+    20,
+    3e7,
+)  # of the posterior; numbers that are kept from them
+ROUNDS = 20  # known subsets that are tried, so that each cell is unknown in one of them
 TIED = {5_000: 400, 1_000_000_000: 100}  # tables drawn of a block, by the number of cells
 
 
 class OfTotals(NamedTuple):
-    """What the intruder finds of all cells once they know the totals."""
+    """What the intruder finds about all cells once they know the totals."""
 
     fits: list[FitOfIntruder]
     gains: Mapping[str, Gain]
@@ -169,7 +173,7 @@ def _log_weights(cells: SmallCells, rates: Rates, draw: int, cycles: Cycles) -> 
 def _priors_along(
     table: FlowTable, settings: RiskSettings, model: np.ndarray, y: np.ndarray, cycles: Cycles
 ) -> dict[str, np.ndarray]:
-    """What the intruder expects of the tables along the cycle of each cell, by name."""
+    """Prior of the tables along the cycle of each cell, by name."""
     width = model.shape[1]
     priors = {
         "uniform": tables_along(np.ones(width), y, cycles),
@@ -198,8 +202,8 @@ def without_others(
 ) -> OfTotals:
     """Measure the intruder who knows the totals and none or a share of the small counts.
 
-    What the release tells of a count is what a fit to the release says of it given the totals,
-    relative to what it says once the released count of the cell itself is left out.
+    The evidence of the release about a count is its probability by a fit to the release given the
+    totals, relative to that without the released count of the cell itself.
 
     Parameters
     ----------
@@ -245,7 +249,7 @@ def _seed(settings: RiskSettings, name: str, number: int) -> int:
     return int(rng.integers(2**62))
 
 
-LEAST = 1e-6  # probability beside which what was never drawn counts
+LEAST = 1e-6  # probability given to counts that were never drawn
 
 
 def _of_fit(
@@ -306,7 +310,7 @@ def _unknown_chances(
         inside = [of for _, of in ends]
         sums = [np.bincount(of, cells.y[hidden]).astype(np.int64) for of in inside]
         band = None
-        if kept.base > 1:  # less what is known
+        if kept.base > 1:  # subtract what is known
             left = [
                 (of - whole[:, np.newaxis])[blocks] + part[:, np.newaxis]
                 for of, whole, (blocks, _), part in zip(
@@ -329,8 +333,8 @@ def tied(
 ) -> np.ndarray:
     """Probability of each count of each cell given the totals and the cells that are known.
 
-    A cell is never among those that are known when its own count is asked for: with a share, the
-    known ones change until each was unknown once.
+    A cell is never among the known ones when its own count is asked for: with a share, the known
+    ones change until each cell was unknown once.
 
     Parameters
     ----------
@@ -360,7 +364,7 @@ def tied(
 
 
 def known_in_turn(n: int, settings: RiskSettings) -> list[np.ndarray]:
-    """Known cells, several times, so that each cell is unknown in one of them: (cell,) of bool."""
+    """Several sets of known cells, so that each cell is unknown in one of them: (cell,) of bool."""
     share = settings.share or 0.0
     rounds = int(np.ceil(1.0 / max(1.0 - share, 1e-9) - 1e-9))
     if rounds > ROUNDS:
