@@ -12,7 +12,7 @@ class Limits(Result):
     """Limits of one job, shown alike."""
 
     def __repr__(self) -> str:
-        """Return what would make it, without the limits that are not set."""
+        """Return the call that makes it, without the limits that are not set."""
         given = ", ".join(
             f"{key}={value!r}" for key, value in vars(self).items() if value is not None
         )
@@ -44,18 +44,17 @@ class FlowLimits(Limits):
         From 0 to below 1. Exceeded when the probability of its true count, given the release, is
         above it in any cell.
     gain_bits : float or None
-        0 or more. Exceeded when the release adds more than so many bits to the mean log2
-        probability of the true count, for the strongest intruder:
-        :func:`bayes_sdc.intruder_gain`.
+        0 or more. Exceeded when the release adds more bits than this to the mean log2 probability
+        of the true count, for the strongest intruder: :func:`bayes_sdc.intruder_gain`.
     pushed_over_80 : int or None
-        0 or more. Exceeded when the release pushes more than so many cells past a probability of
-        80 % of the true count, for the strongest intruder.
+        0 or more. Exceeded when the release pushes more cells than this past a probability of 80 %
+        of the true count, for the strongest intruder.
     totals_error : float or None
         From 0 to below 1. Exceeded when the totals of the small cells by area are off by more, in
         all and relative to them: ``totals_error`` of :func:`bayes_sdc.utility`.
     pmse_ratio : float or None
-        1 or more. Exceeded when released rows are told from true ones better than by this ratio:
-        ``pmse_ratio`` of :func:`bayes_sdc.utility`; 1 to 2 where nobody can tell.
+        1 or more. Exceeded when this ratio of how well released rows are told from true ones is
+        larger: ``pmse_ratio`` of :func:`bayes_sdc.utility`; 1 to 2 where nobody can tell.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """One check of the arguments of every public function, by its annotations, before any work.
 
-A type checker finds a wrong argument where it runs. In a notebook nobody runs one, and a wrong
-argument shows as an error of some library deep inside, or after hours. What an annotation cannot
+A type checker finds wrong arguments before a program runs. Nobody runs one in a notebook, where a
+wrong argument causes an error deep inside some library, or after hours. What an annotation cannot
 say, such as the range of a number, each function checks for itself.
 """
 
@@ -21,7 +21,7 @@ from bayes_sdc.errors import InputError
 #: Path of a file or a folder, as text or as a `pathlib.Path`.
 PathLike = str | os.PathLike[str]
 
-MADE_BY = {  # what gives an object of a type, for the message
+MADE_BY = {  # functions that return an object of a type, for the message
     "FlowTable": "read_flows",
     "IntruderRisk": "intruder_risk",
     "IrsFlows": "read_irs_flows",
@@ -36,7 +36,7 @@ MADE_BY = {  # what gives an object of a type, for the message
 
 ROWS = (Sequence, Iterable, Collection)  # whose values are checked one by one
 
-FRAMES = {  # what gives the table that a plot shows
+FRAMES = {  # functions that return the table that a plot shows
     "plot_chains": "diagnostics.group_diagnostics",
     "plot_convergence": "diagnostics.group_diagnostics",
     "plot_predictive": "diagnostics.predictive_counts",
@@ -139,7 +139,7 @@ def _declared(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str
 def _wrong_call(
     function: str, signature: inspect.Signature, kwargs: Mapping[str, object], error: TypeError
 ) -> str:
-    """Name an argument that is missing, unknown or too much."""
+    """Name an argument that is missing, unknown or superfluous."""
     unknown = [name for name in kwargs if name not in signature.parameters]
     if not unknown:
         return f"{function}: {error}; its arguments are {function}{signature}"
@@ -157,7 +157,7 @@ def _options(hint: Any) -> list[Any]:
 
 
 def _fits(value: object, hint: Any) -> bool:
-    """Whether a value is of a type; a truth value is no number, and NaN is none either."""
+    """Whether a value is of a type; neither a truth value nor NaN is a number."""
     if hint is Any or isinstance(hint, TypeVar):
         return True
     if hint is None or hint is type(None):
@@ -179,13 +179,13 @@ def _fits(value: object, hint: Any) -> bool:
 
 
 def _is_row(value: object, kind: Any, of: tuple[Any, ...]) -> bool:
-    """Whether a value is a row of values of a type; a text is not one of letters."""
+    """Whether a value is a sequence of values of a type; a text is not a sequence of letters."""
     if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__iter__"):
         return False
     if not hasattr(value, "__len__"):
-        return kind is Iterable  # not to be used up
+        return kind is Iterable  # an iterator must not be used up
     if kind is Sequence and (hasattr(value, "columns") or not hasattr(value, "__getitem__")):
-        return False  # a data frame is a row of names only by accident
+        return False  # a data frame is a sequence of names only by accident
     return all(any(_fits(one, option) for option in _options(of[0])) for one in value)
 
 
@@ -211,7 +211,7 @@ def _words(options: Iterable[Any]) -> str:
 
 
 def _many(words: str) -> str:
-    """Say the words of `_words` of more than one: ``a number or a text``, ``numbers or texts``."""
+    """Return the words of `_words` in the plural: ``a number or a text``, ``numbers or texts``."""
     return re.sub(r"\ban? (whole number|\w+)", r"\1s", words)
 
 

@@ -21,8 +21,8 @@ class Check:
     reason : str
         In words with numbers; confidential like the rest.
     key : str
-        What the check is known by, which stays when its name is put into better words: reports
-        place it, and tell the public of it, by its key.
+        Identifies the check, whatever its name: reports find its section and its public words by
+        the key.
     """
 
     name: str

@@ -63,7 +63,7 @@ def main() -> None:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(EXIT_INPUT)
     except Exception:
-        # not 1, which says that the job is done and a check failed
+        # not 1, which means that the job is done and a check failed
         traceback.print_exc()
         sys.exit(EXIT_DEFECT)
 

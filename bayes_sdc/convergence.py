@@ -1,10 +1,10 @@
 r"""R-hat and effective sample sizes of many parameters at once.
 
 The rank-normalised split R-hat and the bulk and tail effective sample sizes of Vehtari et al., as
-ArviZ computes them one by one, and equal to those (tested). Here they are of many parameters at a
-time, on threads, because a nation has hundreds of thousands of effects and each takes ArviZ
-milliseconds. Sorting and Fourier transforms of numpy and scipy release the interpreter, so nothing
-needs to be compiled.
+ArviZ computes them one by one, and equal to those (tested). Here they are computed for many
+parameters at a time, on threads, because a nation has hundreds of thousands of effects and each
+takes ArviZ milliseconds. Sorting and Fourier transforms of numpy and scipy release the interpreter,
+so nothing needs to be compiled.
 
 References
 ----------
@@ -24,9 +24,9 @@ from scipy.special import ndtri
 from bayes_sdc.cores import threads
 
 RHAT_LIMIT = 1.01  # Vehtari, Gelman, Simpson, Carpenter and Buerkner 2021
-ESS_LIMIT = 400.0  # 100 a chain for four chains, same source
+ESS_LIMIT = 400.0  # 100 per chain for four chains, same source
 RHAT_FAIL, ESS_FAIL = 1.05, 100.0
-TAILS = (0.05, 0.95)  # quantiles whose effective sample sizes make that of the tail
+TAILS = (0.05, 0.95)  # quantiles whose effective sample sizes give that of the tail
 
 AT_ONCE = 1 << 18  # draws in a chunk of parameters: a few arrays of them stay in the cache
 
@@ -102,7 +102,7 @@ def _judged(draws: np.ndarray, scores: Floats) -> Floats:
 
 
 def _quantile(ordered: Floats, probability: float) -> Floats:
-    """Quantile of each row of sorted values, between two of them by straight line."""
+    """Quantile of each row of sorted values, by linear interpolation."""
     position = probability * (ordered.shape[1] - 1)
     below = min(int(position), ordered.shape[1] - 2)
     part = position - below
@@ -155,7 +155,7 @@ def split_rhat(z: Floats) -> Floats:
     """
     _, chains, n = z.shape
     means = z.mean(axis=2)
-    moved = z.min(axis=2) < z.max(axis=2)  # else rounding would pass for a spread
+    moved = z.min(axis=2) < z.max(axis=2)  # otherwise rounding would pass as a spread
     squares = ((z - means[:, :, None]) ** 2).sum(axis=2)
     within = np.where(moved, squares, 0.0).sum(axis=1) / ((n - 1) * chains)
     between = n * ((means - means.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) / (chains - 1)
@@ -197,6 +197,7 @@ def effective_size(x: Floats) -> Floats:
     sums = np.minimum.accumulate(pairs, axis=1)
     summed = np.where(start < 2 * number[:, None], sums, 0.0).sum(axis=1)
     # the first of the pair that ended it counts once where it is above 0, or the pair was not below
+    # 0
     end = rho[rows, 2 * number]
     end = np.where((end > 0.0) | (pairs[rows, number] >= 0.0), end, 0.0)
     time = -1.0 + 2.0 * summed + end

@@ -2,4 +2,4 @@
 
 
 class InputError(ValueError):
-    """What was handed in cannot be used; the message says where, why and what to do."""
+    """The input cannot be used; the message says where, why and what to do."""

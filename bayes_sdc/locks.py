@@ -1,7 +1,7 @@
 """One run at a time in a folder: two would write over each other's draws.
 
-The lock is one of the operating system on the folder itself. It leaves no file behind and ends with
-the process, however that ends.
+The operating system locks the folder itself. It leaves no file behind and ends with the process,
+however that ends.
 """
 
 import os
@@ -37,14 +37,14 @@ def lock(folder: Path) -> None:
             f"{folder}: another run is at work there; wait for its end, or choose another folder "
             "with --out"
         ) from None
-    except OSError:  # a disk of the network that has no locks
+    except OSError:  # a network disk without locks
         os.close(descriptor)
         return
     _held[folder.resolve()] = descriptor
 
 
 def unlock(folder: Path) -> None:
-    """Give a folder free."""
+    """Release the lock of a folder."""
     descriptor = _held.pop(folder.resolve(), None)
     if descriptor is not None:
         with suppress(OSError):

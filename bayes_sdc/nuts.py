@@ -1,4 +1,4 @@
-"""NUTS by nutpie, all or nothing: Ctrl-C ends it, and never gives half a chain for a whole one."""
+"""NUTS by nutpie, all or nothing: Ctrl-C ends it, and half a chain never counts as a whole one."""
 
 from typing import Any
 

@@ -130,13 +130,13 @@ class Policy(Result):
         ]
 
     def for_flows(self) -> FlowLimits:
-        """Return the limits of a flow table; that there are none is an `InputError`."""
+        """Return the limits of a flow table; without any, raise `InputError`."""
         if self.flows is None:
             raise self._without("flows")
         return self.flows
 
     def for_microdata(self) -> MicrodataLimits:
-        """Return the limits of a file of persons; that there are none is an `InputError`."""
+        """Return the limits of a file of persons; without any, raise `InputError`."""
         if self.microdata is None:
             raise self._without("microdata")
         return self.microdata

@@ -1,6 +1,6 @@
 """Progress of long work: a bar on a terminal or in a notebook, plain lines in a log.
 
-A log gets one line a step, when it has ended, and more only of a step that takes long.
+A log gets one line per step, when it has ended, and more only for a step that takes long.
 """
 
 import sys
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 FIRST_LINE, LINE_EVERY = 10.0, 60.0  # seconds to the first plain line of a step, and the next
 
-# the bars on the screen: work within other work has a bar below, because two displays that refresh
-# themselves would write over each other
+# the bars on the screen: nested work shares one display, because two displays that refresh
+# themselves would overwrite each other
 _shown: "list[RichProgress]" = []
 
 
@@ -68,7 +68,7 @@ class Progress:
     def advance(self, units: float, *, earlier: bool = False) -> None:
         """Count units of work as done; may be called from any thread.
 
-        Work of an ``earlier`` run took no time now and says nothing about what is left.
+        Work of an ``earlier`` run took no time now, so it says nothing about the time left.
         """
         with self._lock:
             self._done += units
@@ -92,7 +92,7 @@ class Progress:
         self.advance(units, earlier=True)
 
     def note(self, text: str) -> None:
-        """Say what is going on, on a line of its own."""
+        """Write a line of its own."""
         if self._bars is not None:
             self._bars.print(f"{self._label}: {text}", markup=False, highlight=False)
         else:
@@ -104,7 +104,7 @@ class Progress:
 
 def say(text: str) -> None:
     """Write a line to standard error, where no bar is."""
-    with suppress(BrokenPipeError):  # whoever read is gone; the run is not to be lost for that
+    with suppress(BrokenPipeError):  # the reader is gone; that must not end the run
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
 

@@ -13,10 +13,10 @@ Fact = tuple[str, object, str]  # name, value, and what it is
 
 
 class Result:
-    """What a result says of itself: its facts, the most important first.
+    """What a result says about itself: its facts, the most important first.
 
     A result gives ``_title``, ``_facts`` and, where there are any, ``_remarks``. All three ways of
-    showing it follow from these, so no number is in one of them and not in another.
+    showing it follow from these, so all three show the same numbers.
     """
 
     def _title(self) -> str:
@@ -37,7 +37,7 @@ class Result:
         Returns
         -------
         str
-            A line a number; confidential where the result is.
+            One line per number; confidential where the result is.
         """
         facts = [(name, str(value), meaning) for name, value, meaning in self._facts()]
         name_width = max((len(name) for name, _, _ in facts), default=0)

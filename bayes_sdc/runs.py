@@ -1,4 +1,4 @@
-"""The run folder: what may leave, what must not, and files that are whole or absent."""
+"""The run folder: what may leave the agency, what must not, and how files are written."""
 
 import hashlib
 import json
@@ -42,19 +42,19 @@ def check_out(out: Path, *, resume: bool = False) -> RunFolder:
     out : Path
         Folder of the run.
     resume : bool
-        An interrupted run is resumed, which may have been writing its results.
+        Whether an interrupted run is resumed, which may have been writing its results.
 
     Raises
     ------
     InputError
-        If the folder cannot be written, holds a finished run, an interrupted one that is not to be
+        If the folder cannot be written, holds a finished run, an interrupted run that is not
         resumed, or files that no run wrote.
     """
     run = _folders(out)
     try:
-        with suppress(FileNotFoundError, NotADirectoryError):  # said below
+        with suppress(FileNotFoundError, NotADirectoryError):  # reported below
             os.stat(out)
-    except (OSError, ValueError) as error:  # a name that is too long, or holds what none can
+    except (OSError, ValueError) as error:  # a name that is too long or has impossible characters
         raise InputError(
             f"{str(out)[:60]!r}: cannot be a folder ({error}); choose another one with --out"
         ) from None
@@ -77,7 +77,7 @@ def check_out(out: Path, *, resume: bool = False) -> RunFolder:
         if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
             raise _cannot_write(out)
     try:
-        # last of all: in a folder that is refused another run may be writing
+        # last of all, because another run may be writing in a refused folder
         for folder in (run.release, run.confidential, run.held):
             _remove_leftovers(folder)
     except OSError as error:
@@ -139,7 +139,7 @@ def discard_finished(out: Path, source: Path) -> None:
     if not _is_finished(run, earlier):
         return
     if read_record(run)["input"]["sha256"] == hashlib.sha256(source.read_bytes()).hexdigest():
-        # the record last: without it what is left would be files that no run wrote
+        # the record last: without it the rest would be files that no run wrote
         for path in sorted(earlier, key=lambda path: path.name == "run.json"):
             path.unlink()
         close_held(run)
@@ -174,10 +174,10 @@ def _cannot_write(out: Path, error: OSError | None = None) -> InputError:
 
 
 def _is_finished(run: RunFolder, earlier: list[Path]) -> bool:
-    """Tell whether a run ended here: its record is the full one, and what it names is there.
+    """Tell whether a run ended here: its record is complete, and the files that it names exist.
 
     A run that is killed while it writes leaves a list of names as its record, or not all files. The
-    release may be gone: it is made to be taken away, and a held one may be on its way out.
+    release may be gone: it is meant to be taken away, and a held one may have been approved.
     """
     record = read_record(run)
     gone = {run.root / name for name in record["written"]} - set(earlier)
@@ -211,7 +211,7 @@ def results_of_earlier_run(run: RunFolder) -> list[Path]:
     Raises
     ------
     InputError
-        If the folders hold files that no run recorded: they are not ours to replace.
+        If the folders hold files that no run recorded: they must not be replaced.
     """
     ours = {run.root / name for name in read_record(run)["written"]}
     ours |= {run.confidential / IGNORE, run.held / IGNORE}
@@ -230,14 +230,14 @@ def results_of_earlier_run(run: RunFolder) -> list[Path]:
 def discard_resume(folder: Path) -> None:
     """Delete the finished groups of a run that has ended or is not wanted."""
     if folder.exists():
-        # under a name that nobody resumes: half deleted it would be draws without their call
+        # under a name that nobody resumes: half deleted it would hold draws without their call
         leftover = folder.with_name(f".{folder.name}.{os.getpid()}.part")
         folder.rename(leftover)
         shutil.rmtree(leftover)
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove what a killed run was about to write, or to delete."""
+    """Remove files that a killed run was writing or deleting."""
     for path in folder.glob(LEFTOVERS):
         if path.is_dir():
             shutil.rmtree(path)
@@ -246,7 +246,7 @@ def _remove_leftovers(folder: Path) -> None:
 
 
 def write_atomically(path: Path, write: Callable[[Path], None], *, private: bool = False) -> None:
-    """Let ``write`` fill a file of another name, then rename: the file is whole or absent.
+    """Let ``write`` fill a file of another name, then rename it: the file is complete or absent.
 
     Parameters
     ----------
@@ -263,17 +263,19 @@ def write_atomically(path: Path, write: Callable[[Path], None], *, private: bool
         temporary.touch(mode=0o600 if private else 0o644)
         write(temporary)
         with temporary.open("rb") as file:
-            os.fsync(file.fileno())  # or the name could be there after a power cut, and no content
+            os.fsync(
+                file.fileno()
+            )  # otherwise a power cut could leave the name without the content
         os.replace(temporary, path)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror or error})") from error
     finally:
-        with suppress(OSError):  # the folder may be none, which has been said
+        with suppress(OSError):  # the folder may not exist, which is reported elsewhere
             temporary.unlink(missing_ok=True)
 
 
 def write_bytes(path: Path, content: bytes, *, private: bool = False) -> None:
-    """Write a file, whole or not at all."""
+    """Write a file, completely or not at all."""
 
     def write(temporary: Path) -> None:
         temporary.write_bytes(content)
@@ -282,12 +284,12 @@ def write_bytes(path: Path, content: bytes, *, private: bool = False) -> None:
 
 
 def write_text(path: Path, text: str, *, private: bool = False) -> None:
-    """Write UTF-8 text, whole or not at all."""
+    """Write UTF-8 text, completely or not at all."""
     write_bytes(path, text.encode(), private=private)
 
 
 def write_json(path: Path, content: dict[str, Any], *, private: bool = False) -> None:
-    """Write JSON, whole or not at all; NaN and infinities are refused."""
+    """Write JSON, completely or not at all; NaN and infinities are refused."""
     text = json.dumps(content, indent=2, sort_keys=True, allow_nan=False)
     write_text(path, text + "\n", private=private)
 
@@ -306,7 +308,7 @@ def finished_runs_beside(out: Path, sha256: str) -> list[tuple[Path, str]]:
     -------
     list of (Path, str)
         Folder, and SHA-256 of the table it released; by name. Records that cannot be read are
-        passed over: they belong to somebody else.
+        skipped: they belong to somebody else.
     """
     here = out.resolve()
     found = []

@@ -9,19 +9,19 @@ from bayes_sdc.errors import InputError
 
 
 def seed_sequence(seed: int, *purpose: str) -> np.random.SeedSequence:
-    """Derive the stream of one purpose; with all the entropy of the seed.
+    """Derive the stream of one purpose; all the entropy of the seed is used.
 
     Parameters
     ----------
     seed : int
         0 or more; a seed that protects a release has 128 bits, so that it cannot be found by trial.
     *purpose : str
-        Names that tell the stream from the others.
+        Names that identify the stream.
 
     Raises
     ------
     InputError
-        If the seed is negative or no whole number.
+        If the seed is negative or not a whole number.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def seed_or_fresh(seed: int | None) -> int:
     Raises
     ------
     InputError
-        If the seed is negative or no whole number.
+        If the seed is negative or not a whole number.
 
     Examples
     --------

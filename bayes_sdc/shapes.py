@@ -62,7 +62,7 @@ def read_shapes(path: PathLike, *, key: str, codes: Iterable[str]) -> Shapes:
     Parameters
     ----------
     path : path
-        GeoJSON or TopoJSON, also gzipped. Coordinates outside of +-180 and +-90 are taken as
+        GeoJSON or TopoJSON, also gzipped. Coordinates outside +-180 and +-90 are taken as
         projected; those up to 10,000 as pixels of a screen, where y grows downwards.
     key : str
         Property of the features that holds the code; ``id`` also finds the member ``id``.
@@ -77,8 +77,8 @@ def read_shapes(path: PathLike, *, key: str, codes: Iterable[str]) -> Shapes:
     Raises
     ------
     InputError
-        If the file is neither of both, no feature has the property, a polygon is damaged, or fewer
-        than half of the codes match.
+        If the file is neither, no feature has the property, a polygon is damaged, or fewer than
+        half of the codes match.
 
     See Also
     --------
@@ -105,7 +105,7 @@ def read_shapes(path: PathLike, *, key: str, codes: Iterable[str]) -> Shapes:
         raise InputError(
             f"{path}: no feature has a property {key!r}; they have {', '.join(seen) or 'none'}"
         )
-    # a TopoJSON file may hold states beside counties: the layer that matches best
+    # a TopoJSON file may hold states beside counties, so take the layer that matches best
     layer, found = max(named, key=lambda one: len(set(wanted) & set(one[1])))
     matched = set(wanted) & set(found)
     if 2 * len(matched) < len(wanted):

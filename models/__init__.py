@@ -1,1 +1,1 @@
-"""The PyMC models, one a file."""
+"""The PyMC models, one per file."""

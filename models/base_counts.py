@@ -54,7 +54,7 @@ class BaseCounts:
     upper : int
         Largest value of the support, 1 to 150.
     **kwargs
-        ``observed``, ``dims``, ``shape`` and what every PyMC distribution takes.
+        ``observed``, ``dims``, ``shape`` and other arguments of every PyMC distribution.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def _parameters(*parts: Any) -> list[Any]:
 
 
 def _pieces(upper: int) -> dict[str, Any]:
-    """What CustomDist needs: forward draws, log-probability, a starting point."""
+    """Arguments of CustomDist: forward draws, log-probability, a starting point."""
     if not 1 <= upper <= UPPER_LIMIT:
         raise ValueError(f"upper must be a whole number from 1 to {UPPER_LIMIT}; it is {upper}")
 

@@ -7,10 +7,9 @@ its probabilities by a measure that all cells share,
 .. math:: P(Y = y) \propto h(y) \frac{\Gamma(y + r)}{y!\, \Gamma(r)}
     \left( \frac{\lambda}{\lambda + r} \right)^{y}, \qquad y = 0, \dots, K.
 
-A factor in :math:`h` that is constant changes nothing, and one that grows like :math:`a^y` is what
-the level says already, but for the curvature of the negative binomial. So :math:`\log h` has
-neither: it is a sum of the polynomials of degree 2, 3, ... that are orthogonal on the possible
-counts,
+A factor in :math:`h` that is constant changes nothing, and one that grows like :math:`a^y` only
+shifts the level, apart from the curvature of the negative binomial. So :math:`\log h` has neither:
+it is a sum of the polynomials of degree 2, 3, ... that are orthogonal on the possible counts,
 
 .. math:: \log h(y) = \sum_{d \ge 2} u_d\, q_d(y), \qquad
     u_d \sim N\!\left(0, \frac{\tau^2}{d - 1}\right), \qquad
@@ -18,8 +17,8 @@ counts,
 
 each with mean square 1. High degrees, which let neighbouring counts differ, are held closer to 0:
 the prior is smooth, and :math:`\tau \to 0` is the negative binomial. A count has the probability 0
-only where a rule says that it cannot occur; one that merely was not seen keeps what the prior
-gives it.
+only where a rule says that it cannot occur; one that was merely not seen keeps the probability that
+the prior gives it.
 
 References
 ----------
@@ -32,8 +31,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-# Log of h where a rule says 0. The probability, about 1e-26, is nothing beside 1 in double
-# precision, and no ratio of two of them leaves it. Draws cut it to 0.
+# Log of h where a rule says 0. The probability, about 1e-26, vanishes beside 1 in double precision,
+# and ratios of two of them do not overflow. Draws cut it to 0.
 IMPOSSIBLE = -60.0
 
 
@@ -67,7 +66,7 @@ def basis(upper: int, impossible: Sequence[int] = ()) -> npt.NDArray[np.float64]
     Raises
     ------
     ValueError
-        If fewer than three counts are possible: there is nothing for a base measure to say.
+        If fewer than three counts are possible: a base measure has no freedom.
 
     Examples
     --------

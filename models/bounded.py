@@ -7,7 +7,7 @@ kept within half of :math:`\varepsilon` about a known centre,
 
 .. math:: t_k = c_k + \frac{\varepsilon}{2} \tanh \frac{2 (s_k - c_k)}{\varepsilon},
 
-so that one person more or less in a cell changes the log-likelihood, but for a constant, by at most
+so that one person more or less in a cell changes the log-likelihood, up to a constant, by at most
 :math:`\varepsilon`, whatever the parameters are: a draw from the posterior is then an exponential
 mechanism whose :math:`\varepsilon` is a number chosen beforehand.
 
@@ -84,7 +84,7 @@ class BoundedCounts:
     centres : sequence of float, shape (upper,)
         Of the steps: logs of P(k + 1) / P(k) that do not come from the counts.
     **kwargs
-        ``observed``, ``dims``, ``shape`` and what every PyMC distribution takes.
+        ``observed``, ``dims``, ``shape`` and other arguments of every PyMC distribution.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def _parameters(log_rate: Any, kappa: Any) -> list[Any]:
 
 
 def _pieces(upper: int, epsilon: float, centres: Sequence[float]) -> dict[str, Any]:
-    """What CustomDist needs: forward draws, log-probability, a starting point."""
+    """Arguments of CustomDist: forward draws, log-probability, a starting point."""
     if not 1 <= upper <= UPPER_LIMIT:
         raise ValueError(f"upper must be a whole number from 1 to {UPPER_LIMIT}; it is {upper}")
     if not epsilon > 0.0 or not np.isfinite(epsilon):

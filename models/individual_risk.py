@@ -14,8 +14,8 @@ known
     :math:`F_k - f_k \mid f_k \sim \mathrm{NegBinomial}(f_k, p_k)`, a proper distribution.
 uncertain
     the same with p_k from a Beta distribution around its design-based estimate. Under the prior
-    :math:`1 / \lambda_k` the likelihood of f_k does not depend on p_k, so what the design says of
-    p_k is all that is known of it.
+    :math:`1 / \lambda_k` the likelihood of f_k does not depend on p_k, so all that is known about
+    p_k comes from the design.
 gamma
     :math:`\lambda_k \sim \mathrm{Gamma}(\alpha, \beta)` for all combinations, with alpha and beta
     estimated from all f, so that a sample unique borrows strength: then
@@ -63,8 +63,8 @@ def build(f: npt.ArrayLike, p: npt.ArrayLike, *, spread: npt.ArrayLike | None = 
     p : array_like of float, shape (combination,)
         Probability to be in the sample, above 0 and at most 1.
     spread : array_like of float, shape (combination,), optional
-        Relative standard deviation of p; 0 or None where it is known. It is limited as
-        `beta_concentration` says.
+        Relative standard deviation of p; 0 or None where it is known. It is limited as described in
+        `beta_concentration`.
 
     Returns
     -------

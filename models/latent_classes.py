@@ -59,8 +59,8 @@ def build_base(
     -------
     pm.Model
         ``alpha``, ``eta``, and for each key ``strength``, ``base`` and ``phi``; ``g`` and
-        ``log_likelihood`` derived. Only what does not depend on the labels of the classes should be
-        looked at, such as these two.
+        ``log_likelihood`` derived. Use only quantities that do not depend on the labels of the
+        classes, such as these two.
     """
     table, number = np.asarray(codes), np.asarray(records, dtype=np.float64)
     names = keys or [f"key {j + 1}" for j in range(table.shape[1])]

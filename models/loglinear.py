@@ -42,7 +42,7 @@ def build_loglinear(
     dispersed: bool = False,
     keys: Sequence[str] | None = None,
 ) -> pm.Model:
-    """The model of some cells, each of which may stand for several that nobody has.
+    """Build the model of some cells, each of which may stand for several empty ones.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def build_loglinear(
         Keys whose values have effects together: one, two or three of them. Those of one key are
         given too.
     weight : array_like of float, shape (cell,), optional
-        Cells that each cell stands for: its part of the log likelihood counts so often. 1 by
+        Cells that each cell stands for: its part of the log likelihood is multiplied by it. 1 by
         default.
     dispersed : bool
         Whether frequencies scatter about the mean.
@@ -82,7 +82,8 @@ def build_loglinear(
             for term in (term for term in terms if len(term) == size):
                 shape = [levels[j] for j in term]
                 place = np.ravel_multi_index([table[:, j] for j in term], shape)
-                # most pairs of levels occur in no cell that is given: the prior is all of them
+                # most pairs of levels occur in no given cell, so the prior is all that is known
+                # about them
                 occurring, column = np.unique(place, return_inverse=True)
                 name = " x ".join(names[j] for j in term)
                 model.add_coord(f"levels of {name}", occurring)

@@ -20,26 +20,25 @@ with mean :math:`\lambda` and size :math:`r`, truncated to the same support,
     P(Y_{ij} = y) \propto \frac{\Gamma(y + r)}{y!\, \Gamma(r)}
     \left( \frac{\lambda_{ij}}{\lambda_{ij} + r} \right)^{y}.
 
-Its free parameter is the coefficient of variation of the cell effects, :math:`cv = r^{-1/2}`,
-one a group: 0 is the Poisson model.
+Its free parameter is the coefficient of variation of the cell effects, :math:`cv = r^{-1/2}`, one
+per group: 0 is the Poisson model.
 
 ``base`` multiplies these probabilities by a measure :math:`h(y)` that all cells of a nation share:
 :mod:`bayes_sdc.models.base_measure`. It needs the pooled prior.
 
-Bound. With ``epsilon`` the log ratio of neighbouring counts of either family is kept within half of
-it about given ``centres``, smoothly: :mod:`bayes_sdc.models.bounded`. Parameters and priors are the
-same.
+Bound. With ``epsilon`` the log ratio of neighbouring counts of either family is kept, smoothly,
+within half of it about given ``centres``: :mod:`bayes_sdc.models.bounded`. Parameters and priors
+are the same.
 
-Covariates. Known standardised properties of the pairs may enter the log rate,
-:math:`\log \lambda_{ij} = \beta_i + \gamma_j + x_{ij}' \omega`, with coefficients of each group:
-distance, populations, contiguity, what gravity models of migration use.
+Covariates. Known standardised properties of the pairs may enter the log rate, :math:`\log
+\lambda_{ij} = \beta_i + \gamma_j + x_{ij}' \omega`, with coefficients of each group: distance,
+populations, contiguity, as in gravity models of migration.
 
 Identified form. The data see only :math:`\beta_i + \gamma_j`, so the model is written with
 :math:`\alpha = \mu_\beta + \mu_\gamma`, :math:`\delta = \mu_\beta - \mu_\gamma`, which are
-independent :math:`N(0, 2 \sigma_\mu^2)`, and deviations from the two means.
-:math:`\delta` never meets the data. The prior is the same one; only the coordinates differ.
-``mu_beta``, ``mu_gamma``, ``beta``, ``gamma``, ``phi_beta`` and ``phi_gamma`` are recorded under
-the paper's names.
+independent :math:`N(0, 2 \sigma_\mu^2)`, and deviations from the two means. :math:`\delta` never
+meets the data. The prior is the same; only the coordinates differ. ``mu_beta``, ``mu_gamma``,
+``beta``, ``gamma``, ``phi_beta`` and ``phi_gamma`` are recorded under the paper's names.
 
 Priors (:data:`PRIORS`):
 
@@ -48,15 +47,15 @@ Priors (:data:`PRIORS`):
     origin or one destination the deviations are then Student t with 0.02 degrees of freedom and no
     sampler explores them: such groups are flagged by the diagnostics. With the negative binomial it
     is worse: the truncated likelihood does not vanish for an infinite rate, and this prior gives
-    infinite scales so much mass that the posterior runs away in groups of any size.
+    infinite scales so much mass that the posterior diverges in groups of any size.
 ``weak``
     :math:`\phi^{-1/2}, cv \sim HalfNormal(1)`, :math:`\sigma_\mu = 1.5`: usable at every size.
 ``pooled``
     :math:`(\alpha, \log \phi_\beta^{-1/2}, \log \phi_\gamma^{-1/2}, \log cv, \omega)` of the groups
     are normal about national means, with national standard deviations, all with weak priors of
     their own. A group with many cells keeps its own values; a tiny one borrows those of the nation.
-    The prior of the log of each national standard deviation is normal, which keeps it off zero:
-    groups that are exactly alike are not believed in. Known standardised properties of the groups
+    The prior of the log of each national standard deviation is normal, which keeps it away from
+    zero: no two groups are taken to be exactly alike. Known standardised properties of the groups
     may enter the mean of their levels: :math:`\alpha_k \sim N(m + z_k' \zeta, s^2)`, with the prior
     of a national mean of :math:`\omega` for :math:`\zeta`.
 
@@ -184,7 +183,7 @@ def _group_parameters(
 
 
 def _level_shift(prior: Mapping[str, float], group_covariates: np.ndarray | None) -> Any:
-    """What the properties of the groups add to the prior means of their levels."""
+    """Contribution of the properties of the groups to the prior means of their levels."""
     if group_covariates is None or not group_covariates.shape[1]:
         return 0.0
     if "national_log_sd_sd" not in prior:
@@ -220,10 +219,10 @@ def _base_measure(
 def centering(cells_per_area: np.ndarray) -> np.ndarray:
     """Choose the centering of each effect from the number of its cells, in [0, 1).
 
-    An effect with many cells is known by the data and is sampled as it is; one with few is known
-    by the prior and is sampled in units of its standard deviation (Papaspiliopoulos, Roberts and
-    Skold 2007, doi:10.1214/088342307000000014). The constant errs on the side of the prior: a
-    scale near zero makes divergences when effects of ten cells are sampled as they are.
+    An effect with many cells is known by the data and is sampled as it is; one with few is known by
+    the prior and is sampled in units of its standard deviation (Papaspiliopoulos, Roberts and Skold
+    2007, doi:10.1214/088342307000000014). The constant errs on the side of the prior: a scale near
+    zero causes divergences when effects of ten cells are sampled as they are.
 
     Examples
     --------

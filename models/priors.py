@@ -1,6 +1,6 @@
 """Priors of the microdata models as numbers, for code that works without PyMC.
 
-The model files name them again, so that a model and what is computed outside it cannot differ.
+The model files import them, so that a model and the computations outside it agree.
 """
 
 import numpy as np
@@ -22,9 +22,9 @@ def beta_concentration(
 ) -> npt.NDArray[np.float64]:
     """Sum of the two parameters of a Beta distribution of mean p and relative deviation spread.
 
-    It is kept from 1 / (1 - p), the widest without a pile of mass at 1, to 1e12 (p is known). A
-    spread that a p near 1 cannot have would else mean that it is either 0 or 1. Near 0 it may pile
-    up: then the risk lies in the upper tail of p, and can be beyond the interval over p.
+    It is kept from 1 / (1 - p), the widest without a pile of mass at 1, to 1e12 (p is known).
+    Otherwise a spread too large for a p near 1 would mean that p is either 0 or 1. Near 0 it may
+    pile up: then the risk lies in the upper tail of p, and can be beyond the interval over p.
     """
     with np.errstate(divide="ignore", over="ignore"):
         concentration = (1.0 - p) / (p * spread**2) - 1.0

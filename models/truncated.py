@@ -27,17 +27,19 @@ from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_default_op_cache_key
 
-CACHE_VERSION = 4  # to be raised with each change of the code below: PyTensor keeps it compiled
+CACHE_VERSION = (
+    4  # raise it with each change of the code below, because PyTensor caches the compiled code
+)
 UPPER_LIMIT = 150  # beyond it K! leaves double precision when the ladder is climbed down
 
 
-# fastmath must be refused by name: PyTensor compiles with it, numba hands it down to whatever is
-# called, and log1p then loses the digits that it is there for
-# the file can also be imported by its path (doctests do): what is compiled under that name must not
-# be left for the package, which would look for a module that is not there
+# fastmath must be refused by name: PyTensor compiles with it, numba passes it on to every called
+# function, and log1p would lose the digits that it is there for the file can also be imported by
+# its path (doctests do): code compiled under that name must not be cached for the package, which
+# would look for a module that does not exist
 @numba.njit(cache=__name__.startswith("bayes_sdc."), fastmath=False)
 def _log1p(x: float) -> float:
-    """Log of 1 + x for x >= 0, in less than half the time of the library's."""
+    """Log of 1 + x for x >= 0, in less than half the time of the library function."""
     whole = 1.0 + x
     logarithm: float = np.log(whole) + (x - (whole - 1.0)) / whole  # what the sum rounded away
     return logarithm
@@ -164,12 +166,12 @@ def _compile_log_probability(op: LogProbability, node: Apply, **kwargs: Any) -> 
     ) -> Any:
         return _log_probability(value, log_rate, kappa, upper)
 
-    # under another name of this module another function is called: see above
+    # under another name of this module another function is called, see above
     return log_probability, CACHE_VERSION + crc32(__name__.encode())
 
 
 def _as_double(number: Any) -> Any:
-    # a plain 0.0 or 3 becomes a tensor of the shortest type, and the rest is then single precision
+    # a plain 0.0 or 3 becomes a tensor of the shortest type, which makes the rest single precision
     return pt.as_tensor(number).astype("float64")
 
 
@@ -185,8 +187,8 @@ def truncated_logp(value: Any, log_rate: Any, upper: Any, kappa: Any = 0.0) -> A
     upper : int or array of int
         Largest value, 1 to 150; constant.
     kappa : tensor_like of float
-        Inverse size 1 / r of the negative binomial; 0 is Poisson. Neighbours that share a value
-        share the work for it.
+        Inverse size 1 / r of the negative binomial; 0 is Poisson. Neighbouring cells that share a
+        value share the work for it.
 
     Returns
     -------
@@ -242,7 +244,7 @@ class TruncatedPoisson:
     upper : int or array of int
         Largest value of the support, 1 to 150; a constant that broadcasts against ``log_rate``.
     **kwargs
-        ``observed``, ``dims``, ``shape`` and what every PyMC distribution takes.
+        ``observed``, ``dims``, ``shape`` and other arguments of every PyMC distribution.
 
     Notes
     -----
@@ -289,7 +291,7 @@ class TruncatedNegativeBinomial:
     upper : int or array of int
         Largest value of the support, 1 to 150; a constant that broadcasts against ``log_rate``.
     **kwargs
-        ``observed``, ``dims``, ``shape`` and what every PyMC distribution takes.
+        ``observed``, ``dims``, ``shape`` and other arguments of every PyMC distribution.
 
     Examples
     --------
@@ -316,7 +318,7 @@ class TruncatedNegativeBinomial:
 
 
 def _pieces(family: str, upper: Any) -> dict[str, Any]:
-    """What CustomDist needs: forward draws, log-probability, a starting point."""
+    """Arguments of CustomDist: forward draws, log-probability, a starting point."""
     bound = np.asarray(upper)
     if bound.dtype.kind not in "iu" or bound.min() < 1 or bound.max() > UPPER_LIMIT:
         raise ValueError(f"upper must be whole numbers from 1 to {UPPER_LIMIT}; it is {upper}")

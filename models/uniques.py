@@ -4,7 +4,7 @@ The K cells that can be occupied have probabilities :math:`\theta \sim \mathrm{D
 c)`, the sample is :math:`f \sim \mathrm{Multinomial}(n, \theta)`, and the members who were not
 sampled are :math:`F - f \sim \mathrm{Multinomial}(N - n, \theta)`. Given f, theta is
 :math:`\mathrm{Dirichlet}(c + f)`. A sample unique is a population unique when its cell gets none of
-the others. c = 1 is the uniform prior on population tables and c = infinity has all cells equal.
+the others. c = 1 is the uniform prior on population tables and c = infinity makes all cells equal.
 
 Structural zeros, combinations that cannot occur, must not be among the K cells.
 
@@ -154,7 +154,7 @@ def _log_likelihood(
     sizes: pt.TensorVariable,
     K: pt.TensorVariable,
 ) -> pt.TensorVariable:
-    """Dirichlet-multinomial log-probability of all cells up to what does not depend on c.
+    """Dirichlet-multinomial log-probability of all cells up to a factor that does not depend on c.
 
     With n members the powers of c, c^n in the numerator and (K c)^n below, leave K^n.
     """

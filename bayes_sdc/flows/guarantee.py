@@ -77,7 +77,7 @@ class Guarantee(Result):
 
     @property
     def total(self) -> float:
-        """Epsilon of all data sets of this and the earlier releases; infinite if the guarantee ended."""
+        """Epsilon of this and earlier releases together; infinite if the guarantee ended."""
         if self.ended:
             return math.inf
         return self.datasets * self.epsilon + math.fsum(self.earlier)
@@ -101,7 +101,7 @@ class Guarantee(Result):
 
     @property
     def for_move(self) -> float:
-        """Epsilon of a person being in one small cell rather than another: one leaves, one gains."""
+        """Epsilon of a person in one small cell rather than another: one leaves, one gains."""
         return 2.0 * self.total
 
     def ending(self, *reasons: str) -> "Guarantee":

@@ -77,10 +77,10 @@ def unchanged(table: FlowTable, release: pd.DataFrame) -> Check:
 
 
 def _order(table: FlowTable) -> Check:
-    """A file sorted by count gives the rank of every small count, even when the count is gone.
+    """A file sorted by count gives the rank of every small count, even without the counts.
 
-    One that is sorted by any other function of it, such as its size class in words, has rows with
-    equal counts beside each other.
+    A file sorted by another function of it, such as its size class in words, has equal counts in
+    neighbouring rows.
     """
     cells = table.cells.sort_values("row")
     y = cells["y"].to_numpy(np.intp)

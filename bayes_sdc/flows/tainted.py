@@ -1,26 +1,26 @@
-"""Covariates that were made from small counts, as far as that can be seen.
+"""Covariates that were made from small counts, as far as can be detected.
 
-Such a covariate tells small counts although no step of the model does, so it ends a guarantee.
+Such a covariate reveals small counts that no bound protects, so it ends a guarantee.
 """
 
 import numpy as np
 
 from bayes_sdc.flows.table.read import FlowTable
 
-SAME = 1.0 - 1e-10  # correlation of two columns that are one but for origin and scale
-CLOSE = 0.95  # correlation with small counts that nothing measured elsewhere has
-REPEATS = 12  # cells beyond one for each count, from which on one value a count is no accident
-DISTINCT = 6  # values from which on a common order is no accident
+SAME = 1.0 - 1e-10  # correlation of two columns that differ by origin and scale only
+CLOSE = 0.95  # correlation with small counts beyond anything measured elsewhere
+REPEATS = 12  # cells beyond one per count, from which one value per count is not chance
+DISTINCT = 6  # number of values from which a common order is not chance
 
 
 def tainted_covariates(table: FlowTable) -> list[str]:
-    """Names of covariates that were made from small counts, as far as that can be seen.
+    """Names of covariates that were made from small counts, as far as can be detected.
 
-    A covariate is if it is a linear function of the counts, or of totals by origin, destination or
-    group that contain small ones; or if it puts the cells in the order of these, and not in that of
-    the totals of the safe counts alone. It also is if it has one value for each count, as classes
-    of the counts have, or goes with the counts so closely as nothing does that was measured
-    elsewhere.
+    A covariate counts as made from them if it is a linear function of the counts, or of totals by
+    origin, destination or group that contain small ones; or if it orders the cells like these, and
+    not like the totals of the safe counts alone. So does one with a single value for each count,
+    such as classes of the counts, and one more closely related to the counts than anything measured
+    elsewhere is.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def _sums(table: FlowTable, least: int) -> list[np.ndarray]:
 
 
 def _linear(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two columns with at least three values are one but for origin and scale."""
+    """Whether two columns with at least three values differ by origin and scale only."""
     one, other = one - one.mean(), other - other.mean()
     size = float(np.linalg.norm(one) * np.linalg.norm(other))
     several = len(np.unique(other)) >= 3

@@ -1,9 +1,9 @@
 """Plots of results, for a notebook or a report.
 
-They take what other functions of the package return and compute nothing that is not in it. Plots of
-one panel take ``ax`` and return it, those of several take ``figure`` and return an array of axes;
-without it they make a pyplot figure. ``ci_prob`` and the like have the meaning they have in
-``arviz_plots``, which draws anything else of a posterior: it is an ArviZ DataTree.
+They take results of other functions of the package and compute nothing new. Plots of one panel take
+``ax`` and return it, those of several take ``figure`` and return an array of axes; without it they
+make a pyplot figure. ``ci_prob`` and the like mean what they mean in ``arviz_plots``, which draws
+everything else about a posterior, because that is an ArviZ DataTree.
 """
 
 from bayes_sdc.plots.combinations import plot_key_sets, plot_sizes

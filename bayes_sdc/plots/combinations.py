@@ -1,4 +1,4 @@
-"""Plots of how rare the key values of records are, and of what other keys would change."""
+"""Plots of how rare key values are, and of what other keys would change."""
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,7 @@ MARKERS = "os^"
 
 @checked
 def plot_sizes(microdata: Microdata, *, ax: Axes | None = None) -> Axes:
-    """Records by how many records of the file have exactly their key values.
+    """Records by the number of records with exactly the same key values.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def plot_sizes(microdata: Microdata, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
-        A bar a class of sizes; together they hold all records.
+        One bar per class of sizes; together they hold all records.
 
     Raises
     ------
@@ -90,8 +90,8 @@ def plot_key_sets(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
-        A line a set, in the order of the table: marks for the records with f below 2, 3 and 5, and
-        a cross for the expected re-identifications of the closed form.
+        One line per set, in the order of the table: marks for the records with f below 2, 3 and 5,
+        and a cross for the expected re-identifications of the closed form.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def plot_key_sets(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     axes.set_xlim(left=0.0)
     axes.set_xlabel("records")
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    # below the label of the axis, however high the picture is
+    # below the label of the axis, whatever the height of the picture
     axes.legend(
         loc="upper center", bbox_to_anchor=(0.4, 0.0), borderaxespad=4.2, ncols=2, fontsize="small"
     )

@@ -29,14 +29,14 @@ from bayes_sdc.plots.style import (
 )
 
 RANK_BINS = 20
-# told apart by the colour-blind, and by their lines where colours are lost
+# distinct for the colour-blind, and by their lines in black and white
 CHAIN_LOOKS = ((BLUE, "-"), (ORANGE, "--"), (GREEN, ":"), (PURPLE, "-."))
 SKEWED = ("phi_beta", "phi_gamma", "r")  # shown on a logarithmic axis
 
 
 @checked
 def plot_convergence(groups: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Largest R-hat against smallest ESS, one mark a group, by verdict.
+    """Largest R-hat against smallest ESS, one mark per group, by verdict.
 
     Parameters
     ----------
@@ -122,8 +122,8 @@ def plot_chains(
     -------
     array of matplotlib Axes, shape (group, 2)
         Left the draws of each chain in order. Right how many draws of each chain fall in each
-        twentieth of all draws: level within the grey band, which holds 95 % of the numbers for
-        independent draws, when the chains agree.
+        twentieth of all draws: when the chains agree they are level, within the grey band that
+        holds 95 % of the numbers for independent draws.
 
     Raises
     ------

@@ -28,7 +28,7 @@ PROBABILITY_BINS = 20
 
 @checked
 def plot_intruder_risk(risk: IntruderRisk, *, figure: Panels | None = None) -> np.ndarray:
-    """How far off the intruder's best guess is, and how probable the true count is to them.
+    """Distance of the intruder's best guess, and their probability of the true count.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def plot_risk_by_datasets(growth: pd.DataFrame, *, ax: Axes | None = None) -> Ax
     Raises
     ------
     InputError
-        If ``growth`` is no data frame.
+        If ``growth`` is not a data frame.
 
     See Also
     --------
@@ -246,14 +246,14 @@ def plot_risk_by_datasets(growth: pd.DataFrame, *, ax: Axes | None = None) -> Ax
     axes.set_ylim(0.0, 1.04)
     whole_numbers(axes)
     axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
-    if axes.get_legend_handles_labels()[0]:  # below: a curve can be anywhere
+    if axes.get_legend_handles_labels()[0]:  # below, because a curve can be anywhere
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, fontsize="small")
     return axes
 
 
 @checked
 def plot_ru_map(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Risk against loss of utility: a line a method and knowledge, a mark a number of data sets.
+    """Risk against loss of utility: one line per method and knowledge, marks by data sets.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ def plot_ru_map(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
-        The first and last mark of a line carry their numbers of data sets; low and left is better.
+        The first and last mark of a line show their numbers of data sets; low and left is better.
 
     Raises
     ------

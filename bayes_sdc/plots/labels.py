@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 
 AWAY = (7.0, 12.0, 18.0, 26.0, 36.0, 50.0)  # points from the mark, the nearest first
 DIRECTIONS = 12
-WIDTH, HEIGHT = 0.68, 1.1  # of a letter with some air, in units of the font size
-BETWEEN = 24  # places looked at along each piece of a line
+WIDTH, HEIGHT = 0.68, 1.1  # of a letter with some space, in units of the font size
+BETWEEN = 24  # places tested along each piece of a line
 
 
 def label_marks(
@@ -17,7 +17,7 @@ def label_marks(
 ) -> None:
     """Write a text beside each mark, at the nearest place that is free.
 
-    Limits and size of the axes must be final but for the layout of the figure, which is done here.
+    Limits and size of the axes must be final; the layout of the figure is done here.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def label_marks(
     texts : sequence of str
         One for each mark.
     lines : sequence of array of float, shape (point, 2)
-        What else must not be covered.
+        Lines that must not be covered.
     """
     root = axes.get_figure(root=True)
     if root is None:
@@ -78,7 +78,7 @@ def _places(axes: Axes, line: np.ndarray) -> np.ndarray:
     points = axes.transData.transform(line)
     along = np.linspace(0.0, 1.0, BETWEEN)[:, None]
     pieces = [a + (b - a) * along for a, b in itertools.pairwise(points)]
-    # a mark is wider than a line: what is beside it counts as well
+    # a mark is wider than a line, so the places beside it count as well
     around = np.array([[0, 0], [4, 0], [-4, 0], [0, 4], [0, -4]], dtype=float)
     wide = (points[:, None] + around).reshape(-1, 2)
     return np.concatenate([wide, *pieces])

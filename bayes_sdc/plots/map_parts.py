@@ -1,4 +1,4 @@
-"""Areas of a map that lie far from the rest, such as islands: they get maps of their own beside."""
+"""Areas of a map that lie far from the rest, such as islands, which get maps of their own."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 
 from bayes_sdc.shapes import Shapes
 
-FAR = 0.15  # of the diagonal of all areas between two neighbours, beyond which they are apart
+FAR = 0.15  # largest gap between neighbours, as a share of the diagonal of all areas
 MARGIN = 0.03  # about the areas, as a share of their extent
 MOST = 3  # maps beside
 
@@ -36,8 +36,8 @@ def parts_of(boxes: np.ndarray, shown: np.ndarray) -> list[np.ndarray]:
     Returns
     -------
     list of array of int
-        Positions of the areas of each part, at most one more than :data:`MOST`; what is beyond is
-        in the first, so that nothing is lost.
+        Positions of the areas of each part, at most one more than :data:`MOST`; further ones join
+        the first, so that nothing is lost.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def parts_of(boxes: np.ndarray, shown: np.ndarray) -> list[np.ndarray]:
     reach = FAR * float(np.hypot(*(high - low)))
     if reach <= 0.0:
         return [taken]
-    # on a grid far finer than the reach, so that many thousands of areas are as quick as hundreds
+    # on a grid far finer than the reach, so that thousands of areas are as quick as hundreds
     grid, place = np.unique(np.round(middle / reach * 8.0), axis=0, return_inverse=True)
     if len(grid) < 2:
         return [taken]

@@ -1,4 +1,4 @@
-"""Plots of a posterior: what it learned, and whether it fits."""
+"""Plots of a posterior: what the model learned, and whether it fits."""
 
 import numpy as np
 import pandas as pd
@@ -42,8 +42,8 @@ def plot_prior_posterior(posterior: xr.DataTree, *, figure: Panels | None = None
     -------
     array of matplotlib Axes, shape (hyperparameter,)
         One panel each, as :func:`bayes_sdc.flows.model.hyperparameters.hyperparameters` names them.
-        The horizontal axis covers the posterior and as much again; a prior much wider than that
-        looks flat.
+        The horizontal axis is twice as wide as the posterior; a prior much wider than that looks
+        flat.
 
     Raises
     ------
@@ -73,7 +73,9 @@ def plot_prior_posterior(posterior: xr.DataTree, *, figure: Panels | None = None
         low, high = np.quantile(shown.draws, [0.001, 0.999])
         reach = max(high - low, 1e-6) / 2.0
         x = np.linspace(low - reach, high + reach, 200)
-        x = x[(x >= low) | (shown.density(x) > 0.0)]  # no further than a standard deviation can be
+        x = x[
+            (x >= low) | (shown.density(x) > 0.0)
+        ]  # not below 0, where a standard deviation cannot be
         edges = np.linspace(low, low + 2.0 * reach, HISTOGRAM_BINS + 1)
         density, _ = np.histogram(shown.draws, edges, density=True)
         one.stairs(density, edges, fill=True, color=BLUE, alpha=0.6, label="posterior")
@@ -198,7 +200,8 @@ def plot_predictive(counts: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """
     expect_columns(counts, ["observed", "expected", "lower", "upper"], "predictive_counts")
     expected = counts["expected"]
-    # the mean of a skewed sample may lie outside its central interval; a bar has no negative length
+    # the mean of a skewed sample may lie outside its central interval, but a bar has no negative
+    # length
     spread = [
         (expected - counts["lower"]).clip(lower=0.0),
         (counts["upper"] - expected).clip(lower=0.0),
@@ -226,13 +229,13 @@ def plot_predictive(counts: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
 
 
 def _root(x: np.ndarray) -> np.ndarray:
-    """Square root; what is below 0 is beyond the axis."""
+    """Square root; values below 0 are off the axis."""
     return np.asarray(np.sqrt(np.maximum(x, 0.0)))
 
 
 @checked
 def plot_predictive_by_size(counts: pd.DataFrame, *, figure: Panels | None = None) -> np.ndarray:
-    """Rootogram of the counts for small, middling and large groups.
+    """Rootogram of the counts for small, medium and large groups.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ def plot_record_risk(risk: RecordRisk, *, ax: Axes | None = None) -> Axes:
 def plot_risk_comparison(
     comparison: RiskComparison, *, truth: float | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Expected numbers of every method for the sample uniques of a file, by what they mean.
+    """Expected numbers of every method for the sample uniques of a file, by their meaning.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def plot_risk_comparison(
     Returns
     -------
     matplotlib Axes
-        A mark a method on a logarithmic axis, where numbers below 0.1 stand at 0.1, with the
+        One mark per method on a logarithmic axis, where numbers below 0.1 stand at 0.1, with the
         interval or range of those that give one.
 
     Raises
@@ -123,6 +123,6 @@ def plot_risk_comparison(
     axes.set_yticks(places, list(methods.index))
     left, right = axes.get_xlim()
     plain_powers(axes.xaxis, right / left)
-    # below the label of the axis, however high the picture is
+    # below the label of the axis, whatever the height of the picture
     axes.legend(loc="upper center", bbox_to_anchor=(0.4, 0.0), borderaxespad=4.2, fontsize="small")
     return axes

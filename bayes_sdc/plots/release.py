@@ -32,12 +32,12 @@ from bayes_sdc.plots.style import (
 )
 from bayes_sdc.shapes import Shapes
 
-ROWS_NAMED, COLUMNS_NAMED = 25, 12  # in a heat map with room for a name each
+ROWS_NAMED, COLUMNS_NAMED = 25, 12  # of a heat map that has room for each name
 
 
 @checked
 def plot_margins(margins: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Synthetic against true totals of the small cells, one mark an area and side.
+    """Synthetic against true totals of the small cells, one mark per area and side.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def plot_margins(margins: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
-        The nearer to the dashed line, the better the release keeps a total.
+        The closer to the dashed line, the better the release preserves a total.
 
     Raises
     ------

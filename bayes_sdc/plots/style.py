@@ -1,4 +1,4 @@
-"""What the plots share: colours that are told apart, and how axes are marked."""
+"""What the plots share: distinct colours, and the marks of axes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFor
 
 from bayes_sdc.errors import InputError
 
-# legible on white and on black, and apart for colour-blind readers
+# legible on white and on black, and distinct for colour-blind readers
 BLUE, ORANGE, RED, GREEN, GREY = "#3f87c9", "#d9772b", "#d0455a", "#2a9d78", "#8a8f98"
 PURPLE = "#c463a5"
 VECTOR_LIMIT = 2000  # points; more are drawn as pixels, which keeps an SVG small
@@ -33,7 +33,7 @@ def new_figure(figure: Panels | None, size: tuple[float, float] = (5.4, 3.3)) ->
     """Return the figure given, or a new one of pyplot, width and height in inches."""
     if figure is not None:
         return figure
-    import matplotlib.pyplot as plt  # keeps figures alive, so the report does without it
+    import matplotlib.pyplot as plt  # keeps figures alive, so the report does not use it
 
     return plt.figure(figsize=size, layout="constrained")
 
@@ -47,7 +47,7 @@ def expect(value: object, kind: type, maker: str) -> None:
 
 
 def expect_columns(frame: object, columns: Sequence[str], maker: str) -> None:
-    """Refuse what is no data frame with these columns, naming the function that makes one."""
+    """Refuse anything but a data frame with these columns, naming the function that makes one."""
     expect(frame, pd.DataFrame, maker)
     missing = [name for name in columns if name not in frame]  # type: ignore[operator]
     if missing:
@@ -60,14 +60,14 @@ def ink() -> Any:
 
 
 def shortened(name: object, longest: int = SHORT) -> str:
-    """Cut a long name in the middle, where codes differ least."""
+    """Shorten a long name in the middle, where codes differ least."""
     text = str(name)
     half = (longest - 1) // 2
     return text if len(text) <= longest else f"{text[:half]}…{text[-half:]}"
 
 
 def sequential() -> Colormap:
-    """Scale of colours for sums and shares, without the end that is lost on black."""
+    """Scale of colours for sums and shares, without the end that is invisible on black."""
     return ListedColormap(matplotlib.colormaps["viridis"](np.linspace(0.15, 1.0, 256)))
 
 

@@ -1,4 +1,4 @@
-"""Treatments of a file of persons: what is left of the risk against what was paid."""
+"""Treatments of a file of persons: remaining risk against loss of utility."""
 
 import itertools
 
@@ -14,7 +14,7 @@ from bayes_sdc.plots.style import BLUE, ORANGE, RED, axes_or_new, expect_columns
 def plot_treatments(
     frame: pd.DataFrame, *, strongest: bool = False, ax: Axes | None = None
 ) -> Axes:
-    """Expected right matches against the distance of tables: a line a method, a mark a strength.
+    """Expected right matches against the distance of tables, one line per method.
 
     Parameters
     ----------

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from bayes_sdc.checks import Check
 from bayes_sdc.report.policy_limits import WITHHELD, Told
 
-NOT_JUDGED = "not judged"  # nobody asked the question
-VERDICTS = (NOT_JUDGED, "pass", "look", WITHHELD, "fail")  # what is withheld may be no pass
+NOT_JUDGED = "not judged"  # the question was not asked
+VERDICTS = (NOT_JUDGED, "pass", "look", WITHHELD, "fail")  # a withheld verdict may not be a pass
 OTHER = "other"  # section of the checks that no section claims, so that none is lost
 
 
@@ -58,7 +58,7 @@ def contents_of(
         if section in without or (section in (OTHER, "policy") and not checks):
             continue
         verdict = max((check.verdict for check in checks), key=VERDICTS.index, default="")
-        names: dict[str, list[str]] = {}  # what several checks say alike is said once
+        names: dict[str, list[str]] = {}  # a reason shared by several checks is given once
         for check in checks:
             if check.verdict == verdict:
                 names.setdefault(check.reason.rstrip("."), []).append(check.name)

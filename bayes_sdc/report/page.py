@@ -35,7 +35,7 @@ def render_page(template: str, context: Mapping[str, Any]) -> str:
 
 @cache
 def _templates() -> Environment:
-    """Templates of this folder; kept, because compiling them takes longer than filling one."""
+    """Templates of this folder; cached, because compiling them takes longer than filling one."""
     return Environment(
         loader=PackageLoader("bayes_sdc", "report"),
         autoescape=True,
@@ -54,7 +54,7 @@ def _inline(name: str) -> Markup:
 
 @contextmanager
 def all_or_nothing() -> Iterator[None]:
-    """Say, where a report cannot be made, that no file was touched."""
+    """Say that no file was touched where a report cannot be made."""
     try:
         yield
     except Exception as error:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.typing import RcKeyType
 
 INK, GRID = "#010203", "#030201"  # stand-ins that the style sheet replaces, by light and by dark
-PIXELS = 150  # an inch of what is drawn as pixels
+PIXELS = 150  # dots per inch of what is drawn as pixels
 SIZE = (5.4, 3.3)  # inches
 
 STYLE: "dict[RcKeyType, Any]" = {
@@ -239,7 +239,7 @@ def risk_comparison(comparison: RiskComparison, truth: float | None) -> Markup:
 
 
 def treatments(frame: pd.DataFrame) -> Markup:
-    """Expected right matches against the distance of tables, a line a treatment."""
+    """Expected right matches against the distance of tables, one line per treatment."""
     return draw_svg(
         "treatments",
         "Expected right matches against records moved in tables of two keys, by treatment",
@@ -252,12 +252,12 @@ def draw_svg(
 ) -> Markup:
     """Draw on a new figure and return an SVG element that says what it shows.
 
-    Ids come from ``name`` and the content, so the same result gives the same bytes, and pictures
-    in one document do not share an id. Names of areas and groups are text of the SVG, escaped by
-    matplotlib; what is replaced below stands in tags.
+    Ids come from ``name`` and the content, so the same result gives the same bytes, and pictures in
+    one document do not share an id. Names of areas and groups are text of the SVG, escaped by
+    matplotlib; the replacements below change tags only.
     """
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
-        # letters that the font for measuring lacks: the browser has others
+        # letters that the font for measuring lacks: the browser has other fonts
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font")
         figure = Figure(figsize=size, layout="constrained")
         draw(figure)

@@ -1,7 +1,7 @@
-"""What both reports say of the limits of a policy.
+"""What both reports say about the limits of a policy.
 
-The public reads the limits and the verdicts, but no value. A verdict on few cells is withheld: that
-a share of one cell is above its limit says that the best guess for this cell is right.
+The public reads the limits and the verdicts, but no value. A verdict on few cells is withheld: if
+the share of a single cell is above its limit, the best guess for this cell is right.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ PUBLIC_WORDS = {
     "fail": "The limit is exceeded.",
     WITHHELD: "Not shown, because the verdict could tell of single cells.",
 }
-PUBLIC_REASON = {  # of a check without public words of its own
+PUBLIC_REASON = {  # of a check that has no public words of its own
     "pass": "Nothing to report.",
     "look": "The agency should read the reason in its own report.",
     "fail": "Do not rely on the results.",
@@ -30,7 +30,7 @@ PUBLIC_REASON = {  # of a check without public words of its own
 
 
 class Told(NamedTuple):
-    """What a reader learns of a check."""
+    """What a reader learns about a check."""
 
     name: str
     verdict: str  # of a check, or withheld

@@ -2,7 +2,7 @@
 
 
 def two_figures(n: int) -> int:
-    """Round a number to two figures, half up; below a hundred it is left as it is.
+    """Round a number to two figures, half up; below a hundred it stays as it is.
 
     Examples
     --------

@@ -3,10 +3,10 @@
 Kept are the most expensive: the intruder's probabilities, some thousands of cells at a time;
 refits, some cells at a time; the fits of an intruder who does not know the other counts (with their
 draws, as by :mod:`bayes_sdc.flows.fit.checkpoint`); and the tables of the diagnostics, of the
-repeated releases and of other protections, each when it is done. The rest is made again.
+repeated releases and of other protections, each when it is done. The rest is computed again.
 
-A result stands in a folder, or under a name, with a fingerprint of all that it follows from: one of
-another posterior, release or argument is not found, and so not taken for it.
+A result is filed under a fingerprint of everything it follows from, so a result of another
+posterior, release or argument is not found and cannot be mistaken for it.
 """
 
 import hashlib

@@ -207,9 +207,10 @@ def _too_few(kept: Sequence[Column], small: Small) -> Iterator[Finding]:
 
 
 def _like_codes(kept: Sequence[Column], small: Small) -> Iterator[Finding]:
-    """Texts or long numbers that differ from row to row: a hash of pair and count is like that.
+    """Texts or long numbers that differ from row to row, such as a hash of pair and count.
 
-    Who knows how it is made finds the count by trying all of them, and no statistic shows it.
+    Anyone who knows how it is made finds the count by trying all of them, and no statistic shows
+    it.
     """
     for column in kept:
         text, numbers = column.text.iloc[small.rows], column.numbers[small.rows]

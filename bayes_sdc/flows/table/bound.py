@@ -12,7 +12,7 @@ import numpy as np
 
 from bayes_sdc.errors import InputError
 
-SMALLEST = 0.01  # below it nothing of the table is left, and the shares can be released instead
+SMALLEST = 0.01  # below it nothing of the table remains, and the shares can be released instead
 LARGEST_SUM = 600.0  # of all steps of a count: the exponential of it is a number
 
 
@@ -24,7 +24,7 @@ class Bound(NamedTuple):
 
 
 def check_bound(bound: Bound, upper: int) -> None:
-    """Refuse a bound that cannot be one.
+    """Refuse an impossible bound.
 
     Parameters
     ----------
@@ -36,7 +36,8 @@ def check_bound(bound: Bound, upper: int) -> None:
     Raises
     ------
     InputError
-        If epsilon is no number that bounds anything, or there is not a finite centre for each step.
+        If epsilon is not a number that bounds anything, or there is not a finite centre for each
+        step.
     """
     epsilon = bound.epsilon
     if not math.isfinite(epsilon) or epsilon < SMALLEST:
@@ -82,7 +83,7 @@ def centres_of(shares: Sequence[float]) -> tuple[float, ...]:
 
 
 def attributes_of(bound: Bound | None) -> dict[str, Any]:
-    """What a posterior keeps of a bound; nothing without one.
+    """Attributes by which a posterior keeps a bound; empty without one.
 
     Examples
     --------
@@ -100,7 +101,7 @@ def bound_of(attributes: Mapping[Any, Any]) -> Bound | None:
     Raises
     ------
     InputError
-        If one half of it is missing.
+        If one part of it is missing.
     """
     kept = {"epsilon", "centres"} & set(attributes)
     if not kept:

@@ -55,7 +55,7 @@ def small_cells(
     table : FlowTable
         The table.
     covariates : {"none", "published"}
-        Whether what is published joins the table's own covariates; see
+        Whether published covariates join those of the table; see
         :func:`bayes_sdc.flows.table.published.published_covariates`.
     bound : Bound, optional
         Of the steps of the model; none by default.
@@ -159,7 +159,7 @@ def subset(whole: SmallCells, groups: Indices) -> SmallCells:
 
 
 def thin(whole: SmallCells, keep: np.ndarray) -> SmallCells:
-    """Keep some cells (a boolean mask), but every group and effect: to hold out the others."""
+    """Keep some cells (a boolean mask), but every group and effect, to hold out the others."""
     return whole._replace(
         y=whole.y[keep],
         group=whole.group[keep],

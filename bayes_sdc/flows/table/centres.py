@@ -1,7 +1,7 @@
 """Centres of bounded steps: shares of the counts that do not come from the protected table.
 
 A bound lies about the log ratios of such shares (:mod:`bayes_sdc.flows.model.bounded`). Shares of
-the table itself would tell of its counts, so they are refused: by the digest of the file, by its
+the table itself would reveal its counts, so they are refused: by the digest of the file, by its
 path, and by the counts in it.
 """
 
@@ -18,7 +18,7 @@ from bayes_sdc.flows.table.read import FlowTable, read_flows
 
 Centres = PathLike | Sequence[float]
 
-ALIKE = 0.9  # share of equal counts from which on two tables are one
+ALIKE = 0.9  # share of equal counts from which two tables count as the same
 LOWEST, HIGHEST = 1, 9  # counts of the bundled shares
 
 #: Numbers of cells with counts 1 to 9 in public tables of flows between different areas, by source.
@@ -159,8 +159,8 @@ def _of_file(table: FlowTable, path: Path) -> tuple[np.ndarray, str]:
 def same_counts(table: FlowTable, other: FlowTable) -> bool:
     """Whether another table has small counts of this one, in any order and of any format.
 
-    It has if nine of ten cells of both have one count: the file itself with a few corrections, a
-    part of it, or one that contains it. It also has if every count is there as often, as with
+    It has if nine in ten common cells have equal counts: the file itself with a few corrections, a
+    part of it, or one that contains it. It also has if every count occurs equally often, as with
     other codes of the areas. Two years of one table agree in far fewer cells.
     """
     shared = table.cells.index.intersection(other.cells.index)
@@ -173,7 +173,7 @@ def same_counts(table: FlowTable, other: FlowTable) -> bool:
 
 
 def own_shares(table: FlowTable, shares: np.ndarray) -> bool:
-    """Whether shares given by hand are those of the table, or what rounding leaves of them."""
+    """Whether shares given by hand are those of the table, exactly or rounded."""
     if not table.n_small or not np.isfinite(shares).all() or not shares.sum() > 0.0:
         return False
     numbers = np.bincount(table.cells["y"], minlength=table.k + 1)

@@ -22,7 +22,7 @@ MARKS = {
         r"#(N/A|REF!|VALUE!|NAME\?|NULL!|DIV/0!|NUM!)", re.IGNORECASE
     ),
 }
-USUAL = 0.8  # share of codes from which the others are exceptions
+USUAL = 0.8  # share of codes above which the others are exceptions
 # words of names that tell one end of a pair from the other
 ENDS = {
     "o", "d", "origin", "destination", "orig", "dest", "from", "to", "source", "target", "src",
@@ -36,8 +36,8 @@ AREA = re.compile(
     r".*(state|region|countr|county|nation|provin|district|depart|territor|[ck]anton|kreis|bezirk"
     r"|fylke|municip|kommun|fips|nuts|zone|area|geo).*|st|prov|dist|dept|land|lau|msa|cbsa|gov|iso"
 )
-CHANCE_ALIKE = 3.0  # standard errors that chance leaves
-FEWEST_ALIKE = 4.0  # rows expected in one larger area, below which their number tells nothing
+CHANCE_ALIKE = 3.0  # standard errors within chance
+FEWEST_ALIKE = 4.0  # expected rows in one larger area, below which their number tells nothing
 
 
 def code_notes(names: tuple[str, ...], columns: tuple[Codes, ...]) -> Iterator[str]:

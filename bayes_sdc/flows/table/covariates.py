@@ -1,7 +1,7 @@
-"""Covariates of a pair of areas: what a gravity model of migration knows besides the counts.
+"""Covariates of a pair of areas: what a gravity model of migration uses besides the counts.
 
-They enter the log rate next to the effects of origin and destination. Covariates are of the small
-cells, known without the counts, and standardised over all small cells.
+They enter the log rate beside the effects of origin and destination. Covariates describe the small
+cells, are known without the counts, and are standardised over all small cells.
 """
 
 from dataclasses import replace
@@ -29,7 +29,7 @@ def with_covariates(table: FlowTable, covariates: pd.DataFrame) -> FlowTable:
     table : FlowTable
         The table.
     covariates : DataFrame
-        One numeric column a covariate, one row for each of ``table.cells`` under the same labels;
+        One numeric column per covariate, one row for each of ``table.cells`` under the same labels;
         the order of the rows does not matter.
 
     Returns
@@ -41,7 +41,7 @@ def with_covariates(table: FlowTable, covariates: pd.DataFrame) -> FlowTable:
     ------
     InputError
         If a cell has no row or more than one, two covariates have one name, a value is missing,
-        infinite or no number, or a covariate is the same for every cell.
+        infinite or not a number, or a covariate is the same for every cell.
 
     See Also
     --------
@@ -111,14 +111,14 @@ def gravity_covariates(
     table : FlowTable
         The table.
     areas : DataFrame, optional
-        One row an area, its code as index (text, as in the table).
+        One row per area, its code as index (text, as in the table).
     population : str, optional
         Column of ``areas``: ``log_population_origin`` and ``log_population_destination``.
     longitude, latitude : str, optional
         Columns of ``areas``, centroids in degrees: ``log_distance``, of the great circle in km, at
         least 1 km.
     state : str, optional
-        Column of ``areas``: ``same_state``, 1 where origin and destination lie in one.
+        Column of ``areas``: ``same_state``, 1 where origin and destination lie in the same one.
     neighbours : DataFrame, optional
         Two columns, pairs of codes of areas that touch, in either or both orders:
         ``contiguous``, 0 or 1.
@@ -347,7 +347,7 @@ def _classes(table: FlowTable, earlier: FlowTable) -> dict[str, np.ndarray]:
         )
     frame = earlier.frame
     codes = (frame[earlier.origin].astype(str), frame[earlier.destination].astype(str))
-    # sums: with years as groups a pair may have several rows
+    # sums, because with years as groups a pair may have several rows
     counts = frame[earlier.count].groupby(list(codes)).sum()
     cells = pd.MultiIndex.from_arrays([table.cells["origin"], table.cells["destination"]])
     if not counts.index.isin(cells).any():

@@ -1,7 +1,7 @@
 """Published totals as arrays: by word, or from tables of totals as they were published.
 
 A *family* is one kind of total, such as those by origin: a row of the table counts in at most one
-total of a family. What is published with rounding is known up to half the base.
+total of a family. Rounded totals are known up to half the base.
 """
 
 import math
@@ -30,7 +30,7 @@ WORDS = (
 
 
 class Hidden(NamedTuple):
-    """Rows whose count is not known, and between what it lies; 0 and 0 for the others."""
+    """Rows whose count is not known, and its range; 0 and 0 for the others."""
 
     mask: np.ndarray  # (row,)
     lower: Ints  # (row,)
@@ -38,7 +38,7 @@ class Hidden(NamedTuple):
 
 
 def none_hidden(n: int) -> Hidden:
-    """Say of n rows that all are known."""
+    """Return n rows that are all known."""
     zero = np.zeros(n, dtype=np.int64)
     return Hidden(np.zeros(n, dtype=bool), zero, zero)
 
@@ -62,7 +62,7 @@ class Family(NamedTuple):
         return f"total of {self.name} {label}" if label else f"{self.name} total"
 
     def says(self, total: int) -> str:
-        """Say what is published of one total: a number, or between what it lies."""
+        """Write what is published about one total: a number, or its range."""
         low, high = int(self.low[total]), int(self.high[total])
         return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
@@ -75,7 +75,7 @@ def families_of(
     base: int = 1,
     hidden: Hidden | None = None,
 ) -> list[Family]:
-    """Turn words and tables of totals into families; those that are named twice count once.
+    """Turn words and tables of totals into families; those named twice count once.
 
     Parameters
     ----------
@@ -89,12 +89,12 @@ def families_of(
     base : int
         The totals are rounded to a multiple of it.
     hidden : Hidden, optional
-        Rows whose count is not known; then no total can be computed, and none is told by word.
+        Rows whose count is not known; then no total can be computed, so none can be given by word.
 
     Raises
     ------
     InputError
-        If a word is unknown, a table of totals does not fit the table, or base is no number.
+        If a word is unknown, a table of totals does not fit the table, or base is not a number.
     """
     if isinstance(base, bool) or not isinstance(base, int | np.integer) or base < 1:
         raise InputError(f"base must be a whole number, 1 or more; it is {base!r}")
@@ -108,7 +108,7 @@ def families_of(
     counts = table.frame[table.count].to_numpy(np.int64, copy=True)
     total = np.zeros(len(counts), dtype=bool)
     total[list(table.totals)] = True
-    counts[total] = 0  # totals inside the table are part of no other
+    counts[total] = 0  # totals inside the table are not part of others
     hidden_rows = none_hidden(len(counts)) if hidden is None else hidden
     counts[hidden_rows.mask] = 0
     families = []
@@ -134,7 +134,7 @@ def families_of(
 
 
 def _words_of(published: str | Path | pd.DataFrame) -> Sequence[str | Path | pd.DataFrame]:
-    """Split a list of words with commas between; a file can have commas in its name."""
+    """Split a list of words separated by commas; the name of a file may contain commas."""
     if not isinstance(published, str) or "," not in published or Path(published).exists():
         return [published]
     return [word for part in published.split(",") if (word := part.strip())]
@@ -258,7 +258,7 @@ def _own_area_inside(
     labels: list[str],
     hidden: Hidden,
 ) -> np.ndarray:
-    """Find whether the totals hold the own-area rows, by which of both sums they are."""
+    """Find whether the totals include the own-area rows, by comparing them with both sums."""
     wrong, least = {}, {}
     for choice in (False, True) if own_area is None else (own_area,):
         inside = ~own | choice
@@ -266,7 +266,8 @@ def _own_area_inside(
         most = sums_of(of, (counts + hidden.upper) * inside, len(shown))
         off = base // 2
         wrong[choice] = (shown < least[choice] - off) | (shown > most + off)
-        # holes may be larger than was thought: then what does not add up is left to the bounds
+        # holes may be larger than their marks say: then totals that do not add up are left to the
+        # bounds
         wrong[choice] &= sums_of(of, (hidden.mask & inside).astype(np.int64), len(shown)) == 0
         if not wrong[choice].any():
             return np.asarray(inside)

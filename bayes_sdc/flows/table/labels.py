@@ -19,7 +19,7 @@ def group_places(by: Sequence[Codes], n: int) -> tuple[npt.NDArray[np.intp], lis
     for codes in by:
         packed = np.unique(packed * len(codes.labels) + codes.places, return_inverse=True)[1]
     first = np.full(int(packed.max(initial=-1)) + 1, -1, dtype=np.intp)
-    first[packed] = np.arange(n)  # any row of the group serves
+    first[packed] = np.arange(n)  # any row of the group will do
     tuples, places = np.column_stack([codes.places for codes in by])[first], packed
     labels = [">".join(c.labels[i] for c, i in zip(by, row, strict=True)) for row in tuples]
     order = np.argsort(np.array(labels, dtype=object), kind="stable")

@@ -1,17 +1,16 @@
-"""What everybody knows of the sizes of areas: covariates from the published part of a table.
+"""What everybody knows about the sizes of areas: covariates from the published part of a table.
 
 A release shows every safe count and which pairs are not empty. So the sums of an area's safe
-counts, its number of partners and its share of safe cells may enter the model at no cost in
-secrecy: none of them depends on the value of a small count. They tell the model which areas are
-large, which it would otherwise learn anew in each group from a handful of cells.
+counts, its number of partners and its share of safe cells may enter the model without disclosing
+anything: none of them depends on the value of a small count. They tell the model which areas are
+large, which it would otherwise have to learn in each group from a handful of cells.
 
-An area all of whose counts are small has safe sums of 0, and log(1 + 0) = 0: it stands with the
-smallest areas, and what it is beyond that its partners and its own effects say.
+An area whose counts are all small has safe sums of 0, and log(1 + 0) = 0: it counts among the
+smallest areas, and its partners and effects tell the rest.
 
-Effects of an area that all groups share are not in the model. Where an area lost all its cells in
-a group, what its effects in other groups tell of it was tried with the best weight
-(tests/validation/shared_areas.md), and in a prototype they added little to these covariates and
-mixed badly.
+The model has no effects of an area that all groups share. In a study where an area lost all its
+cells in a group (tests/validation/shared_areas.md), they added little to these covariates, even
+with the best weight, and they mixed badly.
 """
 
 from functools import lru_cache
@@ -26,7 +25,9 @@ from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.io.columns import own_area, read_codes
 
 COVARIATES = ("published", "none")
-DISTINCT = 0.01  # of a standardised column's spread that the columns before it must leave
+DISTINCT = (
+    0.01  # share of a standardised column's spread that earlier columns must leave unexplained
+)
 
 
 class Known(NamedTuple):
@@ -37,7 +38,7 @@ class Known(NamedTuple):
     dropped: dict[str, str]  # name of a covariate that was left out, and why
 
 
-@lru_cache(maxsize=1)  # asked for by every step of a run; a table does not change
+@lru_cache(maxsize=1)  # cached, because every step of a run asks for it and a table does not change
 def published_covariates(table: FlowTable) -> Known:
     """Sizes of the areas and groups, as far as the published part of a table shows them.
 
@@ -51,10 +52,10 @@ def published_covariates(table: FlowTable) -> Known:
     Known
         By cell, for both ends: ``log_safe_outflow`` and ``log_safe_inflow``, log(1 + sum of the
         safe counts from and to the area); ``log_partners``, the log of the number of cells that are
-        not empty, from the origin and to the destination; and ``log_odds_safe``, the log of
-        (safe + 1/2) / (small + 1/2) among these cells. By group: ``log_odds_safe_group``, likewise.
-        Standardised to mean 0 and standard deviation 1. A column that is the same everywhere, or
-        follows from those before it but for 1 % of its spread, is dropped.
+        not empty, from the origin and to the destination; and ``log_odds_safe``, the log of (safe +
+        1/2) / (small + 1/2) among these cells. By group: ``log_odds_safe_group``, likewise.
+        Standardised to mean 0 and standard deviation 1. A column that is constant, or that earlier
+        columns explain up to 1 % of its spread, is dropped.
 
     Raises
     ------
@@ -87,7 +88,7 @@ def published_covariates(table: FlowTable) -> Known:
 
 
 class _Rows(NamedTuple):
-    """Codes of all rows as numbers, and which rows are what."""
+    """Codes of all rows as numbers, and the class of each row."""
 
     ends: dict[str, np.ndarray]  # (row,) position of the area at each end among all areas
     areas: int

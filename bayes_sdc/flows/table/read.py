@@ -1,9 +1,9 @@
-"""Origin-destination tables: read, check, and separate the small cells from the rest.
+"""Reading origin-destination tables: check them, and separate the small cells from the rest.
 
 A table has one row for each pair of areas. Rows fall in four classes: *safe* (count above
-``high``), *small* (count from ``low`` to ``high``, the cells that get protected), *set aside*
-(the origin is the destination) and *below* (count under ``low``). Codes are text throughout,
-nothing is corrected in silence, and nothing is dropped.
+``high``), *small* (count from ``low`` to ``high``, the cells that get protected), *set aside* (the
+origin is the destination) and *below* (count under ``low``). Codes are text throughout. Nothing is
+corrected or dropped silently.
 """
 
 import hashlib
@@ -57,8 +57,8 @@ class FlowTable(Result):
         a label, ``row`` the position in ``frame`` (0-based), ``group``, ``origin`` and
         ``destination`` text, and ``y`` is the count less ``low``.
     covariates
-        What is known of each small cell besides, in the order of ``cells`` and standardised; no
-        column unless :func:`bayes_sdc.with_covariates` adds some.
+        Covariates of each small cell, in the order of ``cells`` and standardised; no column unless
+        :func:`bayes_sdc.with_covariates` adds some.
     n_read, n_safe, n_small, n_set_aside, n_below
         Numbers of rows; the last four add up to the first.
     own_areas
@@ -68,9 +68,9 @@ class FlowTable(Result):
     sha256
         Of the bytes of the file; of a frame, of its sorted codes and counts.
     notes
-        What the reader saw and the user should know.
+        What the user should know about the input.
     dialect
-        How the file was stored.
+        Format of the file.
     withheld
         Positions in ``frame`` of rows whose count is above ``high`` and rests on too few people:
         no release shows it.
@@ -78,7 +78,7 @@ class FlowTable(Result):
         Positions in ``frame`` of rows that are sums of others, and names of columns of such sums,
         that are published as they are; none unless :func:`bayes_sdc.settle_totals` found some.
     searched
-        What the search for totals in ``frame`` found, so that it runs once; empty before.
+        Cached result of the search for totals in ``frame``; empty before the search.
     path
         Of the file; empty for a frame.
     impossible
@@ -143,14 +143,14 @@ class FlowTable(Result):
         )
 
     def write(self, frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
-        """Write a frame in the format of the input, all of it or nothing.
+        """Write a frame in the format of the input, completely or not at all.
 
         Parameters
         ----------
         frame
             A table with the columns of the input, possibly with more.
         path
-            Where to; an existing file is replaced. ``dialect.suffix`` is the usual ending.
+            Target; an existing file is replaced. ``dialect.suffix`` is the usual ending.
         """
         write_bytes(Path(path), encode(frame, self.dialect))
 
@@ -204,12 +204,12 @@ def read_flows(
         Column with the number of people behind a weighted count. A count above ``high`` that rests
         on ``high`` people or fewer is not safe: no release shows it.
     form
-        How the file is to be read, where it does not say so itself.
+        How to read the file, where it does not say so itself.
 
     Returns
     -------
     FlowTable
-        The table, its small cells, and what was seen.
+        The table, its small cells, and notes.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""An invented country to try things on: flows with the steep shape of real registers.
+"""An invented country for trials: flows with the steep shape of real registers.
 
 Nothing here comes from real people. `simulate_flows` draws a table of any size, with the truth
 behind it when asked (``bayes-sdc simulate``); run as a script
@@ -27,12 +27,14 @@ LEVEL = -13.0
 PULL = 0.85
 DECAY = 0.9
 SAME_STATE = 0.7
-DISPERSION = 0.7  # shape of the gamma noise of a pair: the smaller, the more very small counts
+DISPERSION = (
+    0.7  # shape of the gamma noise of a pair: the smaller it is, the more very small counts
+)
 STAY = 0.85  # share of the people who stay in their area
 KM_A_DEGREE = 111.195  # of a great circle
 MOST_AREAS = 10_000  # their pairs take 5 GiB
 MOST_STATES = 9999  # more would not fit on a globe
-QUANTILES = 20_000  # of the log means, that stand for all pairs when the level is sought
+QUANTILES = 20_000  # number of log means that stand for all pairs in the search for the level
 NAMES = ("Alder", "Birch", "Cedar", "Elm", "Fir", "Hazel", "Juniper", "Larch", "Maple", "Oak")
 KINDS = ("County", "Valley", "Shore", "Heights", "Plain")
 
@@ -49,7 +51,7 @@ class _Country(NamedTuple):
 
 
 def _country(areas: int, states: int, rng: np.random.Generator) -> _Country:
-    """Draw the areas; the first draws of every table."""
+    """Draw the areas; these are the first draws of every table."""
     if not 1 <= states <= min(MOST_STATES, areas):
         raise InputError(
             f"need 1 to {MOST_STATES:,} states and as many areas, got {states=} and {areas=}"
@@ -91,7 +93,7 @@ def simulate_areas(*, areas: int = 80, states: int = 4, seed: int) -> pd.DataFra
     pandas.DataFrame
         Columns ``area`` and ``state`` (text codes), ``name``, ``population`` (people),
         ``longitude`` and ``latitude`` (degrees, about 0). Distances on the globe are those of the
-        plane on which the country is drawn, but for what a globe is rounder.
+        plane on which the country is drawn, apart from the curvature.
 
     Raises
     ------
@@ -207,9 +209,9 @@ def simulate_flows(
 
 
 def _level_for(small: int, log_mean: np.ndarray) -> float:
-    """Find the shift of all log means with which so many counts from 1 to 9 are expected."""
+    """Find the shift of all log means that gives the expected number of counts from 1 to 9."""
     pairs = log_mean[~np.eye(len(log_mean), dtype=bool)]
-    # large tables: means of neighbouring quantiles are as good as all of them
+    # in large tables, means of neighbouring quantiles are as good as all values
     means = np.sort(pairs)
     if len(means) > QUANTILES:
         means = means[(np.arange(QUANTILES) + 0.5).astype(np.int64) * len(means) // QUANTILES]

@@ -23,7 +23,7 @@ BY_RELEASE, ANYWAY = "the release", "known anyway"
 
 
 def internal_gain(table: FlowTable, risk: IntruderRisk) -> dict[str, Any]:
-    """What the internal report tells first: the headline, every prior, cells, and log ratios.
+    """Context of what the internal report tells first: headline, priors, cells, and log ratios.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def _cells(table: FlowTable, shown: pd.DataFrame) -> list[list[str]]:
 
 
 def _tiles(gain: Gain) -> list[tuple[str, str]]:
-    """The three numbers of the headline, and what they are."""
+    """The three numbers of the headline, with their meaning."""
     found, bits = gain.guessed, gain.bits
     return [
         (before_and_after(found), "of the small counts found, before any release and after it"),

@@ -1,7 +1,6 @@
-"""What both reports say of the guarantee: the promise, what is public, and how near the chains are.
+"""What both reports say about the guarantee: promise, public knowledge, and convergence.
 
-The external report holds no number here that was measured with true counts, but for the verdict on
-the chains.
+Here the external report holds nothing measured with true counts except the verdict on the chains.
 """
 
 import math
@@ -16,7 +15,7 @@ from bayes_sdc.flows.protection import Measured, Protection
 def guarantee_section(
     result: Protection, *, audience: Literal["internal", "external"]
 ) -> dict[str, Any] | None:
-    """Context of the section; None where no epsilon was asked for.
+    """Context of the section; None without epsilon.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""What both reports say of the intruder: what they know, what they find, and how that varies.
+"""What both reports say about the intruder: what they know, what they find, and how that varies.
 
-The external part gives whole per cents of many cells, with noise. Its picture is drawn from the
-same rounded numbers, because the points of an SVG can be read back.
+The external part gives shares of many cells in whole per cents, with noise. Its picture is drawn
+from the same rounded numbers, because the points of an SVG can be read.
 """
 
 import math
@@ -68,13 +68,13 @@ def not_trusted(risks: list[IntruderRisk]) -> str:
 
 
 def in_words(share: float) -> str:
-    """Return a share as one of a few bounds; never that it is none, which is said of every cell."""
+    """Return a share as one of a few bounds; never as 0, which would hold for every cell."""
     bounds = {0.01: "fewer than 1 in 100", 0.1: "fewer than 1 in 10", 0.5: "fewer than half"}
     return next((words for bound, words in bounds.items() if share < bound), "half or more")
 
 
 def internal_intruder(table: FlowTable, measured: Measured) -> dict[str, Any]:
-    """What the internal report tells of a protected table."""
+    """Context of the internal report on this section."""
     risk, repeats, growth = measured.risk, measured.repeats, measured.by_datasets
     risks = measured.scenarios
     by_distance = _weights_by_distance(table, risk)
@@ -123,7 +123,7 @@ def internal_intruder(table: FlowTable, measured: Measured) -> dict[str, Any]:
 
 
 def external_intruder(table: FlowTable, measured: Measured, public: PublicShares) -> dict[str, Any]:
-    """What the external report tells of a protected table: words and whole per cents."""
+    """Context of the external report on this section: words and whole per cents."""
     risk, risks = measured.risk, measured.scenarios
     rows = _side_by_side([_public_numbers(table, one, public) for one in risks])
     growth = _public_growth(measured, public)
@@ -151,7 +151,7 @@ def external_intruder(table: FlowTable, measured: Measured, public: PublicShares
 
 
 def _public_gain(risk: IntruderRisk, public: PublicShares) -> str:
-    """How much the release adds for the strongest intruder, as a bound; nothing for few cells."""
+    """How much the release adds for the strongest intruder, as a bound; empty for few cells."""
     gain, cells = risk.strongest.guessed.gain, risk.strongest.cells
     if gain is None or cells < PUBLIC_CELLS or not risk.strongest.trusted:
         return ""
@@ -306,7 +306,7 @@ def _growth(growth: pd.DataFrame) -> list[list[str]]:
 
 
 def _public_growth(measured: Measured, public: PublicShares) -> pd.DataFrame:
-    """Whole per cents of the shares of many cells by number of data sets, maybe no column."""
+    """Shares of many cells in whole per cents, by number of data sets; possibly without columns."""
     worst, growth = measured.worst, measured.by_datasets
     cells = {"r_all": worst.r_all.cells, "r_unq": worst.r_unq.cells}
     told = {
@@ -346,9 +346,9 @@ def _chosen(choice: Choice | None) -> dict[str, Any]:
 
 
 def _public_choice(choice: Choice | None, cells: int, public: PublicShares) -> str:
-    """That there was a choice: without the number of candidates, or how many broke a limit.
+    """Say that there was a choice, but not the number of candidates or how many broke a limit.
 
-    A limit on a single cell's probability is broken by one cell, so that number could tell of it.
+    One cell can break a limit on single probabilities, so that number could reveal it.
     """
     if choice is None:
         return ""

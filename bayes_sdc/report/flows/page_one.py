@@ -1,4 +1,4 @@
-"""The first page of a flow report: what was found, in words made from the results, and few figures.
+"""The first page of a flow report: findings in sentences made from the results, and figures.
 
 A board reads it alone. The sections after it hold the reasons.
 """
@@ -17,10 +17,10 @@ from bayes_sdc.report.contents import NOT_JUDGED
 from bayes_sdc.report.figures import Figure, listed
 from bayes_sdc.results import or_undefined
 
-ONE_SIDED = 0.9  # share of the largest errors with one sign, from which it is said
-LARGEST = 20  # errors of totals looked at
+ONE_SIDED = 0.9  # share of the largest errors with one sign, from which the page says so
+LARGEST = 20  # number of errors of totals considered
 CLOSE = 0.10  # error of totals up to which it passes
-ALIKE = 3.0  # pMSE ratio, the same; nobody can tell at 1 to 2
+ALIKE = 3.0  # pMSE ratio up to which it passes; at 1 to 2 nobody can tell the rows apart
 
 
 def internal_page_one(result: Protection) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def internal_page_one(result: Protection) -> dict[str, Any]:
 
 
 def external_page_one(result: Protection, adds: str, rows: str) -> dict[str, Any]:
-    """What the public is told first: what was released, and how much it tells.
+    """First page for the public: what was released, and how much it reveals.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def external_page_one(result: Protection, adds: str, rows: str) -> dict[str, Any
     adds : str
         The public's sentence on what the release adds; empty where it is withheld.
     rows : str
-        Number of small cells as the public reads it.
+        Number of small cells, in words for the public.
     """
     table, measured = result.table, result.measured
     if measured is None:
@@ -101,7 +101,7 @@ def _changed(result: Protection, measured: Measured) -> str:
 
 
 def _pinned(result: Protection) -> str:
-    """Which small counts are no draws: it follows from the release, and is no secret."""
+    """Say which small counts are not draws: that follows from the release and is not secret."""
     if not result.pinned:
         return ""
     return (
@@ -111,7 +111,7 @@ def _pinned(result: Protection) -> str:
 
 
 def _others(result: Protection) -> str:
-    """What became of the other counts."""
+    """Say how the other counts were treated."""
     stayed = "Small counts of people who stayed in their area are synthetic or left blank. "
     few = "What rests on too few people is left blank. "
     return (
@@ -265,7 +265,7 @@ def _figures(result: Protection, measured: Measured, gain: Gain) -> list[Figure]
 
 
 def _graded(value: float | None, limit: float) -> str:
-    """Judge a measure of use; never a fail, which holds a release, and use alone does not."""
+    """Judge a measure of use; never as a fail, because use alone does not hold a release."""
     if value is None or not np.isfinite(value):
         return NOT_JUDGED
     return "pass" if value <= limit else "look"

@@ -1,6 +1,6 @@
-"""What the internal report shows of the posterior: chains, hyperparameters, effects, fit by size.
+"""The posterior in the internal report: chains, hyperparameters, effects, fit by size.
 
-Nothing of it is for the public: it holds names of groups and areas, and numbers of few cells.
+None of it is public: it holds names of groups and areas, and numbers of few cells.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ EFFECTS_SHOWN = 10  # of origins, and of destinations
 def internal_posterior(
     posterior: xr.DataTree, groups: pd.DataFrame, by_size: pd.DataFrame
 ) -> dict[str, Any]:
-    """Context of the sections on convergence, parameters and fit, beside what else they tell."""
+    """Context of the posterior for the sections on convergence, parameters and fit."""
     found = hyperparameters(posterior)
     extremes = extreme(effects(posterior), number=EFFECTS_SHOWN)
     return {

@@ -88,7 +88,7 @@ PUBLIC_REASONS = {
 
 
 def tell_check(check: Check, result: Protection, shares: PublicShares) -> Told:
-    """What the public may read of a check; of few cells no verdict that rests on true counts."""
+    """Return what the public may read of a check; few cells hide verdicts on true counts."""
     measured = result.measured
     if check.key in OF_TRUE_COUNTS and 0 < result.table.n_small < PUBLIC_CELLS:
         return Told(check.name, WITHHELD, OF_FEW_CELLS, check.key)
@@ -108,7 +108,7 @@ def tell_check(check: Check, result: Protection, shares: PublicShares) -> Told:
     words = PUBLIC_REASONS.get((check.key, check.verdict), PUBLIC_REASON[check.verdict])
     if (check.key, check.verdict) == ("release_differs", "pass") and measured is not None:
         risk = measured.risk
-        # printed once more with the risk: the same noise, or it could be averaged away
+        # printed once more with the risk: with the same noise, or it could be averaged away
         equal = shares.percent(risk.believes_release, risk.rho.sizes["cell"], BELIEVED)
         first = " of the first data set" if risk.datasets > 1 else ""
         by = (
@@ -124,5 +124,5 @@ def tell_check(check: Check, result: Protection, shares: PublicShares) -> Told:
 
 
 def has_divergences(measured: Measured) -> bool:
-    """Whether the sampler has steps that can go astray."""
+    """Whether the sampler has steps that can diverge."""
     return "diverging" in measured.posterior["sample_stats"]

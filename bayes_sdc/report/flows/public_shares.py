@@ -1,9 +1,9 @@
 """Shares as the public reads them: of many cells, with a little noise, in whole per cent.
 
-Rounding alone does not hide a cell. Who knows whether every cell but one was found has two possible
-numbers of cells found, and where a rounding boundary lies between their shares the per cent that is
-printed tells which of the two is right; a coarser step only makes this rarer. So the number of
-cells is moved by noise first, and then no printed share can tell the two apart for certain.
+Rounding alone does not hide a cell. For anyone who knows of every cell but one whether it was
+found, two numbers of found cells are possible. Where a rounding boundary lies between their shares,
+the printed per cent tells which one is right; coarser rounding only makes this rarer. So noise is
+added to the number of cells first, and then no printed share can tell the two apart for certain.
 """
 
 import math
@@ -12,16 +12,16 @@ import pandas as pd
 
 from bayes_sdc.seeds import generator
 
-PUBLIC_CELLS = 500  # of fewer cells the noise would be as large as the share
-ODDS = 0.1  # log odds by which one printed share may move those of two neighbouring numbers
-NEARLY = 0.995  # what would be rounded to all of them, or to none, is not said of every cell
+PUBLIC_CELLS = 500  # with fewer cells the noise would be as large as the share
+ODDS = 0.1  # bound on the log odds between two neighbouring numbers, given one printed share
+NEARLY = 0.995  # a share that rounds to 0 or 100 % must not be stated of every cell
 
 
 class PublicShares:
     """Shares of one report, each moved once and for all by its name.
 
-    What is printed twice, or for one number of data sets after the other, has one name: noise that
-    is drawn anew could be averaged away.
+    A number that is printed twice, or for several numbers of data sets, has one name: noise that is
+    drawn again could be averaged away.
 
     Parameters
     ----------
@@ -49,9 +49,9 @@ class PublicShares:
         Parameters
         ----------
         share : float
-            0 to 1; what is not a number stays so.
+            0 to 1; NaN stays NaN.
         units : float
-            What one of them changes moves the share by at most one over their number.
+            A change of one of them moves the share by at most one over their number.
         name : str
             Of what is printed.
         """

@@ -1,4 +1,4 @@
-"""What the internal report tells of totals that are published beside the release."""
+"""Totals published beside the release, in the internal report."""
 
 from typing import Any
 

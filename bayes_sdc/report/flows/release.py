@@ -1,4 +1,4 @@
-"""What the internal report shows of the release beside the true table: heat maps, and maps."""
+"""The release beside the true table in the internal report: heat maps, and maps."""
 
 from typing import Any
 

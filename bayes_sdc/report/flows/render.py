@@ -1,7 +1,7 @@
 """Report of a protected origin-destination table, for the agency or for the public.
 
-The two audiences get two contexts that are built apart. That of the external report holds words
-and rounded numbers only, and the template refuses a name that is not in its context, so no true
+The two audiences get two contexts that are built separately. That of the external report holds only
+words and rounded numbers, and the template refuses a name that is not in its context, so no true
 count can slip from one report into the other.
 """
 
@@ -240,7 +240,7 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _besides(result: Protection) -> dict[str, bool]:
-    """Which rows beside the small cells there are, and what became of them."""
+    """Which rows there are beside the small cells, and how they were treated."""
     return {
         "stayed": result.stayed > 0,
         "few": len(result.table.withheld) > 0,
@@ -272,7 +272,7 @@ def _contents(
     entries = contents_of(SECTIONS, told, without=empty)
     if any(isinstance(check, LimitCheck) for check in result.checks):
         return entries
-    # without limits a pass is one of the computation, and must not be read as one of the risk
+    # without limits a pass judges the computation, and must not be read as one of the risk
     return [
         entry._replace(
             verdict=NOT_JUDGED if entry.verdict == "pass" else entry.verdict,

@@ -15,7 +15,7 @@ ROWS_SHOWN = 50
 
 
 def row_classes(table: FlowTable, number: Callable[[int], str]) -> list[list[str]]:
-    """Rows by what becomes of them, with ``number`` to write how many there are."""
+    """Classes of rows, with ``number`` to write how many rows each has."""
     few = ", or left blank where it rests on too few people" if table.withheld else ""
     classes = {
         "rows read": table.n_read,
@@ -47,7 +47,7 @@ def group_rows(groups: pd.DataFrame, *, diverges: bool) -> list[list[str]]:
 
 
 def predictive_rows(counts: pd.DataFrame) -> list[list[str]]:
-    """Observed and expected number of each count; of many, the worst."""
+    """Observed and expected number of each count, or of the worst ones."""
     if len(counts) > ROWS_SHOWN:
         counts = counts.sort_values("relative_error", key=abs, ascending=False)
     return [

@@ -1,4 +1,4 @@
-"""What both reports say of the use of a release, alone and beside other protections."""
+"""What both reports say about the use of a release, alone and beside other protections."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from bayes_sdc.report.flows.public_shares import PUBLIC_CELLS, PublicShares
 from bayes_sdc.results import or_undefined
 
 SHARES = ("r_all", "r_unq", "true_count_probability", "totals_error", "right_band")
-PUBLIC_AREAS = 100  # totals of fewer areas may be those of one that can be recognised
+PUBLIC_AREAS = 100  # totals of fewer areas may belong to one that can be recognised
 KNOWN = {
     "margins": "sums by origin",
     "all-others": "all other cells",
@@ -27,7 +27,7 @@ KNOWN = {
 def internal_utility(
     measured: Utility, compared: pd.DataFrame, combined: CombinedTotals | None
 ) -> dict[str, Any]:
-    """What the internal report tells of a protected table."""
+    """Context of the internal report on this section."""
     return {
         "utility": _measures(measured),
         "utility_totals": [
@@ -51,9 +51,10 @@ def internal_utility(
 
 
 def external_utility(table: FlowTable, measured: Measured, public: PublicShares) -> dict[str, Any]:
-    """What the external report tells: rounded means over many cells and areas, or nothing.
+    """Context of the external report: rounded means over many cells and areas, or nothing.
 
-    The pMSE ratio is left out: nobody knows how far one count can move it, so no noise hides one.
+    The pMSE ratio is left out: it is not known how far one count can move it, so no noise can hide
+    one.
     """
     use, compared = measured.utility, measured.tradeoff
     nothing: dict[str, Any] = {
@@ -91,7 +92,7 @@ def external_utility(table: FlowTable, measured: Measured, public: PublicShares)
 
 
 def _why_this(compared: pd.DataFrame) -> str:
-    """Say in numbers what the release gives up and what it gains beside the safest other method."""
+    """Say in numbers what the release loses and gains against the safest other method."""
     like = compared[compared["knowledge"] != "margins"]
     first = like[like["datasets"] == like.groupby("method")["datasets"].transform("min")]
     found = first.set_index("method")[["true_count_probability", "totals_error"]]
@@ -109,24 +110,25 @@ def _why_this(compared: pd.DataFrame) -> str:
 
 
 def _persons(table: FlowTable) -> float:
-    """How many persons there are for each that can move the error of totals by its unit.
+    """Number of persons over which one person is averaged in the error of totals.
 
-    One more moves the sum of absolute errors and the sum of the totals by one, on either side.
+    One person more changes the sum of absolute errors and the sum of the totals by one, on either
+    side.
     """
     return float(table.cells["y"].sum() + table.low * len(table.cells)) / 2
 
 
 def _moved(compared: pd.DataFrame, units: dict[str, float], public: PublicShares) -> pd.DataFrame:
-    """Move the measures of each method by noise, one for all its numbers of data sets.
+    """Add noise to the measures of each method, the same for all its numbers of data sets.
 
-    What the intruder knows changes the risk, and not the use, which has one noise for both.
+    The knowledge of the intruder changes the risk but not the use, which has one noise for both.
     """
     parts = []
     for (method, knowledge), part in compared.groupby(["method", "knowledge"], sort=False):
         moved = {}
         for name, of in units.items():
             use = name in ("totals_error", "right_band")
-            # who knows all others learns every suppressed count: that follows from the rules
+            # anyone who knows all others learns every suppressed count: that follows from the rules
             if use or (method, knowledge) != ("suppression", "all-others"):
                 called = f"{name}, {method}" if use else f"{name}, {method}, {knowledge}"
                 values = public.moved_all(part[name], of, called)
@@ -136,7 +138,7 @@ def _moved(compared: pd.DataFrame, units: dict[str, float], public: PublicShares
 
 
 def internal_uses(measured: Measured) -> dict[str, Any]:
-    """What a demographer can do with the release, and how well its rows can be told from true ones.
+    """Context of what a demographer can do, and of how well rows are told from true ones.
 
     Rows of the first hold the verdict in words, the use, what was measured and its value, and the
     share of intervals that hold the true value.
@@ -201,8 +203,8 @@ def _combined(combined: CombinedTotals | None) -> list[list[str]]:
 def _public_combined(combined: CombinedTotals | None) -> list[list[str]]:
     """Mean widths, which anyone can compute from the release.
 
-    Not the coverage: that all intervals hold the truth would be a bound on every true count, and
-    how many do not would change with one of them.
+    Coverage stays out: if all intervals held the truth, that would bound every true count, and the
+    number of those that do not changes with single counts.
     """
     return [[row[0], row[3]] for row in _combined(combined)]
 

@@ -1,4 +1,4 @@
-"""The first page of a report on records: what was found, in words made from the results.
+"""The first page of a report on records: the findings in sentences made from the results.
 
 A board reads it alone. The sections after it hold the reasons.
 """
@@ -17,7 +17,7 @@ from bayes_sdc.report.figures import Figure, listed
 from bayes_sdc.results import or_undefined
 
 Treated = tuple[Treatment, TreatedUtility]
-FEW = 10.0  # a smaller number has a decimal
+FEW = 10.0  # smaller numbers get a decimal
 LEVEL = 0.2  # risk of a record that is counted on page one
 
 WHY = (
@@ -35,7 +35,7 @@ def internal_page_one(result: Measurement, treated: Treated | None) -> dict[str,
     Parameters
     ----------
     result : Measurement
-        With the checks that count, those of the treated file where there is one.
+        With the checks that apply: those of the treated file where there is one.
     treated : Treatment and TreatedUtility, or None
         What was done to the file.
 
@@ -126,7 +126,7 @@ def _estimate(result: Measurement) -> str:
 
 
 def _range(result: Measurement) -> str:
-    """Say from where to where all methods go."""
+    """Say the range over all methods."""
     if result.comparison is not None:
         methods = result.comparison.methods
         expected = methods.loc[methods["about"] == UNIQUES, "expected"]

@@ -1,7 +1,7 @@
-"""What the public may read of the risk of a file: nothing that tells of a single record.
+"""What the public may read of the risk of a file: nothing that reveals a single record.
 
-Shares are whole per cents and numbers have two figures; there is no value of a record and no small
-count.
+Shares are whole per cents and numbers have two figures; no value of a record and no small count
+appears.
 """
 
 from typing import Any
@@ -18,8 +18,8 @@ from bayes_sdc.report.policy_limits import PUBLIC_REASON, Told, tell_limit
 from bayes_sdc.report.rounding import two_figures
 
 LEVELS = (0.05, 0.1, 0.2, 0.5)
-FEW = 10  # an expected number of households below this is not told
-PUBLIC_RECORDS = 500  # a share of fewer records, rounded to a per cent, could tell of single ones
+FEW = 10  # a smaller expected number of households is not shown
+PUBLIC_RECORDS = 500  # a share of fewer records, rounded to a per cent, could reveal single ones
 PUBLIC_REASONS = {
     (
         "convergence",
@@ -127,7 +127,7 @@ def public_check(check: Check) -> Told:
 
 
 def _public(share: float, enough: bool) -> str:
-    """Return a share in whole per cent; its ends in words: they would tell of every record."""
+    """Return a share in whole per cent; 0 and 100 % in words: they would hold for every record."""
     if not enough:
         return "not shown (few records)"
     if share < 0.01:

@@ -13,7 +13,7 @@ from bayes_sdc.report.rounding import two_figures
 
 
 def external_page_one(result: Measurement, treated: Treated | None) -> dict[str, Any]:
-    """What the public is told first; shares in whole per cents, and of few records none."""
+    """First page for the public; shares in whole per cents, and none for few records."""
     data, n = result.data, result.data.n
     records = f"about {two_figures(n):,}" if n >= PUBLIC_RECORDS else f"fewer than {PUBLIC_RECORDS}"
     of_population = "" if result.whole_population else ", a sample of a larger population"

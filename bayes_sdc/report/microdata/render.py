@@ -1,6 +1,6 @@
 """Report of the record-level risk of a file, for the agency or for the public.
 
-The two audiences get two contexts that are built apart: the internal one here, the other in
+The two audiences get two contexts that are built separately: the internal one here, the other in
 :mod:`bayes_sdc.report.microdata.public`.
 """
 
@@ -191,7 +191,7 @@ def _given(argument: Any) -> bool:
 
 
 def _plain(argument: Any) -> str:
-    """Write an argument in words, without the marks of a program."""
+    """Write an argument in words, without the syntax of Python."""
     if isinstance(argument, bool):
         return "yes" if argument else "no"
     if isinstance(argument, Mapping):

@@ -13,7 +13,7 @@ from bayes_sdc.microdata.posterior.sampling import Estimate
 from bayes_sdc.report import plots
 from bayes_sdc.report.microdata.public import LEVELS
 
-NOTHING, MUCH = 0.2, 0.7  # rank correlations: nothing in common below the first, much above
+NOTHING, MUCH = 0.2, 0.7  # rank correlations: little in common below the first, much above
 RANKED = {
     "individual risk": "the weight alone, so how many people a record stands for",
     "SUDA score": "the values alone, so how few of them single a record out",
@@ -120,7 +120,7 @@ def _both(found: RiskComparison, pair: Iterable[str]) -> bool:
 
 
 def _in_common(agreement: pd.DataFrame, first: str, second: str) -> str:
-    """Say what a rank correlation means for who reads both rankings."""
+    """Say what a rank correlation means for a reader of both rankings."""
     rho = float(agreement.loc[[first], [second]].to_numpy()[0, 0])
     if np.isnan(rho):
         return f"{first} and {second} cannot be compared: one of them gives all records the same."
@@ -141,7 +141,7 @@ def _in_common(agreement: pd.DataFrame, first: str, second: str) -> str:
 
 
 def _above(records: pd.DataFrame) -> list[list[str]]:
-    """Sample uniques beyond levels of DIS-SUDA, a risk, and of the SUDA score, which has no end."""
+    """Sample uniques beyond levels of DIS-SUDA, which is a risk, and of the SUDA score."""
     if "SUDA score" not in records:
         return []
     score = records["SUDA score"]

@@ -82,7 +82,7 @@ def key_set_rows(table: pd.DataFrame | None) -> dict[str, Any]:
 
 
 def _beside(result: Measurement) -> SuperpopulationRisk | None:
-    """Return the model to stand beside the closed form: where most are re-identified."""
+    """Return the model to show beside the closed form: the one with most re-identifications."""
     others = (model for name, model in result.models.items() if name != "known")
     return max(others, key=lambda model: model.expected.value, default=None)
 

@@ -1,4 +1,4 @@
-"""What a report says of a treatment, to the agency and to the public."""
+"""What a report says about a treatment, to the agency and to the public."""
 
 from typing import Any, Literal
 
@@ -88,7 +88,7 @@ def tell_treatment(
 
 
 def tell_treatments(frame: pd.DataFrame) -> dict[str, Any]:
-    """Return a picture and a table of what every treatment leaves and costs.
+    """Return a picture and a table of the remaining risk and the cost of every treatment.
 
     Parameters
     ----------

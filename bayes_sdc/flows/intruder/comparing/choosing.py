@@ -269,7 +269,7 @@ def _round(
 
 
 def _totals_error(areas: list[np.ndarray], true: np.ndarray, synthetic: np.ndarray) -> float:
-    """Absolute error of the areas' totals in either direction, relative to all of them.
+    """Absolute error of the areas' totals in both directions, relative to all of them.
 
     Like that of :class:`bayes_sdc.Utility`, which measures much more.
     """

@@ -1,9 +1,9 @@
 """Suppression done honestly: further cells are hidden, so that totals do not tell the small ones.
 
-Hiding the small cells alone leaves those that are the only hidden one of a total, and all that
-follow from these. Agencies hide further cells until each small one lies on a cycle of hidden cells.
-What this leaves is measured like any other release: the intruder knows everything that is shown,
-all totals, and all hidden cells but those of one cycle through the target.
+If only the small cells are hidden, those that are the only hidden cell of a total follow from it,
+and others follow from these. So agencies hide further cells until each small one lies on a cycle of
+hidden cells. The result is measured like any other release: the intruder knows everything that is
+shown, all totals, and all hidden cells but those of one cycle through the target.
 """
 
 from typing import NamedTuple

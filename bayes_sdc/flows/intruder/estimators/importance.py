@@ -7,9 +7,9 @@ posterior, with normalised weights,
 
     M[y, k] = sum_s w_s(y) P(k | s) / sum_s w_s(y),
 
-a product of two matrices a cell, which serves every candidate and every released value. The weights
-span hundreds of decades and are formed from logarithms, shifted by the largest of each candidate.
-The largest weights are smoothed (:mod:`bayes_sdc.flows.intruder.probabilities.pareto`).
+a product of two matrices per cell, which serves every candidate and every released value. The
+weights span hundreds of decades and are formed from logarithms, shifted by the largest of each
+candidate. The largest weights are smoothed (:mod:`bayes_sdc.flows.intruder.probabilities.pareto`).
 
 References
 ----------

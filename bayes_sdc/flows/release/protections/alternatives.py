@@ -1,8 +1,8 @@
-"""Other protections of the same small cells: what they release, with which probability.
+"""Other protections of the same small cells: what they release, and with what probability.
 
 Each mechanism that works on one cell at a time is a matrix M: ``M[true, released]`` is the
-probability of each released count for each true one, known by construction. Suppression is no such
-matrix, for what it releases of a cell is a sum; there the intruder's posterior itself is computed.
+probability of each released count for each true one, known by construction. Suppression is not such
+a matrix, because it releases sums of cells; there the intruder's posterior itself is computed.
 """
 
 import numpy as np
@@ -59,7 +59,7 @@ def cell_key_noise(
 ) -> xr.DataArray:
     """Bounded noise of mean zero and given variance, with the largest entropy.
 
-    The transition probabilities are of the style of the cell-key method: for each true count the
+    The transition probabilities are in the style of the cell-key method: for each true count the
     noise is at most ``distance`` either way, never makes a count negative, has mean 0 and the
     variance asked for, and otherwise the largest entropy. They are not an official perturbation
     table: those have further rules (no released 1 or 2, a share that stays), and fix the noise of a
@@ -68,7 +68,8 @@ def cell_key_noise(
     Parameters
     ----------
     low, high : int
-        Small counts, both included. A true 0 stays 0: no noise of mean zero is without negatives.
+        Small counts, both included. A true 0 stays 0, because noise of mean zero would make it
+        negative.
     distance : int
         Largest noise.
     variance : float
@@ -173,7 +174,7 @@ def draw_release(m: xr.DataArray, true: np.ndarray, rng: np.random.Generator) ->
 
 
 def other_flows(table: FlowTable, *, side: str = "origin") -> pd.DataFrame:
-    """Suppress the small cells: one row "other flows" an area holds their sum.
+    """Suppress the small cells: one row "other flows" per area holds their sum.
 
     Parameters
     ----------
@@ -211,9 +212,9 @@ def suppression_posterior(
 ) -> xr.DataArray:
     """Compute what an intruder learns of hidden cells from the sums of one side, exactly.
 
-    They know which cells are hidden and that each is a small count, and see the sum of each area:
-    no other small cell and no sum of the other side. One who knows all other small cells learns the
-    hidden one by subtraction.
+    They know which cells are hidden and that each is a small count, and see the sum of each area,
+    but no other small cell and no sum of the other side. Anyone who knows all other small cells
+    learns the hidden one by subtraction.
 
     Parameters
     ----------
@@ -222,7 +223,7 @@ def suppression_posterior(
     side : {"origin", "destination"}
         Whose sums are published.
     prior : array of float, shape (cell, count), optional
-        What they expect of each cell beforehand; by default all values are equally probable.
+        What they expect beforehand; by default all values are equally probable.
 
     Returns
     -------
@@ -365,5 +366,5 @@ def _distribution_of_sum(one: np.ndarray, times: int) -> np.ndarray:
     """Distribution of the sum of so many independent counts, by the power of its transform."""
     length = times * (len(one) - 1) + 1
     size = next_fast_len(length, real=True)
-    # rounding leaves values of about 1e-17 of either sign where there is next to nothing
+    # rounding leaves values of about 1e-17 of either sign where there should be 0
     return np.maximum(irfft(rfft(one, size) ** times, size)[:length], 0.0)

@@ -1,11 +1,11 @@
-r"""Random rounding whose rounded table adds up: cells and totals each to a neighbouring multiple.
+r"""Random rounding whose table adds up: cells and totals are rounded to neighbouring multiples.
 
 Counts in units of the base flow in a circle: through the total of the left block, the cell, the
-total of the right block and the grand total. What is not whole lies on cycles of arcs that are not
-whole either, because every node balances. Along one of them the fractions are pushed one way or the
-other until an arc is whole, each way with a probability that leaves all expectations as they are.
-The work ends when every arc is whole: cells and totals are rounded to a neighbour, the table adds
-up, and each released count has the true one as its mean.
+total of the right block and the grand total. Arcs that are not whole lie on cycles of such arcs,
+because every node balances. Along one of them the fractions are pushed one way or the other until
+an arc is whole, each way with a probability that leaves all expectations as they are. The work ends
+when every arc is whole: cells and totals are rounded to a neighbour, the table adds up, and each
+released count has the true one as its mean.
 
 References
 ----------
@@ -38,7 +38,7 @@ def controlled_rounding(
     base : int
         2 or more.
     rng : Generator
-        Source of all that is random.
+        Source of all randomness.
 
     Returns
     -------

@@ -1,13 +1,14 @@
-"""Noise that does not look at other cells: geometric with its epsilon, and cell keys.
+"""Noise that does not depend on other cells: geometric noise with its epsilon, and cell keys.
 
 Geometric noise is the discrete Laplace distribution; with parameter epsilon the probability of a
-released count changes by at most a factor exp(epsilon) for a person more or less. Clamping to the
-small counts is computed from the noisy count alone, and changes nothing of that.
+released count changes by at most a factor exp(epsilon) for one person more or less. Clamping to the
+small counts uses the noisy count alone, and does not change that.
 
 With cell keys the noise of a cell follows from a key of the persons in it, so a count is the same
-in every table and in every repetition; averaging repetitions finds nothing. The probabilities of
-the noise are a *perturbation table*: for each true count mean 0, variance V, at most D either way,
-no negative count, no released count from 1 to ``none_up_to``, and else the largest entropy.
+in every table and in every repetition, and averaging repetitions reveals nothing. The probabilities
+of the noise are a *perturbation table*: for each true count mean 0, variance V, at most D either
+way, no negative count, no released count from 1 to ``none_up_to``, and otherwise the largest
+entropy.
 
 References
 ----------
@@ -27,13 +28,11 @@ import xarray as xr
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.release.protections.alternatives import largest_entropy, matrix_of
 
-BEYOND = (
-    1e-12  # of the noise that is not clamped: what its last values hold together with all beyond
-)
+BEYOND = 1e-12  # of the unclamped noise: probability of the last values and all beyond
 
 
 def geometric_noise(low: int, high: int, *, epsilon: float, clamped: bool = True) -> xr.DataArray:
-    """Two-sided geometric noise, clamped to the small counts or as it is.
+    """Two-sided geometric noise, clamped to the small counts or unclamped.
 
     Parameters
     ----------
@@ -66,7 +65,7 @@ def geometric_noise(low: int, high: int, *, epsilon: float, clamped: bool = True
     ratio = math.exp(-epsilon)
     away = np.abs(released - counts[:, np.newaxis])
     m = (1.0 - ratio) / (1.0 + ratio) * ratio**away
-    # what lies beyond a bound adds up to a geometric tail
+    # the values beyond a bound add up to a geometric tail
     m[:, 0] = ratio ** away[:, 0] / (1.0 + ratio)
     m[:, -1] = ratio ** away[:, -1] / (1.0 + ratio)
     return matrix_of(m, counts, released)
@@ -142,15 +141,15 @@ def refuse_variance(count: int, noise: np.ndarray, variance: float) -> None:
 def cell_keys(labels: Sequence[str], secret: str) -> np.ndarray:
     """Keys of cells from 0 to 1, the same for the same cell and secret.
 
-    An agency adds up random numbers of the persons in the cell; where persons are not at hand a
-    keyed hash of the cell's label does the same.
+    An agency adds up random numbers of the persons in the cell; where persons are not available, a
+    keyed hash of the cell's label serves.
 
     Parameters
     ----------
     labels : sequence of str
         Of the cells.
     secret : str
-        Confidential: who knows it takes the noise off.
+        Confidential: anyone who knows it can remove the noise.
 
     Returns
     -------

@@ -1,21 +1,21 @@
 r"""Synthesis from prior samples that are large enough for a promise: multinomial and Poisson.
 
-Both mechanisms draw a synthetic count from the cell's own count and a *prior sample*: people who
-are not there, so many that one person more is little beside them. The larger it is, the smaller
-epsilon, and the less is left of the table.
+Both mechanisms draw a synthetic count from the cell's own count and a *prior sample*: fictitious
+people, so many that one real person more matters little. The larger it is, the smaller epsilon, and
+the less remains of the table.
 
-*Dirichlet-multinomial*, as OnTheMap drew homes of workers by workplace: the cells of a block share
-so many synthetic people, whose cells have the probabilities of a draw from a Dirichlet distribution
-with parameters count plus :math:`\alpha`. One person more in cell i multiplies the probability of a
-release with :math:`x_i` of m people there by
+*Dirichlet-multinomial*, as in OnTheMap, which draws homes of workers by workplace: the cells of a
+block share a number of synthetic people, whose cells have probabilities drawn from a Dirichlet
+distribution with parameters count plus :math:`\alpha`. One person more in cell i multiplies the
+probability of a release with :math:`x_i` of m people there by
 
 .. math:: \frac{n_i + \alpha + x_i}{n_i + \alpha} \cdot \frac{N + A}{N + A + m},
 
-which is at most :math:`1 + m / \alpha`, and less with fewer others. Where that is
-allowed to fail with probability :math:`\delta`, a smaller prior sample will do.
+which is at most :math:`1 + m / \alpha`, and less with fewer others. Where the bound may fail with
+probability :math:`\delta`, a smaller prior sample suffices.
 
 *Poisson-gamma*: given the count n a rate is drawn from a gamma distribution with shape n plus a,
-and a Poisson count from the rate. Without an end some release tells everything, so here it is
+and a Poisson count from the rate. Untruncated, some release would reveal everything, so here it is
 truncated to the small counts. Given its sum and with equal exposures it is the first mechanism.
 
 Counts are taken from the smallest one on; what exceeds the largest one is released as the largest.
@@ -39,7 +39,7 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.flows.release.protections.alternatives import matrix_of
 
 ROUNDING = 1e-12  # of a log ratio
-WITHIN = 1.01  # prior samples are found to so small a factor, and taken too large
+WITHIN = 1.01  # prior samples are found up to this factor, and rounded up
 
 
 def dirichlet_sample(cells: int, draws: int, upper: int, *, epsilon: float, delta: float) -> float:
@@ -71,7 +71,7 @@ def dirichlet_sample(cells: int, draws: int, upper: int, *, epsilon: float, delt
     3.4
     """
     check_promise(epsilon, delta)
-    if draws == 0 or cells == 1:  # nothing is drawn, or what is drawn is known beforehand
+    if draws == 0 or cells == 1:  # nothing is drawn, or the draw is known beforehand
         return 1.0
 
     def broken(sample: float) -> bool:
@@ -80,7 +80,7 @@ def dirichlet_sample(cells: int, draws: int, upper: int, *, epsilon: float, delt
         of_tables = dirichlet_delta(cells, draws, upper, prior_sample=sample, epsilon=epsilon)
         return of_tables > delta
 
-    high = draws / math.expm1(epsilon)  # enough however many others there are
+    high = draws / math.expm1(epsilon)  # enough, however many others there are
     low = 1e-3 * high
     while high > WITHIN * low:
         middle = math.sqrt(low * high)
@@ -204,7 +204,7 @@ def poisson_gamma(low: int, high: int, *, epsilon: float, mean: float) -> xr.Dat
         Above 0: the log probability of every released count changes by at most this for a person
         more or less in the cell.
     mean : float
-        What counts less the smallest one are expected to be, from outside the table; above 0.
+        Expected count less the smallest one, from outside the table; above 0.
 
     Returns
     -------
@@ -234,7 +234,8 @@ def poisson_gamma(low: int, high: int, *, epsilon: float, mean: float) -> xr.Dat
         return float(np.abs(np.diff(log_m, axis=0)).max(initial=0.0)) - epsilon
 
     least, most = math.log(1e-6), math.log(1e9)
-    # a very small prior sample tells so much and no more: nothing to find where more is allowed
+    # even a very small prior sample reveals no more than this, so there is nothing to find where
+    # more is allowed
     found = least if excess(least) <= 0.0 else float(brentq(excess, least, most, xtol=1e-12))
     counts = np.arange(low, high + 1)
     return matrix_of(np.exp(_log_poisson_gamma(upper, math.exp(found), mean)), counts, counts)

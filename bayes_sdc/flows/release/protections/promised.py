@@ -1,7 +1,7 @@
 """Releases of other mechanisms with a promise, at one epsilon: each with its exact probabilities.
 
-What they need to know beforehand comes from public shares of the counts, as the centres of the
-model do, and never from the table.
+Their prior knowledge comes from public shares of the counts, as the centres of the model do, and
+never from the table.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from bayes_sdc.flows.table.centres import HIGHEST, LOWEST, bundled_shares
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.seeds import generator
 
-DELTA = 1e-6  # of the synthesis whose promise may fail so often
+DELTA = 1e-6  # of the synthesis whose promise may fail this often
 CLAMPED, PLAIN = "geometric noise", "geometric noise, not clamped"
 GAMMA, DIRICHLET = "Poisson-gamma synthesis", "Dirichlet-multinomial synthesis"
 
@@ -48,7 +48,7 @@ class Promised(NamedTuple):
         """Largest log ratio of one cell's release between neighbouring counts."""
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = np.abs(np.diff(np.log(self.m), axis=1))
-        return float(np.nanmax(ratios, initial=0.0))  # what is never released has no ratio
+        return float(np.nanmax(ratios, initial=0.0))  # counts that are never released have no ratio
 
 
 def public_shares(table: FlowTable) -> np.ndarray:
@@ -59,7 +59,7 @@ def public_shares(table: FlowTable) -> np.ndarray:
 
 
 def blocks_of(table: FlowTable, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Block of each cell, its group and destination, and how many people each is to have.
+    """Block of each cell, its group and destination, and the synthetic people of each block.
 
     The number follows from the cells of the block and the public shares alone.
     """

@@ -1,12 +1,13 @@
 """Suppression with exact totals: further cells that must go, and filling by proportional fitting.
 
-Small cells are hidden and their totals published, so totals of a single hidden cell tell it. A
-hidden cell is safe from that when it lies on a cycle of hidden cells along which counts can move.
+Small cells are hidden and their totals published, so the total of a single hidden cell reveals it.
+A hidden cell is safe from that when it lies on a cycle of hidden cells along which counts can move.
 For each one that does not, the cheapest way between its two totals through further cells is hidden
 too: the cost of a cell is its count.
 
 What is hidden can be filled by iterative proportional fitting: even counts, scaled to the totals of
-one kind and the other in turn. It follows from the totals alone, so it tells no more than they do.
+one kind and the other in turn. It follows from the totals alone, so it reveals no more than they
+do.
 
 References
 ----------
@@ -20,7 +21,7 @@ import heapq
 
 import numpy as np
 
-ENOUGH, ROUNDS = 1e-9, 1000  # largest relative error of a total, and rounds after which it is left
+ENOUGH, ROUNDS = 1e-9, 1000  # largest relative error of a total, and most rounds
 
 
 def secondary_cells(

@@ -2,8 +2,8 @@
 
 A swap takes one mover of each of two cells to the two cells across, a square of the table. Only
 small cells take part and stay small, so that it is the same cells that are protected. Swapping
-starts at the truth and ends when the rate is reached: what is left unswapped is true, and totals by
-area are exact.
+starts at the truth and ends when the rate is reached: unswapped counts are true, and totals by area
+are exact.
 
 References
 ----------
@@ -17,7 +17,7 @@ import numpy as np
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.release.totals.alternating_cycles import Graph, random_square
 
-TRIES = 50  # squares looked at for each mover to swap, before swapping is given up
+TRIES = 50  # squares tried for each mover to swap, before swapping stops
 
 
 def swapped(
@@ -89,7 +89,8 @@ def swapping_likelihood(
     """Log-probability of what is released of each cell for each true count, by repetition.
 
     Whether a cell keeps its count depends on its place: one on no square always does, one on many
-    seldom. So that is counted cell by cell; what a count that changes becomes, over all cells.
+    seldom does. So that is counted cell by cell; the new values of changed counts are counted over
+    all cells.
 
     Parameters
     ----------

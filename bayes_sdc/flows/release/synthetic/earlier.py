@@ -1,7 +1,7 @@
-"""Earlier releases of the same table: what an intruder can lay beside the new one.
+"""Earlier releases of the same table, which an intruder can compare with the new one.
 
-The same table protected again with another seed, or a revision of the year, is another look at the
-same true counts. What is out already counts as further data sets in the risk.
+The same table protected again with another seed, or a revision of it, is another look at the same
+true counts. Earlier releases count as further data sets in the risk.
 """
 
 from collections.abc import Iterator, Sequence

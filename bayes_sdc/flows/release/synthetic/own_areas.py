@@ -1,9 +1,9 @@
-"""Small counts of people who stayed in their area, and rows that cannot be protected.
+"""Small counts of people who stayed in their area, and counts that rest on too few people.
 
-The model of flows is not one of people who stay. Their small counts get a model of their own: in
-every group the counts, but for those that a rule excludes, have unknown shares with a flat
-Dirichlet prior, and each released count is
-drawn from its posterior predictive distribution. Its intruder is known in closed form.
+The model of flows does not describe people who stay. Their small counts get a model of their own:
+in every group the counts, but for those that a rule excludes, have unknown shares with a flat
+Dirichlet prior, and each released count is drawn from its posterior predictive distribution. Its
+intruder is known in closed form.
 """
 
 from typing import Literal, NamedTuple
@@ -25,7 +25,7 @@ OWN_AREA: dict[str, str] = {
 
 
 class OwnAreaRisk(NamedTuple):
-    """What an intruder finds of the own-area counts who knows all others."""
+    """What an intruder who knows all other counts finds about the own-area counts."""
 
     cells: int
     found: float  # share whose single most probable count is the true one
@@ -54,7 +54,7 @@ def own_area_rows(table: FlowTable) -> npt.NDArray[np.intp]:
 def without_own_areas(
     table: FlowTable, release: pd.DataFrame, *, own_area: OwnArea, seed: int
 ) -> pd.DataFrame:
-    """Protect or withhold the small counts of own areas, and withhold what rests on few people.
+    """Protect or withhold the small counts of own areas, and withhold counts of few people.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def without_own_areas(
         One data set below the other, each in the order of the table's rows; its small cells are
         protected already. It is changed in place.
     own_area : {"protect", "withhold", "publish"}
-        What becomes of the small counts of own areas.
+        Treatment of the small counts of own areas.
     seed : int
         Confidential.
 

@@ -1,8 +1,8 @@
 """Whether longer mixing would leave fewer true counts in a release that keeps totals.
 
-A chain that starts at the truth and is stopped early releases it while all else looks right. Ours
-starts at a draw of the model, but the question is asked of every release: the same release is drawn
-with several times the steps, and the share of cells with their true count must not come down.
+A chain that starts at the truth and stops early releases the truth while all else looks right. Ours
+starts at a draw of the model, but every release is tested: the same release is drawn with several
+times the steps, and the share of cells with their true count must not come down.
 """
 
 import math
@@ -16,7 +16,7 @@ from bayes_sdc.flows.release.totals.draws import SWEEPS, Mixing
 from bayes_sdc.flows.table.cells import SmallCells
 
 LONGER = 4  # times the steps of the release
-BEYOND = 4.0  # standard errors of the difference that are no chance
+BEYOND = 4.0  # standard errors of the difference beyond chance
 
 
 def share_at_plateau(

@@ -83,7 +83,7 @@ def _compared(observed: np.ndarray, replicated: np.ndarray) -> pd.DataFrame:
 def predictive_counts_by_size(
     table: FlowTable, posterior: xr.DataTree, *, seed: int
 ) -> pd.DataFrame:
-    """Posterior predictive check by size of the group: what fits on average may fit no group.
+    """Posterior predictive check by size of the group: a fit on average may fit no group.
 
     Parameters
     ----------

@@ -51,11 +51,11 @@ def synthesize(
         :func:`bayes_sdc.audit_totals` tells which, and :func:`bayes_sdc.keep_totals` chooses
         totals that pin none.
     own_area : {"protect", "withhold", "publish"}
-        What becomes of small counts of people who stayed in their area: drawn from a model of their
+        Treatment of small counts of people who stayed in their area: drawn from a model of their
         own, left blank, or released as they are.
     seed : int, optional
-        Confidential: who knows it can undo the draw. Use one that cannot be found by trial, such as
-        ``secrets.randbits(128)``; by default such a one, which is not kept.
+        Confidential: anyone who knows it can undo the draw. Use one that cannot be found by trial,
+        such as ``secrets.randbits(128)``; by default a fresh one, which is not kept.
     cores : int, optional
         Threads, where totals are kept; by default all. The counts do not depend on it.
 
@@ -86,8 +86,8 @@ def synthesize(
 
     Zeros are not protected when ``table.low`` is 1 or more: an empty pair stays empty.
 
-    All columns of the input are returned, also those that may tell the count.
-    :func:`bayes_sdc.protect_flows` leaves those out that do more than describe one area.
+    All columns of the input are returned, even those that may reveal the count.
+    :func:`bayes_sdc.protect_flows` leaves out columns that do more than describe one area.
 
     References
     ----------
@@ -143,7 +143,7 @@ def release_of(
     for y in released:
         frame = table.frame.copy()
         column = frame[table.count].copy()
-        # in the type of the column: pandas refuses 64-bit counts for a shorter one
+        # in the type of the column, because pandas refuses 64-bit counts in a shorter one
         values = pd.Series(y + table.low).astype(column.dtype)
         column.iloc[table.cells["row"].to_numpy()] = values.array
         frame[table.count] = column
@@ -206,7 +206,7 @@ def draw_datasets_given_totals(
     cores: int | None = None,
     sweeps: int = SWEEPS,
 ) -> np.ndarray:
-    """Counts of one release with totals kept, from 0; the counts of ``cells`` are not looked at.
+    """Counts of one release with totals kept, from 0; the counts of ``cells`` are not used.
 
     Returns
     -------

@@ -5,13 +5,13 @@ Adding t to every other edge of a closed path and taking t from the edges betwee
 as they are. A step chooses a simple cycle, then t from all values that keep the counts within their
 bounds, with probability proportional to the product of the cells' probabilities.
 
-The choice of the cycle does not look at the counts, so each step is reversible. The walk that
-finds it stands on an edge, goes on along edges drawn at random, never back along the one it came
-by, and ends when it meets a node again. Every simple cycle can come about so, and the difference of
-two tables with equal totals splits into simple cycles along which all partial steps are within the
-bounds: every table can be reached. Most walks are closed sooner, where an edge leads back to their
-first node, or given up after some edges, and most cycles are squares: short cycles move more
-easily. Edges on no cycle (the leaves of the graph, again and again) are left out.
+The choice of the cycle does not look at the counts, so each step is reversible. A random walk over
+edges finds it: it never returns along the edge it arrived by, and ends when it meets a node again.
+Every simple cycle can be found so, and the difference of two tables with equal totals splits into
+simple cycles along which all partial steps are within the bounds: every table can be reached. Most
+walks are closed sooner, where an edge leads back to their first node, or given up after some edges,
+and most cycles are squares: short cycles move more easily. Edges on no cycle (the leaves of the
+graph, again and again) are left out.
 
 References
 ----------
@@ -42,7 +42,7 @@ class Graph(NamedTuple):
 
 
 def graph_of(left: np.ndarray, right: np.ndarray) -> Graph:
-    """Sort the cells by node, and leave out those that hang on a single edge.
+    """Sort the cells by node, and leave out leaves, again and again.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def mix(
     Parameters
     ----------
     rng : Generator
-        Source of all that is random.
+        Source of all randomness.
     graph : Graph
         From :func:`graph_of`.
     edges : array of int
@@ -214,7 +214,7 @@ def _walk(
 def _another(
     rng: np.random.Generator, of_node: np.ndarray, start: int, stop: int, edge: int
 ) -> int:
-    """Choose an edge of a node with at least two, but the one that the walk came by."""
+    """Choose an edge of a node with at least two, other than the one that the walk arrived by."""
     while True:
         chosen: int = of_node[start + int(rng.random() * (stop - start))]
         if chosen != edge:
@@ -249,7 +249,7 @@ def _heat_bath(
     y: np.ndarray,
     weight: np.ndarray,
 ) -> int:
-    """Draw how much goes around a cycle; return 1 if it is not nothing."""
+    """Draw how much is moved around a cycle; return 1 if that is not 0."""
     upper = log_weight.shape[1] - 1
     low, high = -upper, upper
     for k in range(0, len(cycle), 2):

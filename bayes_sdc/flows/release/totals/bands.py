@@ -1,11 +1,11 @@
 """Tables whose totals lie within bands, such as all that are rounded to the same multiple.
 
 Cycles leave totals as they are (:mod:`bayes_sdc.flows.release.totals.alternating_cycles`); open
-paths change the totals at their two ends. A step draws a path without a look at the counts, along
-edges that do not come back to a node, and then how much is added to every other edge and taken from
-the edges between, from all values that keep counts and both totals within their bounds. The
-difference of two tables splits into simple cycles and open paths along which all partial steps are
-within the bounds, so every table can be reached.
+paths change the totals at their two ends. A step draws a path that visits no node twice, without a
+look at the counts, and then how much is added to every other edge and taken from the edges between,
+from all values that keep counts and both totals within their bounds. The difference of two tables
+splits into simple cycles and open paths along which all partial steps are within the bounds, so
+every table can be reached.
 """
 
 from typing import NamedTuple
@@ -67,7 +67,7 @@ def rounding_bounds(whole: np.ndarray, small: np.ndarray, base: int) -> np.ndarr
     >>> rounding_bounds(np.array([23, 27]), np.array([4, 4]), 5).tolist()
     [[4, 8], [0, 4]]
     """
-    # halves go up: 2.5 is 3, as published totals are taken by the audit
+    # halves go up: 2.5 is 3, as in the audit
     shown = (whole + base // 2) // base * base
     least = shown - base // 2 - whole + small
     return np.stack([least, least + base - 1], axis=1)
@@ -88,11 +88,11 @@ def mix_within(
     Parameters
     ----------
     rng : Generator
-        Source of all that is random.
+        Source of all randomness.
     graph : Graph
         With all edges.
     left_bounds, right_bounds : array of int, shape (block, 2)
-        Least and largest sum of each block; those of ``y`` are within.
+        Least and largest sum of each block; the sums of ``y`` are within.
     log_weight : array of float, shape (cell, upper + 1)
         Log-probability of each count.
     y : array of int, shape (cell,)

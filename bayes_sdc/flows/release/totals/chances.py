@@ -16,7 +16,7 @@ from bayes_sdc.flows.release.totals.draws import Mixing, with_totals
 from bayes_sdc.flows.table.cells import SmallCells
 from bayes_sdc.seeds import seed_sequence
 
-TABLES = 20  # tallied for each draw, a cycle for each cell between two
+TABLES = 20  # tallied for each draw, with one cycle per cell between two
 
 
 def chances(
@@ -35,7 +35,7 @@ def chances(
     Parameters
     ----------
     cells : SmallCells
-        Whose counts are not looked at.
+        Its counts are not used.
     rates : Rates
         Posterior draws.
     kept : Mixing
@@ -49,7 +49,7 @@ def chances(
     cores : int, optional
         Threads; by default all.
     advance : callable
-        Told of each draw that is done.
+        Called after each draw.
 
     Returns
     -------

@@ -1,9 +1,9 @@
 """Synthetic counts with given totals: draws from the posterior predictive given the totals.
 
 Each data set starts at its unconditional draw, which one maximum flow changes until all totals are
-met, never at the true counts: a chain that starts there and is stopped early releases them, and
-every check of totals and utility looks perfect. What is drawn depends on the true counts through
-the totals and the posterior alone.
+met, never at the true counts: a chain that starts there and stops early releases them, and every
+check of totals and utility looks perfect. The draws depend on the true counts through the totals
+and the posterior alone.
 """
 
 from collections.abc import Sequence
@@ -21,12 +21,12 @@ from bayes_sdc.flows.release.totals.margins import Margins, repaired
 from bayes_sdc.seeds import seed_sequence
 
 SWEEPS = 40  # cycles for each cell; counts by number are at their plateau after about 16
-LEAST = 50  # cells: a smaller part takes as many cycles, since few of its walks find one
-BATCH = 20_000  # cells, about, that one thread mixes; connected parts are never split
+LEAST = 50  # cells: a smaller part takes as many cycles, because few of its walks find one
+BATCH = 20_000  # cells, roughly, that one thread mixes; connected parts are never split
 
 
 class Mixing(NamedTuple):
-    """What is the same for all data sets with these totals."""
+    """What all data sets with these totals share."""
 
     margins: Margins
     graph: Graph
@@ -68,7 +68,7 @@ def with_totals(
     log_weight : array of float, shape (cell, upper + 1)
         Log-probability of each count.
     seed, dataset : int
-        The same give the same counts, whatever the cores.
+        Equal ones give equal counts, whatever the cores.
     cores : int, optional
         Threads; by default all.
     sweeps : int

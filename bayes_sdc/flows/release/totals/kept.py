@@ -2,7 +2,7 @@
 
 A total is a *block* of small cells. Blocks of one kind can be merged: those of an area and several
 partner groups into one total of the area, or those of several areas into one total of all of them.
-What is merged must not be published by itself, because the release does not have it.
+Merged totals must not be published by themselves, because the release does not keep them.
 """
 
 from collections.abc import Sequence
@@ -41,14 +41,14 @@ class KeptSide(NamedTuple):
     level : array of int, shape (total,)
         Whether it is kept by itself, merged with its area, or with all.
     rest : array of int, shape (total,)
-        What is in the total besides the small counts from 0.
+        Content of the total besides the small counts, from 0.
     """
 
     name: str  # of the margin
     of: np.ndarray  # (cell,) total of each cell
     labels: pd.DataFrame  # (total,) area and group, those that the margin has
     level: np.ndarray  # (total,) BY_ITSELF, WITH_AREA or WITH_ALL
-    rest: np.ndarray  # (total,) what is in the total besides the small counts from 0
+    rest: np.ndarray  # (total,) content of the total besides the small counts, from 0
 
     @property
     def area(self) -> str | None:
@@ -216,7 +216,7 @@ def _rest(table: FlowTable, name: str, labels: pd.DataFrame, cells: np.ndarray) 
 
 
 def kept_of(table: FlowTable, totals: str | Sequence[str] | KeptTotals) -> KeptTotals:
-    """Take totals by name, or as they were chosen for this table."""
+    """Return totals given by name, or those chosen for this table."""
     if not isinstance(totals, KeptTotals):
         return kept_by_name(table, totals)
     if any(len(side.of) != table.n_small for side in totals.sides):

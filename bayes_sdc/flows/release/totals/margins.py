@@ -1,9 +1,9 @@
 """Margins that a release keeps: which cells each total sums, as a bipartite graph of totals.
 
 A set of totals splits the small cells into blocks with known sums, one partition for each kind of
-total. Where two partitions are left once those implied by finer ones are dropped, every cell is an
-edge between a block of the first and a block of the second, and tables with equal totals differ by
-flows around closed paths of that graph. With one partition the second is a copy of the first.
+total. Where two partitions remain after dropping those implied by finer ones, every cell is an edge
+between a block of the first and a block of the second, and tables with equal totals differ by flows
+around closed paths of that graph. With one partition the second is a copy of the first.
 """
 
 from collections.abc import Sequence
@@ -107,13 +107,13 @@ def finest_of(table: FlowTable, totals: Sequence[str]) -> dict[str, np.ndarray]:
     return finest
 
 
-LEAST_BLOCKS = 10  # totals that must all agree before it is no chance
+LEAST_BLOCKS = 10  # totals that must all agree to rule out chance
 
 
 def totals_kept(table: FlowTable, released: np.ndarray) -> list[str]:
     """Names of the margins that every data set of a release has exactly as the table.
 
-    Only totals of two and more small cells whose counts changed count, and there must be
+    Only totals of two or more small cells whose counts changed are compared, and there must be
     :data:`LEAST_BLOCKS` of them: fewer may agree by chance.
 
     Parameters
@@ -158,7 +158,7 @@ def repaired(margins: Margins, y: np.ndarray, upper: int) -> np.ndarray:
     """Change counts so that all totals are met, by one maximum flow.
 
     The result depends on the totals and on the counts that are given, never on the true counts: a
-    chain that starts here and is stopped early errs to noise, not to disclosure.
+    chain that starts here and stops early adds noise, not disclosure.
 
     Parameters
     ----------

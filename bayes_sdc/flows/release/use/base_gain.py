@@ -6,9 +6,9 @@ The posterior predictive probabilities :math:`p_c(y)` of the cells are multiplie
 .. math:: \max_h \; \frac{1}{n} \sum_c \log \frac{h(y_c)\, p_c(y_c)}{\sum_y h(y)\, p_c(y)}
     - \frac{1}{n} \sum_c \log p_c(y_c) - \frac{K}{n},
 
-less what as many free numbers gain by chance (Akaike). It is a concave function of the logarithms
-of :math:`h`. The measure is found without fitting again, so this is a first estimate of what the
-family ``base`` gains in log probability a cell.
+less the gain of as many free numbers by chance (Akaike). It is a concave function of the logarithms
+of :math:`h`. The measure is found without fitting again, so this is a first estimate of the gain of
+the family ``base`` in log probability per cell.
 """
 
 import numpy as np
@@ -20,13 +20,13 @@ from bayes_sdc.flows.table.cells import fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
 
 DRAWS = 40  # of the posterior, evenly spread
-WORTH = 0.01  # of a cell's log probability from which it is said
+WORTH = 0.01  # gain per cell from which a check mentions it
 STEPS, ENOUGH = 200, 1e-9
-RIDGE = 0.05  # holds the measure of a count that does not occur off minus infinity
+RIDGE = 0.05  # keeps the measure of a count that does not occur away from minus infinity
 
 
 def base_gain(table: FlowTable, posterior: xr.DataTree) -> float:
-    """Gain of a base measure in log probability a cell; 0 where the fit has one.
+    """Gain of a base measure in log probability per cell; 0 where the fit has one.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def base_gain(table: FlowTable, posterior: xr.DataTree) -> float:
     Returns
     -------
     float
-        In nats; below 0 where a measure finds no more than chance.
+        In nats; below 0 where a measure gains no more than chance would.
 
     References
     ----------
@@ -65,7 +65,7 @@ def base_gain(table: FlowTable, posterior: xr.DataTree) -> float:
 
 
 def best_measure(p: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
-    """Log of the measure under which the counts are most probable, and its gain a cell.
+    """Log of the measure under which the counts are most probable, and its gain per cell.
 
     Parameters
     ----------

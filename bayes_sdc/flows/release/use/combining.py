@@ -1,4 +1,4 @@
-"""Totals estimated from several data sets, with intervals that hold the noise of the synthesis."""
+"""Totals estimated from several data sets; the intervals include the noise of the synthesis."""
 
 from dataclasses import dataclass
 
@@ -99,20 +99,20 @@ def combined_totals(table: FlowTable, release: pd.DataFrame) -> CombinedTotals:
     -----
     A complete table has no sampling variance: the total is one outcome of its rates, and scatters
     about what they expect with a variance V. A data set scatters about the same by V and by what
-    the posterior leaves open of the rates, S, so ``b = V + S``. What the data sets' mean misses the
-    truth by has the variance ``V - S = 2 V - b`` (for normal counts exactly, whatever the prior:
-    the better the rates follow the counts, the less is missed), and b / m besides. V is seen in the
-    cells: between data sets a cell scatters as others with its mean count do, and where an effect
-    is shared by many cells S is a small part of that. So u is the sum of this over the area's
-    cells, C, times ``2 - (sum of b) / (sum of C)`` over all areas of the side, from 0 to 1, with
-    the sum of b less its standard error, because few areas tell it badly.
+    the posterior leaves open of the rates, S, so ``b = V + S``. The mean of the data sets misses
+    the truth with variance ``V - S = 2 V - b`` (exactly for normal counts, whatever the prior: the
+    better the rates follow the counts, the smaller the error), plus b / m. V shows in the cells:
+    between data sets a cell scatters like others with its mean count, and where many cells share an
+    effect S is a small part of that. So u is the sum of this over the area's cells, C, times ``2 -
+    (sum of b) / (sum of C)`` over all areas of the side, from 0 to 1, with the sum of b less its
+    standard error, because few areas estimate it badly.
 
     In tables drawn from the model the intervals hold 94 to 99 % of the true totals by area. They
-    end where a total of so many small counts must. Net migration is the difference of two totals
-    without a common cell.
+    end at the least and largest total of so many small counts. Net migration is the difference of
+    two totals without a common cell.
 
     Estimates and ends of the intervals follow from the release alone, and anyone can compute them
-    from it. The rest compares with the truth.
+    from it. The rest is a comparison with the truth.
 
     References
     ----------
@@ -164,7 +164,7 @@ def combined_totals(table: FlowTable, release: pd.DataFrame) -> CombinedTotals:
         of_area = of_area + np.bincount(out, scatter[: len(out)], len(names))
         combined = combine(difference[1:], known_share(difference[1:], of_area) * of_area)
         into_cells, out_cells = (np.bincount(a, minlength=len(names)) for a in (into, out))
-        # what so many small counts can add up to
+        # least and largest total of so many small counts
         least = table.low * into_cells - table.high * out_cells
         most = table.high * into_cells - table.low * out_cells
         for end in ("lower", "upper"):
@@ -185,8 +185,8 @@ def combined_totals(table: FlowTable, release: pd.DataFrame) -> CombinedTotals:
 def scatter_of_cells(counts: np.ndarray) -> np.ndarray:
     """Variance between data sets of a cell like each: the mean over those with its mean count.
 
-    Counts of few cells say little, so each mean counts as one cell more, whose variance is that of
-    a Poisson count.
+    Counts of few cells say little, so each mean gets one cell more, with the variance of a Poisson
+    count.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Whether released counts can be told from true ones, also where the totals are the true ones.
+"""Whether released counts can be told from true ones, even where the totals are the true ones.
 
 A regression on the count and the totals of its areas is blind where a release keeps totals: these
 regressors have the same means in both halves by construction. So further functions of the count
@@ -6,8 +6,8 @@ join it: its logarithm, whether it is the smallest and whether it is the largest
 times the log totals, whether both ends are in one state, and the log distance, where known. The
 pMSE is given with all of them, and without those that totals keep.
 
-What the right model gives follows by simulation: two tables of the posterior, drawn as the release
-was, one in the place of the truth.
+The result under the right model follows by simulation: two tables of the posterior, drawn like the
+release, one in place of the truth.
 
 References
 ----------
@@ -32,7 +32,7 @@ from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.io.columns import read_codes
 from bayes_sdc.seeds import generator
 
-PER = 10_000  # cells to which the excess of the ratio is scaled
+PER = 10_000  # number of cells to which the excess of the ratio is scaled
 
 
 def known_of_cells(table: FlowTable) -> np.ndarray:
@@ -102,7 +102,7 @@ def distinguished(
     >>> round(distinguished(known, true, true[None], low=1, high=9).every.pmse, 12)
     0.0
     """
-    # a log needs a positive count; noise and rounding can leave none, noise without an end fewer
+    # a log needs a positive count; rounding can leave 0, unclamped noise less
     one = float(low == 0 or released.min() <= 0.0)
 
     def functions(counts: np.ndarray, own: bool) -> np.ndarray:
@@ -133,7 +133,7 @@ def null_ratios(
     Returns
     -------
     array of float, shape (pair,)
-        Of all counts' functions; one for each two tables that follow one another.
+        With all functions of the count; one for each pair of consecutive tables.
     """
     found = [
         distinguished(known, one, other[np.newaxis], low=low, high=high).every.ratio
@@ -148,7 +148,7 @@ NULL_TABLES = 20  # of the posterior, compared two by two
 def told_apart(
     table: FlowTable, posterior: xr.DataTree, release: pd.DataFrame, kept: KeptTotals, *, seed: int
 ) -> Distinguished:
-    """Measure a release, and what the right model gives for one with the same totals kept.
+    """Measure a release, and simulate the same for the right model with the same totals kept.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def told_apart(
     release : DataFrame
         What :func:`bayes_sdc.synthesize` returned.
     kept : KeptTotals
-        What it keeps.
+        Totals that it keeps.
     seed : int
         Of the tables of the posterior.
     """

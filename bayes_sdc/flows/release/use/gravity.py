@@ -1,7 +1,7 @@
 """Gravity model of flows: Poisson regression with an effect of each origin and destination.
 
-The effects are taken out by weighted projections in turn, so the work grows with the number of
-flows and not with the square of the number of areas.
+The effects are projected out in turn, so the work grows with the number of flows and not with the
+square of the number of areas.
 
 References
 ----------
@@ -92,7 +92,7 @@ def _deviance(counts: np.ndarray, mu: np.ndarray) -> float:
 
 
 def interval_overlap(one: tuple[float, float], other: tuple[float, float]) -> float:
-    """Mean share of each of two intervals that lies in the other; below 0 if they are apart.
+    """Mean share of each of two intervals that lies in the other; below 0 if they do not touch.
 
     Examples
     --------

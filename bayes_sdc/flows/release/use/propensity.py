@@ -1,8 +1,8 @@
 """Propensity scores: how well a logistic regression tells released cells from true ones.
 
-The true and the released small cells are laid under each other, and a logistic regression predicts
-which row is released. Where it cannot tell, every predicted probability is c, the share of released
-rows, and the mean squared distance from c, the pMSE, is near 0.
+The true and the released small cells are stacked, and a logistic regression predicts which row is
+released. Where it cannot tell, every predicted probability is c, the share of released rows, and
+the mean squared distance from c, the pMSE, is near 0.
 
 For a released table of the right distribution the pMSE is not 0 but small by chance. To first order
 it is ``c^2 (1 - c)^2 D' S^-1 D``, with S the covariance of the regressors and D the difference
@@ -21,12 +21,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-STEPS = 100  # a separated regression gains about one on the logit scale a step
+STEPS = 100  # a separated regression gains about one per step on the logit scale
 ENOUGH = 1e-10  # change of the predicted probabilities at which the regression has settled
 
 
 class Propensity(NamedTuple):
-    """pMSE of one or more data sets, and what the right synthesiser would give.
+    """pMSE of one or more data sets, and its expected value for the right synthesiser.
 
     Made by :func:`bayes_sdc.protect_flows`, in ``measured.distinguished``.
 
@@ -79,8 +79,8 @@ def propensity(totals: np.ndarray, true: np.ndarray, released: np.ndarray) -> Pr
     """Propensity score pMSE of the released counts of the same cells.
 
     The regressors are the count, the totals, and the products of the count with each total. The
-    columns of totals are the same in both halves: they stand in the regression, and k does not
-    count them, nor columns that are combinations of others.
+    columns of totals are the same in both halves: they enter the regression, but k does not count
+    them, nor columns that are combinations of others.
 
     Parameters
     ----------
@@ -99,8 +99,7 @@ def propensity(totals: np.ndarray, true: np.ndarray, released: np.ndarray) -> Pr
     Notes
     -----
     The null value takes the parameters of the synthesiser as fitted. A release from posterior draws
-    of the parameters varies about twice as much, so that a ratio up to 2 is what the right model
-    gives.
+    of the parameters varies about twice as much, so the right model gives a ratio up to 2.
 
     Examples
     --------
@@ -141,7 +140,7 @@ def _one(totals: np.ndarray, true: np.ndarray, released: np.ndarray) -> tuple[fl
 def _standardise(columns: np.ndarray) -> np.ndarray:
     centred = columns - columns.mean(axis=0)
     spread = centred.std(axis=0)
-    # what rounding leaves of a constant column is no information
+    # the rounding error of a constant column is no information
     flat = spread <= 1e-12 * np.maximum(np.abs(columns).max(axis=0), 1.0)
     return np.where(flat, 0.0, centred / np.where(flat, 1.0, spread))
 

@@ -1,4 +1,4 @@
-"""What a demographer can do with a release, and what not: each use measured and judged."""
+"""What a demographer can and cannot do with a release: each use measured and judged."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -96,9 +96,10 @@ def flow_uses(
     -----
     A use is good where the error is at most 2 %, or 95 % of the intervals overlap; to be taken with
     care up to 10 %, or from 80 %. The gravity model is a Poisson regression with effects of origins
-    and destinations on log distance and on whether both ends are in one state, of what is known.
-    Its intervals are combined over data sets. Counts above the small ones and the pairs without a
-    flow are as in the true table, so uses that rest on them are good whatever is done to the rest.
+    and destinations on log distance and on whether both ends are in one state, as far as these are
+    known. Its intervals are combined over data sets. Counts above the small ones and the pairs
+    without a flow are as in the true table, so uses that rest on them are good, whatever happens to
+    the small counts.
 
     References
     ----------
@@ -279,7 +280,7 @@ def _entropy(origin: np.ndarray, counts: np.ndarray) -> np.ndarray:
 def _first_found(origin: np.ndarray, true: np.ndarray, released: np.ndarray) -> float:
     """Share of the largest true flows of each origin that are among its largest released ones.
 
-    A tie with the last of them counts as among them.
+    A tie with the last of them counts as one of them.
     """
     first = [_among_first(origin, counts) for counts in (true, released)]
     both = np.bincount(origin, first[0] & first[1])
@@ -311,7 +312,9 @@ def _gravity(whole: Whole) -> list[_Row]:
             fit_gravity(whole.origin, whole.destination, x, counts)
             for counts in (whole.true, *whole.released)
         ]
-    except np.linalg.LinAlgError:  # what is known follows from the areas: there is no such effect
+    except (
+        np.linalg.LinAlgError
+    ):  # the covariates follow from the areas, so their effects do not exist
         return []
     rows = []
     for k, name in enumerate(used):

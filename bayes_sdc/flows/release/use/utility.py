@@ -1,4 +1,4 @@
-"""What the release is still good for: totals by area, net migration, single counts.
+"""What a release is still good for: totals by area, net migration, single counts.
 
 Safe cells are equal on both sides, so errors come from the small cells alone. Areas are taken over
 all groups together, as a reader of the table would.
@@ -107,8 +107,8 @@ class Utility(Result):
 
     Made by :func:`bayes_sdc.utility`.
 
-    Totals and net migration come from the mean of the data sets, which is what a user of several
-    would take; the other measures are of each data set by itself, averaged.
+    Totals and net migration come from the mean of the data sets, as a user of several would; the
+    other measures are averages over the data sets.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ class GroundTruth(NamedTuple):
 
 
 def ground_truth(table: FlowTable) -> GroundTruth:
-    """Take what releases are compared with out of a table."""
+    """Take from a table what releases are compared with."""
     if table.n_small == 0:
         raise InputError(f"{table.source}: no small cells, so every release of it is the table")
     frame, cells = table.frame, table.cells
@@ -288,7 +288,7 @@ def measure(truth: GroundTruth, released: np.ndarray) -> Utility:
     truth : GroundTruth
         From :func:`ground_truth`.
     released : array of float, shape (dataset, cell)
-        What a user takes for the counts, as published; 0 or more, not necessarily whole.
+        Counts as a user reads them, as published; 0 or more, not necessarily whole.
 
     Returns
     -------
