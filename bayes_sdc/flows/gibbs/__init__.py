@@ -15,6 +15,6 @@ Rules for compiled code, here and in every other folder, because a new user wait
 5. No text in a kernel: formatting an error compiles more than the kernel. Return a number. Copying
    one array into another, ``a[:] = b`` or ``a[0] = b``, has such a text inside: write the loop.
 6. Do in numpy what is done once per table.
-7. numba looks for changes in a function's own file only. After a change to what compiled code of
-   another file calls, its cached files must be deleted.
+7. numba looks for changes in a function's own file only. After a change to a function that another
+   file calls, delete the cached files of the callers.
 """
