@@ -128,7 +128,7 @@ def fill_density(
     mode = start - mean + min(max(slope / information, -1.0), 1.0)
     wide = 1.0 / math.sqrt(max(information - most, precision))
     if reach[0] == 0.0:
-        # candidates move the density by the information they add to, or take from, the true counts
+        # a candidate moves the density by what it says more, or less, than the true count
         reach[0] = REACH + least / (information * wide)
         reach[1] = REACH + greatest / (information * wide)
     low, high = mode - reach[0] * wide, mode + reach[1] * wide
