@@ -132,9 +132,7 @@ def fill_density(
         reach[0] = REACH + least / (information * wide)
         reach[1] = REACH + greatest / (information * wide)
     low, high = mode - reach[0] * wide, mode + reach[1] * wide
-    if (
-        not max(-low, high) < 1e6
-    ):  # far out of range: nothing to integrate, and no index could hold it
+    if not max(-low, high) < 1e6:  # far out of range: no index could hold the grid
         room.rate[0], room.density[0] = start_rate, 1.0
         reach[:] = 0.0
         return Placed(0, 1, 0, False)
