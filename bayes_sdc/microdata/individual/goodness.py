@@ -64,11 +64,35 @@ def shape_test(f: npt.NDArray[np.int64], p: Floats, alpha: float, beta: float) -
     expected = expected_classes(p, alpha, beta)
     place = np.searchsorted(EDGES, f, side="right") - 1
     observed = np.bincount(place, minlength=len(EDGES)).astype(np.float64)
+    return _pearson(observed, expected, PARAMETERS)
+
+
+def prior_test(f: npt.NDArray[np.int64]) -> float:
+    """Test whether frequencies are those of the prior 1 / rate; the probability of one as far off.
+
+    Of the combinations with f below 21, whatever the inclusion probabilities, it expects numbers in
+    proportion to 1 / f. 1 where there are too few combinations to tell.
+
+    Examples
+    --------
+    >>> f = np.repeat(np.arange(1, 21), np.round(500.0 / np.arange(1, 21)).astype(int))
+    >>> prior_test(f) > 0.99, prior_test(np.concatenate([f, np.ones(400, dtype=int)])) < 1e-6
+    (True, True)
+    """
+    value = np.arange(1, EDGES[-1])
+    place = np.searchsorted(EDGES, value, side="right") - 1
+    observed = np.bincount(place, weights=np.bincount(f[f < EDGES[-1]], minlength=EDGES[-1])[1:])
+    share = np.bincount(place, weights=1.0 / value)
+    return _pearson(observed, share / share.sum() * observed.sum(), 0)
+
+
+def _pearson(observed: Floats, expected: Floats, parameters: int) -> float:
+    """Probability of a statistic as large, where so many parameters were learned."""
     # classes with few expected are joined, from the highest frequencies down
     while len(expected) > 1 and expected[-1] < FEWEST:
         expected = np.append(expected[:-2], expected[-2:].sum())
         observed = np.append(observed[:-2], observed[-2:].sum())
-    freedom = len(expected) - 1 - PARAMETERS
+    freedom = len(expected) - 1 - parameters
     if freedom < 1:
         return 1.0
     statistic = ((observed - expected) ** 2 / np.maximum(expected, 1e-300)).sum()

@@ -14,7 +14,7 @@ import xarray as xr
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.individual.closed_form import check_numbers, check_whole, individual_risk
-from bayes_sdc.microdata.individual.goodness import UNLIKELY, shape_test
+from bayes_sdc.microdata.individual.goodness import UNLIKELY, prior_test, shape_test
 from bayes_sdc.microdata.individual.inclusion import draw_inclusion, uncertain_risk
 from bayes_sdc.microdata.individual.intervals import (
     known_interval,
@@ -88,10 +88,10 @@ class SuperpopulationRisk(Result):
         Whether the quadrature converged, or the chains of NUTS agree; true where the parameters
         are given.
     trusted : bool
-        False when the quadrature, or the chains of NUTS, did not converge, and for "gamma" and
-        "extended" where the sampling fraction is below 1 / log n, since they know the frequencies
-        alone, and from so few no method without structure tells the rare combinations of the
-        population from the rest; or where the frequencies do not have the shape of the model.
+        False when the quadrature, or the chains of NUTS, did not converge; where the sampling
+        fraction is below 1 / log n, since the models know the frequencies alone, and from so few no
+        method without structure tells the rare combinations of the population from the rest; or
+        where the frequencies do not have the shape of the model.
     draws : int
         Number of draws behind the totals.
     notes : tuple of str
@@ -271,10 +271,11 @@ def superpopulation_risk(
         inverse_interval = known_interval(frequency, inclusion)
     converged = trusted
     if model in ("gamma", "extended"):
-        trusted, said = _enough(frequency, inclusion, multiplicity, converged)
-        fits, misfit = _shape(frequency, inclusion, float(shape.mean()), float(rate.mean()))
-        trusted = trusted and fits
-        notes += said + misfit
+        chance = shape_test(frequency, inclusion, float(shape.mean()), float(rate.mean()))
+    else:
+        chance = prior_test(frequency)
+    doubts = _doubts(model, frequency, inclusion, multiplicity, chance)
+    trusted, notes = converged and not doubts, notes + doubts
     totals = _totals(frequency, inclusion, multiplicity, shape, rate, deviation, rng)
     return SuperpopulationRisk(
         model=model,
@@ -293,31 +294,27 @@ def superpopulation_risk(
     )
 
 
-def _enough(
-    f: Integers, p: Floats, records: Integers, converged: bool
-) -> tuple[bool, tuple[str, ...]]:
-    """Tell whether frequencies alone can say anything of this population, and why not."""
+def _doubts(
+    model: Model, f: Integers, p: Floats, records: Integers, chance: float
+) -> tuple[str, ...]:
+    """Say why a model is not trusted: too small a sample, or frequencies of another shape."""
+    shared = "shared rates" if model in ("gamma", "extended") else "rates with the prior 1/rate"
+    said = []
     n = float(records.sum())
     fraction = n / float((records / p).sum())
     limit = 1.0 / np.log(max(n, 3.0))
-    if fraction >= limit:
-        return converged, ()
-    return False, (
-        f"shared rates are not trusted: the sampling fraction, {fraction:.2%}, is below 1 / log n, "
-        f"{limit:.2%}, and they know nothing of the key variables but how often combinations "
-        "occur; they can be too low by half or more",
-    )
-
-
-def _shape(f: Integers, p: Floats, alpha: float, beta: float) -> tuple[bool, tuple[str, ...]]:
-    """Tell whether the frequencies have the shape of the model, and what it means if not."""
-    chance = shape_test(f, p, alpha, beta)
-    if chance >= UNLIKELY:
-        return True, ()
-    return False, (
-        "shared rates are not trusted: the frequencies of the file do not have the shape that the "
-        f"model gives them (probability {chance:.1g}), and rare combinations least of all",
-    )
+    if fraction < limit:
+        said.append(
+            f"{shared} are not trusted: the sampling fraction, {fraction:.2%}, is below 1 / log n, "
+            f"{limit:.2%}, and they know nothing of the key variables but how often combinations "
+            "occur; they can be too low by half or more"
+        )
+    if chance < UNLIKELY:
+        said.append(
+            f"{shared} are not trusted: the frequencies of the file do not have the shape that the "
+            f"model gives them (probability {chance:.1g}), and rare combinations least of all"
+        )
+    return tuple(said)
 
 
 def _fewer(used: int, draws: int, combinations: int) -> tuple[str, ...]:

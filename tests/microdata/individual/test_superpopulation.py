@@ -1,6 +1,7 @@
 """Models of shared rates say where frequencies alone cannot tell."""
 
 import numpy as np
+import pytest
 
 from bayes_sdc.microdata.individual.superpopulation import superpopulation_risk
 
@@ -35,9 +36,29 @@ def test_another_shape_than_the_models_is_not_trusted() -> None:
     assert not any("1 / log n" in note for note in found.notes)
 
 
-def test_large_fractions_and_plain_models_are_not_doubted() -> None:
-    f, _ = frequencies(0.3, 2)
-    assert superpopulation_risk(f, np.full(len(f), 0.3), model="known", seed=1).trusted
+def test_the_closed_form_is_not_trusted_where_it_is_far_too_low() -> None:
+    """At 1 % it finds a hundredth of the sample uniques, at 30 % three tenths, whoever they are."""
+    for fraction, said in ((0.01, "below 1 / log n"), (0.3, "do not have the shape")):
+        f, F = frequencies(fraction, 2)
+        found = superpopulation_risk(f, np.full(len(f), fraction), model="known", seed=1)
+        assert found.tau1.value < 0.5 * ((f == 1) & (F == 1)).sum()
+        assert found.converged
+        assert not found.trusted
+        assert any(said in note for note in found.notes)
+
+
+def test_the_closed_form_is_trusted_where_its_prior_holds() -> None:
+    rng = np.random.default_rng(4)
+    sizes = np.arange(1, 100_000)
+    F = rng.choice(sizes, 40_000, p=1.0 / sizes / (1.0 / sizes).sum())
+    f = rng.binomial(F, 0.3)
+    F, f = F[f > 0], f[f > 0]
+    found = superpopulation_risk(f, np.full(len(f), 0.3), model="known", seed=1)
+    assert found.trusted
+    assert found.tau1.value == pytest.approx(((f == 1) & (F == 1)).sum(), rel=0.15)
+
+
+def test_large_fractions_are_not_doubted() -> None:
     rng = np.random.default_rng(3)
     F = rng.negative_binomial(0.5, 0.1, 20_000)
     f = rng.binomial(F, 0.3)
