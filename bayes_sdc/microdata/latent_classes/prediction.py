@@ -72,10 +72,25 @@ def expected_unseen_uniques(terms: Terms, times: float, log_r: float, kappa: flo
 
 
 @compiled
+def expected_unequal_uniques(
+    unseen: np.ndarray, times: np.ndarray, weight: float, log_r: float, kappa: float
+) -> float:
+    """Return the same where weights differ, from the draws themselves and what each stands for."""
+    total = 0.0
+    for k in range(len(unseen)):
+        ng = math.exp(unseen[k])
+        shape = math.exp(log_r + kappa * unseen[k])
+        whole = shape + times[k] * ng
+        once = shape * (times[k] - 1.0) / whole
+        total += once * math.exp(shape * math.log((shape + ng) / whole))
+    return weight * total
+
+
+@compiled
 def predict(
     rng: np.random.Generator, f: np.ndarray, log_ng: np.ndarray, unseen: np.ndarray,
-    weight: float, of_uniques: np.ndarray, times: np.ndarray, population: float, pull: float,
-    result: Prediction,
+    unseen_times: np.ndarray, weight: float, of_uniques: np.ndarray, times: np.ndarray,
+    population: float, pull: float, result: Prediction,
 ) -> None:  # fmt: skip
     """Draw R and kappa given a draw of the base, and what they say of the population.
 
@@ -87,6 +102,8 @@ def predict(
         Frequencies of the complete combinations of the sample, and their log(n g).
     unseen : array
         log(n g) of the draws from the base that nobody in the sample has.
+    unseen_times : array
+        Members of the population for each in the sample of them; empty where weights are equal.
     weight : float
         Records that each of them stands for.
     of_uniques : array, shape (sample unique,)
@@ -123,7 +140,10 @@ def predict(
             if others == 0.0:
                 alone += 1.0
             matches += 1.0 / (1.0 + others)
-        outside = expected_unseen_uniques(terms, population, log_r, kappa)
+        if len(unseen_times) > 0:
+            outside = expected_unequal_uniques(unseen, unseen_times, weight, log_r, kappa)
+        else:
+            outside = expected_unseen_uniques(terms, population, log_r, kappa)
         result.totals[draw, 0] = alone
         result.totals[draw, 1] = matches
         result.totals[draw, 2] = rng.poisson(outside)

@@ -8,9 +8,11 @@ import numpy as np
 
 from bayes_sdc.microdata.latent_classes.conditionals import extend_products
 from bayes_sdc.microdata.latent_classes.draws import compiled
+from bayes_sdc.microdata.latent_classes.weights import weight_of
 
 EMPTY = -1
 NO_RULES = np.empty((0, 0), dtype=np.bool_)
+EQUAL_WEIGHTS = np.empty(0)
 
 
 @compiled
@@ -123,11 +125,14 @@ def forbidden(row: np.ndarray, rules: np.ndarray) -> bool:
 def draw_unseen(
     rng: np.random.Generator, number: int, start: np.ndarray, rows: np.ndarray,
     table: np.ndarray, eta: np.ndarray, phi: np.ndarray, rules: np.ndarray,
-) -> tuple[np.ndarray, int]:  # fmt: skip
+    effects: np.ndarray = EQUAL_WEIGHTS,
+) -> tuple[np.ndarray, np.ndarray, int]:  # fmt: skip
     """Draw combinations from the base; return g of those that can occur and that nobody has.
 
     Classes are drawn in strata, one draw from each of ``number`` equal parts of their weights. Also
-    returned is how many of all draws can occur, see `bayes_sdc.microdata.latent_classes.zeros`.
+    returned are what a record with each stands for, by the effects of
+    `bayes_sdc.microdata.latent_classes.weights.log_weights` where weights differ, and how many of
+    all draws can occur, see `bayes_sdc.microdata.latent_classes.zeros`.
     """
     keys = len(start) - 1
     of_class, cumulative = cumulate(start, eta, phi)
@@ -136,6 +141,7 @@ def draw_unseen(
         products[0, h] = eta[h]
     drawn = np.empty(keys, dtype=np.int32)
     g = np.empty(number)
+    times = np.empty(number if len(effects) > 0 else 0)
     missed, possible = 0, 0
     for i in range(number):
         place = (i + rng.random()) / number * of_class[-1]
@@ -145,5 +151,7 @@ def draw_unseen(
         possible += 1
         if not is_occupied(drawn, rows, table):
             g[missed] = extend_products(drawn, 0, phi, products)
+            if len(effects) > 0:
+                times[missed] = weight_of(drawn, effects)
             missed += 1
-    return g[:missed], possible
+    return g[:missed], times[:missed], possible

@@ -151,7 +151,7 @@ def population_share(
     for s, (eta, phi) in enumerate(zip(states.eta, states.phi, strict=True)):
         phi = np.ascontiguousarray(phi[phi_rows])
         g = probabilities(cells.rows, eta, phi)
-        unseen, _ = draw_unseen(rng, drawn, cells.start, occupied, table, eta, phi, NO_RULES)
+        unseen, _, _ = draw_unseen(rng, drawn, cells.start, occupied, table, eta, phi, NO_RULES)
         log_ng = np.log(n * g)
         unique = log_ng[f == 1]
         typical = float(unique.mean()) if len(unique) else float(log_ng.mean())

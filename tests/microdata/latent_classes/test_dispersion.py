@@ -5,7 +5,11 @@ import pytest
 from scipy.stats import nbinom
 
 from bayes_sdc.microdata.latent_classes import dispersion as d
-from bayes_sdc.microdata.latent_classes.prediction import expected_unseen_uniques, mean_inverse
+from bayes_sdc.microdata.latent_classes.prediction import (
+    expected_unequal_uniques,
+    expected_unseen_uniques,
+    mean_inverse,
+)
 from bayes_sdc.microdata.latent_classes.unseen import NO_RULES, draw_unseen, index_rows
 
 N = 300
@@ -66,7 +70,9 @@ def test_drawn_unseen_cells_have_the_right_mean() -> None:
     every = np.array([[a, 6 + b] for a in range(6) for b in range(8)], dtype=np.int32)
     rows = np.ascontiguousarray(every[f > 0])
     rng = np.random.default_rng(2)
-    drawn, possible = draw_unseen(rng, 400_000, start, rows, index_rows(rows), eta, phi, NO_RULES)
+    drawn, _, possible = draw_unseen(
+        rng, 400_000, start, rows, index_rows(rows), eta, phi, NO_RULES
+    )
     assert possible == 400_000
     empty = g[f == 0]
     assert len(drawn) / 400_000 == pytest.approx(empty.sum(), rel=0.02)
@@ -145,3 +151,19 @@ def test_unseen_population_uniques_are_the_full_sum() -> None:
     shape = np.exp(log_r) * mean**kappa
     exact = nbinom.pmf(1, shape, (shape + mean) / (shape + times * mean)).sum()
     assert expected_unseen_uniques(terms, times, log_r, kappa) == pytest.approx(exact, rel=1e-4)
+
+
+def test_unseen_population_uniques_count_with_their_own_weights() -> None:
+    """Strata by one key: a cell that is sampled at a tenth of the rate stands for more people."""
+    _, _, g, f = table()
+    empty = g[f == 0]
+    times = np.where(np.arange(len(empty)) % 2 == 0, 5.0, 50.0)
+    copies = np.round(3_000_000 * empty).astype(int)
+    unseen, theirs = np.repeat(np.log(N * empty), copies), np.repeat(times, copies)
+    log_r, kappa = 0.5, 0.4
+    mean = N * empty
+    shape = np.exp(log_r) * mean**kappa
+    exact = nbinom.pmf(1, shape, (shape + mean) / (shape + times * mean)).sum()
+    weight = N * empty.sum() / len(unseen)
+    found = expected_unequal_uniques(unseen, theirs, weight, log_r, kappa)
+    assert found == pytest.approx(exact, rel=1e-4)

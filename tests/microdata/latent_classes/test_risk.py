@@ -116,3 +116,25 @@ def test_no_record_is_complete() -> None:
 def test_what_cannot_be_used_is_refused(options: dict[str, float], message: str) -> None:
     with pytest.raises(InputError, match=message):
         latent_class_risk(read(SAMPLE), **options)  # type: ignore[arg-type]
+
+
+def test_strata_each_count_with_their_own_rate() -> None:
+    """One region in three at 20 %, the others at 2: N / n for all would be wrong for both."""
+    people = population(12_000, seed=5)
+    dense = people["region"].isin(["1", "2"]).to_numpy()
+    rate = np.where(dense, 0.2, 0.02)
+    taken = np.random.default_rng(3).random(len(people)) < rate
+    sample = people[taken].assign(weight=1.0 / rate[taken])
+    F = people.groupby(KEYS)["sex"].transform("size").to_numpy()
+    data = read(sample, weight="weight")
+    risk = latent_class_risk(data, population_size=len(people), seed=1)
+    alone, inside = F[taken] == 1, dense[taken]
+    low, high = risk.tau1.interval
+    assert low <= alone.sum() <= high
+    p = risk.records["P_unique"]
+    for part in (inside, ~inside):
+        chosen = p[part[p.index]]
+        error = np.sqrt((chosen * (1.0 - chosen)).sum())
+        assert abs(chosen.sum() - alone[part].sum()) < 4.0 * error + 0.25 * alone[part].sum()
+    assert risk.population_uniques.value == pytest.approx((F == 1).sum(), rel=0.3)
+    assert any("weights differ" in note for note in risk.notes)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayes_sdc.microdata.latent_classes.combinations import Cells
-from bayes_sdc.microdata.latent_classes.weights import mean_weights
+from bayes_sdc.microdata.latent_classes.weights import log_weights, mean_weights, weights_of_rows
 
 ROWS = np.array([[a, 3 + b] for a in range(3) for b in range(4)], dtype=np.int32)
 
@@ -41,3 +41,18 @@ def test_equal_weights_share_the_population_evenly(total: float) -> None:
 def test_a_record_stands_at_least_for_itself() -> None:
     weights = np.array([0.1] * 6 + [50.0] * 6)
     assert (mean_weights(cells(np.full(12, 900)), weights, 900 * weights.sum()) >= 1.0).all()
+
+
+def test_combinations_that_nobody_has_get_the_weight_of_their_values() -> None:
+    """Cells without records are where most population uniques are: N / n would not do there."""
+    truth = np.outer([5.0, 20.0, 30.0], [1.0, 1.5, 0.8, 1.0]).ravel()
+    seen = np.arange(12) % 5 != 0
+    part = cells(np.full(12, 5000))._replace(rows=ROWS[seen], records=np.full(seen.sum(), 5000))
+    effects = log_weights(part, truth[seen], 5000 * truth[seen].sum())
+    np.testing.assert_allclose(weights_of_rows(ROWS, effects), truth, rtol=2e-3)
+
+
+def test_a_missing_value_says_nothing_of_the_weight() -> None:
+    effects = np.log(np.array([1.0, 4.0, 9.0, 1.0, 1.0, 1.0, 1.0, 10.0]))
+    rows = np.array([[1, 4], [-1, 4]], dtype=np.int32)
+    np.testing.assert_allclose(weights_of_rows(rows, effects), [40.0, 10.0])

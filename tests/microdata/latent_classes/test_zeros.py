@@ -104,7 +104,7 @@ def test_impossible_records_are_negative_binomial() -> None:
 def test_unseen_combinations_are_possible_ones() -> None:
     state = empty_state()
     seen = np.ascontiguousarray(ROWS[:2])
-    drawn, possible = draw_unseen(
+    drawn, _, possible = draw_unseen(
         np.random.default_rng(4), 60_000, START, seen, index_rows(seen), state.eta, state.phi, RULES
     )
     assert possible / 60_000 == pytest.approx(4 / 6, rel=0.02)
