@@ -30,8 +30,9 @@ from bayes_sdc.microdata.latent_classes.gibbs import (
     plan_for,
     run_chains,
 )
+from bayes_sdc.microdata.latent_classes.unseen import EQUAL_WEIGHTS
 from bayes_sdc.microdata.latent_classes.verdicts import Facts, judge
-from bayes_sdc.microdata.latent_classes.weights import mean_weights
+from bayes_sdc.microdata.latent_classes.weights import log_weights, weights_of_rows
 from bayes_sdc.microdata.latent_classes.zeros import rules_for
 from bayes_sdc.results import Fact, Result, with_interval
 from bayes_sdc.seeds import generator, seed_sequence
@@ -93,7 +94,10 @@ class LatentClassRisk(Result):
     checks : list of Check
         What the data can and cannot tell, each with its limit.
     diagnostics : DataFrame
-        ``rhat`` and ``ess`` of quantities that do not depend on the labels of the classes.
+        ``rhat`` and ``ess`` of quantities that do not depend on the labels of the classes. Those
+        of tau1 and tau2 are of the draws behind the intervals, with the misfit factor: in a large
+        file chains may be apart by more than each of them is wide, and by less than the model is
+        known to be wrong.
     kappa, log_R : Estimate90
         How much combinations scatter about the classes.
     gain : float
@@ -236,11 +240,14 @@ def latent_class_risk(
     unique = row[microdata.combination[record]]
     # sorted by combination: the order of the records must not decide which draw is whose
     order = np.argsort(unique, kind="stable")
-    times = np.full(len(cells.rows), size / microdata.n)
+    times, effects = np.full(len(cells.rows), size / microdata.n), EQUAL_WEIGHTS
     if microdata.weights is not None:
         frame = microdata.combinations.iloc[cells.place]
-        times = mean_weights(cells, frame["weight_sum"] / frame["f"], size)
-    sample = Sample(cells, unique[order], times[unique[order]], size / microdata.n, PULL, rules)
+        effects = log_weights(cells, frame["weight_sum"] / frame["f"], size)
+        times = weights_of_rows(cells.rows, effects)
+    sample = Sample(
+        cells, unique[order], times[unique[order]], size / microdata.n, PULL, rules, effects
+    )
     plan = plan_for(microdata.n, len(cells.rows))
     chains = run_chains(sample, plan, seed=seed, threads=threads(cores))
     return _result(microdata, chains, record[order], size, seed, _notes(microdata, len(rules)))
@@ -316,7 +323,7 @@ def _result(
     value2 = float(np.mean([np.sort(chain.inverse_mean).sum() for chain in chains]))
     estimate1, estimate2 = _estimate(tau1, value1), _estimate(tau2, value2)
     watched = np.stack([chain.monitors for chain in chains])
-    drawn = [total.reshape(len(chains), -1) for total in (alone, matches)]
+    drawn = [total.reshape(len(chains), -1) for total in (tau1, tau2)]
     rhat, ess = _diagnose([*np.moveaxis(watched, -1, 0), *drawn])
     names = (*MONITORS, "tau1", "tau2")
     facts = Facts(
@@ -362,8 +369,9 @@ def _notes(data: Microdata, rules: int) -> tuple[str, ...]:
         )
     if data.weights is not None and np.ptp(data.weights) > 0.0:
         notes.append(
-            "weights differ: the people that a record stands for follow from its key values, by a "
-            "regression on all weights; population uniques outside the sample count with N / n"
+            "weights differ: how many people a record stands for follows from its key values, by a "
+            "regression on all weights; how much a combination scatters goes with the records that "
+            "are expected in it"
         )
     if data.missing != "own" and bool((data.codes < 0).any()):
         notes.append(
