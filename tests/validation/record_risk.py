@@ -1,23 +1,27 @@
 """Every estimator of the risk of sample uniques against populations that are known.
 
-Six public files stand for populations. Samples are drawn from them, each estimator sees the sample
-alone, and what it says is compared with what the population says. Results are added to a file as
-they come, so that the same command goes on after an interruption; the table beside this script is
-what a reduced run gave.
+Six public files stand for populations, and three invented ones: a log-linear one with all pairs of
+keys, a hierarchy of districts, ages and jobs, and the persons of the package's example, none of
+them made by latent classes. Samples are drawn from them, each estimator sees the sample alone, and
+what it says is compared with what the population says. Results are added to a file as they come, so
+that the same command goes on after an interruption, and several may run at a time; the table beside
+this script is what a reduced run gave.
 
 The pull of the prior (`bayes_sdc.microdata.latent_classes.risk.PULL`) was chosen on the populations
 marked "tuned", by samples other than these; the misfit factor was measured on all six before.
 
 Run: python tests/validation/record_risk.py FOLDER, with the folder of the public files. All of it
-takes about two hours on two cores with --samples 2; --reduced takes a third of an hour on one.
+takes about two hours on two cores with --samples 2; --reduced takes 4 minutes a sample.
 With --minutes it stops in time, and the page says how far it came.
 """
 
 import argparse
+import fcntl
 import sys
 import time
 import zlib
 from collections.abc import Iterator
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,8 +29,12 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
+sys.path.insert(0, str(Path(__file__).parent))
+from record_risk_populations import SIMULATED
+
 from bayes_sdc.microdata.comparison import compare_risks
 from bayes_sdc.microdata.file.keys import Microdata, read_microdata
+from bayes_sdc.microdata.file.simulate import draw_survey
 from bayes_sdc.microdata.individual.superpopulation import superpopulation_risk
 from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk, latent_class_risk
 
@@ -55,7 +63,8 @@ FILES = {
     "eusilcP": "austria_eusilcP_population.csv.gz",
     "Massachusetts": "us_acs_pums2019_massachusetts_nist_excerpt.csv.gz",
 }
-TUNED = ("Fulton", "Adult", "eusilcP")
+TUNED = ("Fulton", "Adult", "eusilcP", "pairs")
+SURVEY = "D5 survey"  # of whole households, with unequal weights, as the example file
 KEYS = {
     "S10": (
         "Scotland",
@@ -84,6 +93,12 @@ KEYS = {
     "E5": ("eusilcP", "hsize age gender ecoStat citizenship"),
     "M7": ("Massachusetts", "PUMA AGEP SEX MSP HISP RAC1P EDU"),
     "M5": ("Massachusetts", "AGEP SEX MSP RAC1P EDU"),
+    "P8": ("pairs", "k0 k1 k2 k3 k4 k5 k6 k7"),
+    "P5": ("pairs", "k3 k4 k5 k6 k7"),
+    "G8": ("geography", "k0 k1 k2 k3 k4 k5 k6 k7"),
+    "G5": ("geography", "k1 k2 k3 k5 k6"),
+    "D5": ("demo", "region sex age marital_status birth_place"),
+    SURVEY: ("demo", "region sex age marital_status birth_place"),
 }
 FRACTIONS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 SMALLEST = 100  # records
@@ -91,12 +106,26 @@ MOST_OF_A_SMALL = 320
 REDUCED = (
     ("S10", 0.02), ("S7", 0.05), ("N10", 0.02), ("N6", 0.1), ("M7", 0.05), ("M5", 0.2),
     ("F9", 0.01), ("F12", 0.05), ("A8", 0.02), ("A4", 0.1), ("E6", 0.02), ("E5", 0.1),
+    ("P8", 0.01), ("P8", 0.05), ("P5", 0.02), ("G8", 0.01), ("G8", 0.05), ("G5", 0.02),
+    ("D5", 0.02), (SURVEY, 0.05),
 )  # fmt: skip
 # samples of 100 to 320: a risk that is too low is the worse error; latent classes alone
 SMALL = (
     ("S10", 0.005), ("N10", 0.01), ("M7", 0.02), ("F9", 0.005), ("A8", 0.005), ("E6", 0.005),
+    ("P8", 0.005), ("P5", 0.002), ("G8", 0.005), ("G5", 0.002), ("D5", 0.002),
 )  # fmt: skip
+# with every other estimator
+COMPARED = (
+    ("S10", 0.02), ("N6", 0.1), ("F9", 0.01), ("A8", 0.02), ("E6", 0.02), ("P8", 0.05),
+    ("G8", 0.05), ("D5", 0.02),
+)  # fmt: skip
+# up to 20,000 records: the first sample alone
+LARGE = (("P8", 0.2), ("S10", 0.2), ("D5", 0.2))
+BINS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)  # of P(F = 1)
 OURS = "latent classes"
+
+
+Row = dict[str, float | str]
 
 
 class Drawn(NamedTuple):
@@ -116,7 +145,9 @@ class Drawn(NamedTuple):
 
 
 def population(folder: Path, name: str) -> pd.DataFrame:
-    """One of the public files, all of it text."""
+    """One of the public files, all of it text, or an invented population."""
+    if name in SIMULATED:
+        return SIMULATED[name]()
     if name == "Adult":
         return pd.read_csv(
             folder / FILES[name], header=None, names=ADULT, dtype=str, skipinitialspace=True
@@ -133,6 +164,23 @@ def draw(people: pd.DataFrame, keys: list[str], fraction: float, seed: list[int]
     return Drawn(data, len(people), size[cells[rows]][data.f == 1])
 
 
+def draw_households(people: pd.DataFrame, keys: list[str], fraction: float, seed: int) -> Drawn:
+    """The survey of the package's example: households, regions at different rates, weights."""
+    survey = draw_survey(people, fraction=fraction, seed=seed)
+    data = read_microdata(survey, keys=keys, weight="weight")
+    return Drawn(data, len(people), survey["population_count"].to_numpy()[data.f == 1])
+
+
+def calibration(drawn: Drawn, p: np.ndarray) -> Row:
+    """How many sample uniques have P(F = 1) in each bin, the sum of it, and how many are alone."""
+    place = np.clip(np.searchsorted(BINS, p, side="right") - 1, 0, len(BINS) - 2)
+    row: Row = {}
+    for name, weights in (("number", np.ones(len(p))), ("said", p), ("alone", drawn.F == 1)):
+        found = np.bincount(place, weights=weights, minlength=len(BINS) - 1)
+        row |= {f"{name} {k}": float(value) for k, value in enumerate(found)}
+    return row
+
+
 def scores(drawn: Drawn, p: np.ndarray | None, ranking: np.ndarray) -> dict[str, float]:
     """Mean log score of P(F = 1), and the area under the curve of a ranking against F = 1."""
     alone = drawn.F == 1
@@ -146,11 +194,8 @@ def scores(drawn: Drawn, p: np.ndarray | None, ranking: np.ndarray) -> dict[str,
     return found
 
 
-Row = dict[str, float | str]
-
-
 def ours(drawn: Drawn, seed: int) -> tuple[LatentClassRisk, Row]:
-    started = time.perf_counter()
+    started = time.process_time()
     risk = latent_class_risk(drawn.data, population_size=drawn.N, seed=seed)
     p = risk.records["P_unique"].to_numpy()
     row = {
@@ -158,7 +203,7 @@ def ours(drawn: Drawn, seed: int) -> tuple[LatentClassRisk, Row]:
         "tau1": risk.tau1.value, "low1": risk.tau1.interval[0], "high1": risk.tau1.interval[1],
         "tau2": risk.tau2.value, "low2": risk.tau2.interval[0], "high2": risk.tau2.interval[1],
         "trusted": float(risk.trusted), **scores(drawn, p, p),
-        "seconds": time.perf_counter() - started,
+        "seconds": time.process_time() - started, **calibration(drawn, p),
     }  # fmt: skip
     return risk, row
 
@@ -170,7 +215,7 @@ def others(drawn: Drawn, risk: LatentClassRisk, seed: int) -> Iterator[Row]:
     p = np.full(len(f), n / drawn.N)
     unique = data.combination[data.f == 1]
     for model in ("known", "gamma", "extended"):
-        started = time.perf_counter()
+        started = time.process_time()
         found = superpopulation_risk(f, p, model=model, seed=seed)
         yield {
             "method": f"model {model}",
@@ -178,11 +223,11 @@ def others(drawn: Drawn, risk: LatentClassRisk, seed: int) -> Iterator[Row]:
             "high1": found.tau1.interval[1], "tau2": found.tau2.value,
             "low2": found.tau2.interval[0], "high2": found.tau2.interval[1],
             "trusted": float(found.trusted), **scores(drawn, None, found.risk[unique]),
-            "seconds": time.perf_counter() - started,
+            "seconds": time.process_time() - started,
         }  # fmt: skip
-    started = time.perf_counter()
+    started = time.process_time()
     table = compare_risks(data, drawn.N, latent_classes=risk, seed=seed)
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     for name, line in table.methods.iterrows():
         if str(name).startswith("latent classes") or "population uniques" not in line["about"]:
             continue
@@ -196,46 +241,67 @@ def others(drawn: Drawn, risk: LatentClassRisk, seed: int) -> Iterator[Row]:
         yield row
 
 
-def designs(reduced: bool) -> Iterator[tuple[str, float]]:
+def designs(reduced: bool, sample: int) -> Iterator[tuple[str, float]]:
     if reduced:
-        yield from SMALL
-        yield from REDUCED
+        for small, large in zip_longest(SMALL, REDUCED):
+            yield from (one for one in (small, large) if one is not None)
+        if sample == 0:
+            yield from LARGE
         return
     for keys in KEYS:
         for fraction in FRACTIONS:
             yield keys, fraction
 
 
+def drawn_for(people: pd.DataFrame, key_set: str, fraction: float, sample: int) -> Drawn:
+    """Sample number ``sample`` of a design."""
+    keys = KEYS[key_set][1].split()
+    if key_set == SURVEY:
+        return draw_households(people, keys, fraction, 2012 + sample)
+    stream = [sample, round(fraction * 1000), zlib.crc32(key_set.encode())]
+    return draw(people, keys, fraction, stream)
+
+
+def finished(results: Path) -> set[tuple[str, int]]:
+    """Designs and samples that are done."""
+    if not results.exists():
+        return set()
+    done = pd.read_csv(results, usecols=["design", "sample"])
+    return set(zip(done["design"], done["sample"], strict=True))
+
+
 def study(folder: Path, results: Path, options: argparse.Namespace) -> pd.DataFrame:
     """Go through the designs, sample by sample; what is in ``results`` is not done again."""
-    done = pd.read_csv(results) if results.exists() else pd.DataFrame({"design": [], "sample": []})
-    finished = set(zip(done["design"], done["sample"], strict=True))
     files: dict[str, pd.DataFrame] = {}
     started = time.monotonic()
     for sample in range(options.samples):
-        for key_set, fraction in designs(options.reduced):
-            name, keys = KEYS[key_set]
-            design = f"{key_set} {fraction:.1%}"
+        for key_set, fraction in designs(options.reduced, sample):
             if time.monotonic() - started > 60.0 * options.minutes:
                 return pd.read_csv(results)
+            name, design = KEYS[key_set][0], f"{key_set} {fraction:.1%}"
             people = files.setdefault(name, population(folder, name))
-            if (design, sample) in finished or fraction * len(people) < SMALLEST:
+            if (design, sample) in finished(results) or fraction * len(people) < SMALLEST:
                 continue
-            stream = [sample, round(fraction * 1000), zlib.crc32(key_set.encode())]
-            drawn = draw(people, keys.split(), fraction, stream)
-            risk, row = ours(drawn, sample)
-            rows = [row]
-            if sample < options.others and not (options.reduced and (key_set, fraction) in SMALL):
-                rows += others(drawn, risk, sample)
-            frame = pd.DataFrame(rows).assign(
-                design=design, population=name, fraction=fraction, sample=sample,
-                true1=drawn.tau1, true2=drawn.tau2, n=drawn.data.n, uniques=len(drawn.F),
-            )  # fmt: skip
-            columns = ["design", "sample", *sorted(set(COLUMNS) - {"design", "sample"})]
-            frame.reindex(columns=columns).to_csv(
-                results, mode="a", header=not results.exists(), index=False
-            )
-            sys.stderr.write(f"{design} {sample}: {row['seconds']:.0f} s\n")
+            with results.with_name(f"{results.stem} {design} {sample}.lock").open("w") as lock:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    continue  # somebody else is at it
+                drawn = drawn_for(people, key_set, fraction, sample)
+                risk, row = ours(drawn, sample)
+                rows = [row]
+                if sample < options.others and (key_set, fraction) in COMPARED:
+                    rows += others(drawn, risk, sample)
+                frame = pd.DataFrame(rows).assign(
+                    design=design, population=name, fraction=fraction, sample=sample,
+                    true1=drawn.tau1, true2=drawn.tau2, n=drawn.data.n, uniques=len(drawn.F),
+                )  # fmt: skip
+                frame.reindex(columns=ALL_COLUMNS).to_csv(
+                    results, mode="a", header=not results.exists(), index=False
+                )
+                sys.stderr.write(
+                    f"{design} {sample}: {drawn.tau1} {risk!r} {row['seconds']:.0f} s\n"
+                )
     return pd.read_csv(results)
 
 
@@ -259,6 +325,11 @@ COLUMNS = [
     "log",
     "AUC",
     "seconds",
+]
+PARTS = ("number", "said", "alone")
+ALL_COLUMNS = [
+    *COLUMNS,
+    *(f"{what} {k}" for what in PARTS for k in range(len(BINS) - 1)),
 ]
 
 
@@ -295,16 +366,33 @@ def summed_up(frame: pd.DataFrame, by: list[str]) -> list[str]:
     return lines
 
 
+def calibrated(mine: pd.DataFrame) -> list[str]:
+    """Lines of a table: what was said to be alone in each bin of P(F = 1), and what was."""
+    lines = ["| half | P(F = 1) | sample uniques | said | alone |", "|---|---|--:|--:|--:|"]
+    for half, part in mine.groupby("half", sort=False):
+        for k, (low, high) in enumerate(pairwise(BINS)):
+            number, said, alone = (
+                part[f"{what} {k}"].sum() for what in ("number", "said", "alone")
+            )
+            if number:
+                lines.append(
+                    f"| {half} | {low:g} to {high:g} | {number:,.0f} | {said / number:.3f} "
+                    f"| {alone / number:.3f} |"
+                )
+    return lines
+
+
 HEAD = """# Risk of sample uniques against known populations
 
 Made by `{command}` on {date}; sample s of a design has seed [s, 1000 x fraction, crc32 of the key
 set], its estimators seed s.{reduced} tau1: true number, median. Ratio: estimate over truth, median.
 Held: how often the interval held the truth, the one of 90 % for latent classes and each method's
-own, of 95 %, for the others. Log score: of P(F = 1), a mean over sample uniques. Seconds: wall time
-on a shared machine; those of the methods of size and of Lancaster are of all of these together.
+own, of 95 %, for the others. Log score: of P(F = 1), a mean over sample uniques. Seconds: of CPU;
+those of the methods of size, of Lancaster and of log-linear models are of all of these together.
 
 The prior was tuned on samples of Fulton, Adult and eusilcP ("tuned") other than these; the rest is
-as it came.
+as it came. "pairs", "geography" and "demo" are invented, see `record_risk_populations.py`; "D5
+survey" is drawn as the example file of the package is, by households and with unequal weights.
 """
 ONLY_REDUCED = (
     " **This is a reduced run**: {fits} samples of {designs} designs, the other estimators on "
@@ -336,6 +424,10 @@ def report(frame: pd.DataFrame, options: argparse.Namespace, command: str) -> st
         *summed_up(mine, ["half"]),
         "\n## Latent classes, small samples (100 to 320 records)\n",
         *summed_up(mine[mine["n"] <= MOST_OF_A_SMALL], ["half"]),
+        "\n## Latent classes, by population\n",
+        *summed_up(mine, ["half", "population"]),
+        "\n## Calibration of P(F = 1)\n",
+        *calibrated(mine),
         "\n## Latent classes, by design\n",
         *summed_up(mine, ["half", "population", "design"]),
         "\n## All methods, on the same samples\n",
@@ -349,7 +441,7 @@ if __name__ == "__main__":
     parser.add_argument("folder", type=Path)
     parser.add_argument("--samples", type=int, default=2, help="of each design")
     parser.add_argument("--others", type=int, default=1, help="samples with all other estimators")
-    parser.add_argument("--reduced", action="store_true", help="eighteen designs")
+    parser.add_argument("--reduced", action="store_true", help="thirty designs")
     parser.add_argument("--results", type=Path, default=Path("record_risk_results.csv"))
     parser.add_argument("--minutes", type=float, default=np.inf, help="stop after so many")
     chosen = parser.parse_args()

@@ -142,6 +142,7 @@ class LatentClassRisk(Result):
             ("population uniques", uniques, "in the file or not"),
             ("sample uniques", f"{self.uniques:,}", f"of {self.n:,} records"),
             *((check.verdict, check.name, check.reason) for check in self.checks),
+            *(("note", "", note) for note in self.notes),
         ]
 
     def __repr__(self) -> str:
@@ -177,6 +178,12 @@ def latent_class_risk(
     cores: int | None = None,
 ) -> LatentClassRisk:
     """Estimate which sample uniques are population uniques, by latent classes.
+
+    It does not know that the levels of a key may have an order (ages), nor that members of a
+    household are sampled together and are alike; where weights differ, the number of people that a
+    record stands for is the mean of those of its key values. Misfit of the scatter beyond what it
+    learns is left to a factor with a standard deviation of 3 %, a constant measured on six
+    populations.
 
     Parameters
     ----------
@@ -361,7 +368,12 @@ def _diagnose(quantities: list[Floats]) -> tuple[Floats, Floats]:
 
 
 def _notes(data: Microdata, rules: int) -> tuple[str, ...]:
-    notes = []
+    notes = [
+        "assumed: the order of the levels of a key means nothing, and combinations scatter about "
+        "the classes independently of each other",
+        "assumed: people are in the sample or not one by one"
+        + ("; members of a household count so too" if data.household is not None else ""),
+    ]
     if rules:
         notes.append(
             f"{rules:,} structural zeros: their combinations have probability 0, and the classes "
@@ -375,6 +387,7 @@ def _notes(data: Microdata, rules: int) -> tuple[str, ...]:
         )
     if data.missing != "own" and bool((data.codes < 0).any()):
         notes.append(
-            "missing values are summed over: a record with one counts as any combination it may be"
+            "missing values are summed over: a record with one counts as any combination it may "
+            "be; the scatter is learned from the complete records"
         )
     return tuple(notes)
