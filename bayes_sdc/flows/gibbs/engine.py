@@ -9,7 +9,7 @@ import numpy as np
 
 from bayes_sdc.flows.gibbs.base_move import Base, move_base, put_base, start_base
 from bayes_sdc.flows.gibbs.batch_terms import TERMS
-from bayes_sdc.flows.gibbs.national import draw_nation, move_nation
+from bayes_sdc.flows.gibbs.national import draw_nation, linear, move_nation
 from bayes_sdc.flows.gibbs.newton import sweep
 from bayes_sdc.flows.gibbs.newton_step import adapted
 from bayes_sdc.flows.gibbs.sampling import Sampling, generator_state, restored_generator
@@ -98,7 +98,7 @@ def init(rng: np.random.Generator, data: Data, family: str) -> State:
         log_rate=np.empty(len(data.y)),
         terms=np.empty((TERMS, len(data.y))),
         coefficients=empty_coefficients(groups, data),
-        step_size=np.full(groups + 1, 0.7),
+        step_size=np.full(groups + 2, 0.7),
     )
     refresh(data, state)
     return state
@@ -165,9 +165,14 @@ class MarkovChain:
         hyper = self._hyper, slope_prior(self._sampling.prior)
         theta, z = state.theta, self._data.z
         self._now = draw_nation(self._rng, self._columns, theta, z, self._now, *hyper)
-        moved = move_nation(self._rng, columns, self._data, state, self._now, *hyper)
+        accepted = move_nation(self._rng, columns, self._data, state, self._now, *hyper, True)
         if adapt > 0.0:
-            state.step_size[-1] = adapted(state.step_size[-1], float(moved), adapt)
+            state.step_size[-2] = adapted(state.step_size[-2], float(accepted), adapt)
+        if columns[-1] > CV:
+            means = linear(columns)
+            accepted = move_nation(self._rng, means, self._data, state, self._now, *hyper, False)
+            if adapt > 0.0:
+                state.step_size[-1] = adapted(state.step_size[-1], float(accepted), adapt)
         if self._base is not None and len(columns) == len(self._columns):  # once per draw
             prior = base_prior(self._sampling.prior)
             move_base(

@@ -5,6 +5,8 @@ of the group, whose coefficients are the national slopes. ``draw_nation`` draws 
 slopes given theta: it serves the reference sampler and the engine. Where single groups say little,
 that hardly moves them. ``move_nation`` changes them while every group keeps its standardised
 distance from its mean, by a Newton proposal like those of :mod:`bayes_sdc.flows.gibbs.newton`.
+Rates are linear in the means of level and coefficients: moved alone, these take full steps; with
+the spreads beside them the steps are small.
 """
 
 import math
@@ -63,6 +65,17 @@ def draw_nation(
     return Priors(now.kind, first, second, slope)
 
 
+def linear(columns: np.ndarray) -> np.ndarray:
+    """Return the columns in which rates are linear: the level and the coefficients.
+
+    Examples
+    --------
+    >>> linear(np.array([0, 1, 2, 3, 4]))
+    array([0, 4])
+    """
+    return np.asarray(columns[(columns == LEVEL) | (columns > CV)])
+
+
 def _draw_slope(
     rng: np.random.Generator, rest: np.ndarray, z: np.ndarray, sd: float, of_slope: np.ndarray
 ) -> np.ndarray:
@@ -95,17 +108,20 @@ def _draw_log_sd(
 @compiled
 def move_nation(
     rng: np.random.Generator, columns: np.ndarray, data: Data, state: State, priors: Priors,
-    hyper: np.ndarray, of_slope: np.ndarray,
+    hyper: np.ndarray, of_slope: np.ndarray, spreads: bool,
 ) -> bool:  # fmt: skip
     """Change means, sds and slopes, every group keeping its standardised distance.
 
     Tells whether the move was accepted. ``priors`` holds the present values and is changed in place
-    like the state; ``hyper`` and ``of_slope`` are those of :func:`draw_nation`.
+    like the state; ``hyper`` and ``of_slope`` are those of :func:`draw_nation`. The columns begin
+    with the level. Without ``spreads`` the sds stay; that kind of move has a size of its own.
     """
     d, groups = len(columns), len(data.cells_of_group) - 1
+    at = 2 * d if spreads else d  # where the slopes begin
+    size = state.step_size[groups if spreads else groups + 1]
     one = math.exp(0.0)  # a constant argument would have a type of its own
     mean, sd, coefficient = priors.first, priors.second, priors.slope
-    all_of_it = 2 * d + len(coefficient)
+    all_of_it = at + len(coefficient)
     slope, metric = np.zeros(all_of_it), np.zeros((all_of_it, all_of_it))
     height = nation_priors(columns, mean, sd, coefficient, hyper, of_slope, slope, metric)
     centre = centres(mean, coefficient, data.z)
@@ -116,12 +132,13 @@ def move_nation(
             one_metric, work,
         )  # fmt: skip
         gather(columns, state.theta[g], centre[g], data.z[g], one_slope, one_metric, slope, metric)
-    move, log_q = newton_step(rng, slope, metric, state.step_size[groups])
+    move, log_q = newton_step(rng, slope, metric, size)
     log_ratio = -height - log_q
-    new_mean, new_sd, new_coefficient = mean.copy(), sd.copy(), coefficient + move[2 * d :]
+    new_mean, new_sd, new_coefficient = mean.copy(), sd.copy(), coefficient + move[at:]
     for k in range(d):
         new_mean[columns[k]] += move[k]
-        new_sd[columns[k]] *= math.exp(min(move[d + k], 50.0))
+        if spreads:
+            new_sd[columns[k]] *= math.exp(min(move[d + k], 50.0))
     new_centre = centres(new_mean, new_coefficient, data.z)
     # loops, because expressions of whole arrays take several times as long to compile
     theta, b_scale, g_scale = state.theta.copy(), np.empty(groups), np.empty(groups)
@@ -158,7 +175,7 @@ def move_nation(
         gather(columns, theta[g], new_centre[g], data.z[g], one_slope, one_metric, slope, metric)
     if not np.isfinite(height):  # out of range: its metric is not complete
         return False
-    log_ratio += height + log_newton_step(-move, slope, metric, state.step_size[groups])
+    log_ratio += height + log_newton_step(-move, slope, metric, size)
     if not -rng.standard_exponential() < log_ratio:
         return False
     for p in range(len(mean)):
@@ -198,14 +215,18 @@ def gather(
     columns: np.ndarray, theta: np.ndarray, centre: np.ndarray, z: np.ndarray,
     one_slope: np.ndarray, one_metric: np.ndarray, slope: np.ndarray, metric: np.ndarray,
 ) -> None:  # fmt: skip
-    """Add a group's slope and information by theta to those by means, log sds and slopes."""
-    d = len(columns)
+    """Add a group's slope and information by theta to those by means, log sds and slopes.
+
+    There are entries for log sds where ``slope`` has room for them.
+    """
+    d, at = len(columns), len(slope) - len(z)
     column, factor = np.empty(len(slope), np.int64), np.empty(len(slope))
     for k in range(d):
         column[k], factor[k] = k, 1.0
-        column[d + k], factor[d + k] = k, theta[columns[k]] - centre[columns[k]]
+        if at > d:
+            column[d + k], factor[d + k] = k, theta[columns[k]] - centre[columns[k]]
     for j in range(len(z)):
-        column[2 * d + j], factor[2 * d + j] = LEVEL, z[j]
+        column[at + j], factor[at + j] = LEVEL, z[j]
     for k in range(len(slope)):
         slope[k] += factor[k] * one_slope[column[k]]
         for other in range(len(slope)):
@@ -219,9 +240,11 @@ def nation_priors(
     hyper: np.ndarray, of_slope: np.ndarray, slope: np.ndarray, metric: np.ndarray,
 ) -> float:  # fmt: skip
     """Add the priors of national means, log sds and slopes; returns their log-density."""
-    d, height = len(columns), 0.0
+    d, at, height = len(columns), len(slope) - len(coefficient), 0.0
     for k in range(d):
         for half, value in ((0, mean[columns[k]]), (1, math.log(sd[columns[k]]))):
+            if half * d == at:  # no entries for the sds
+                continue
             one, two = hyper[columns[k], 2 * half], hyper[columns[k], 2 * half + 1]
             height -= 0.5 * ((value - one) / two) ** 2
             slope[half * d + k] += (one - value) / two**2
@@ -229,6 +252,6 @@ def nation_priors(
     one, two = of_slope
     for j in range(len(coefficient)):
         height -= 0.5 * ((coefficient[j] - one) / two) ** 2
-        slope[2 * d + j] += (one - coefficient[j]) / two**2
-        metric[2 * d + j, 2 * d + j] += 1.0 / two**2
+        slope[at + j] += (one - coefficient[j]) / two**2
+        metric[at + j, at + j] += 1.0 / two**2
     return height

@@ -45,7 +45,7 @@ class State(NamedTuple):
     log_rate: np.ndarray  # (cell,)
     terms: np.ndarray  # (TERMS, cell) what `batch_terms` gives at the present parameters
     coefficients: np.ndarray  # (group, ROWS, K + 1) what `fill_coefficients` writes
-    step_size: np.ndarray  # (group + 1,) of the joint moves, in (0, 1]; the last is the nation's
+    step_size: np.ndarray  # (group + 2,) of the joint moves, in (0, 1]; the last are the nation's
 
 
 class Work(NamedTuple):

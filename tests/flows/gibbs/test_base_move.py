@@ -16,7 +16,7 @@ from bayes_sdc.flows.gibbs.base_move import (
     put_base,
     start_base,
 )
-from bayes_sdc.flows.gibbs.national import draw_nation, move_nation
+from bayes_sdc.flows.gibbs.national import draw_nation, linear, move_nation
 from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.gibbs.state import Data, State, refresh
 from bayes_sdc.flows.model import truncated as counts
@@ -70,7 +70,9 @@ def by_engine(
         put_base(base, data, state)
         newton.sweep(rng, columns, data, state, now, 0.0, accepted)
         now = draw_nation(rng, columns, state.theta, data.z, now, hyper, of_slope)
-        move_nation(rng, columns, data, state, now, hyper, of_slope)
+        move_nation(rng, columns, data, state, now, hyper, of_slope, True)
+        means = linear(columns)
+        move_nation(rng, means, data, state, now, hyper, of_slope, False)
         move_base(rng, base, data, state, now, hyper, prior, 0.0)
         theta, b, g = state.theta, state.b, state.g
     return base, now

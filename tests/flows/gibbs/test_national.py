@@ -8,7 +8,7 @@ from scipy.stats import kstest, norm
 
 from bayes_sdc.flows.fit.chains import start_chain
 from bayes_sdc.flows.gibbs import engine, newton, reference
-from bayes_sdc.flows.gibbs.national import draw_nation, move_nation
+from bayes_sdc.flows.gibbs.national import draw_nation, linear, move_nation
 from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.gibbs.state import refresh
 from bayes_sdc.flows.model.hyperpriors import CV, LEVEL, Priors, nation, priors, slope_prior
@@ -35,7 +35,9 @@ def by_engine(
         newton.sweep(rng, columns, data, state, now, 0.0, accepted)
         if broken != "centred":
             now = draw_nation(rng, columns, state.theta, data.z, now, hyper, of_slope)
-        move_nation(rng, columns, data, state, now, hyper, of_slope)
+        move_nation(rng, columns, data, state, now, hyper, of_slope, True)
+        means = linear(columns)
+        move_nation(rng, means, data, state, now, hyper, of_slope, False)
         theta, b, g = state.theta, state.b, state.g
     return now, theta
 

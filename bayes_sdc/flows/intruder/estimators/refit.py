@@ -122,7 +122,7 @@ def refit(
             y[position] = candidate
             data = engine.prepare(part._replace(y=y))
             rng = generator(seed, f"refit {cells.cells[t]} {candidate}")
-            step_size = np.full(len(moving) + 1, 0.7)
+            step_size = np.full(len(moving) + 2, 0.7)
             for k, start in enumerate(starts):
                 state = start.state(data, step_size)
                 mean, square = _mean_probabilities(
@@ -298,7 +298,7 @@ def run_engine(
     for number in range(kept.shape[1]):
         sweep(rng, columns, data, state, now, adapt, accepted)
         if len(hyper):
-            moved = move_nation(rng, columns, data, state, now, hyper, of_slope)
+            moved = move_nation(rng, columns, data, state, now, hyper, of_slope, True)
             if adapt > 0.0:
-                state.step_size[-1] = adapted(state.step_size[-1], 1.0 if moved else 0.0, adapt)
+                state.step_size[-2] = adapted(state.step_size[-2], 1.0 if moved else 0.0, adapt)
         kept[0, number], kept[1, number] = state.log_rate[target], state.theta[group, CV]
