@@ -67,8 +67,5 @@ def _is_plain(body: str, separator: str) -> bool:
     if '"' not in body:
         return True
     edge = re.escape(separator) + "\r\n"
-    inside = re.compile(f'(?<![{edge}])"(?![{edge}])')
-    if inside.search(body, 1, len(body.rstrip("\r\n")) - 1):
-        return False
-    # a mark that is not closed in its line would take the next one with it
-    return all(line.count('"') % 2 == 0 for line in body.split("\n"))
+    whole = re.findall(f'(?:^|(?<=[{edge}]))"[^"\r\n]*"(?=[{edge}]|$)', body)
+    return 2 * len(whole) == body.count('"')

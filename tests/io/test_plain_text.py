@@ -35,6 +35,7 @@ def _read(content: bytes, folder) -> pd.DataFrame | str:
     st.booleans(),
 )
 @example([['"x', "b"], ["c", 'd"']], "\n", ",", str, True)
+@example([['0","', ""]], "\n", ",", str, False)
 @example([['a""b', "b"]], "\n", ",", '"{}"'.format, False)
 def test_both_readers_agree_to_the_cell_and_line(
     tmp_path_factory, rows, end, separator, quote, last
