@@ -27,9 +27,7 @@ from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_default_op_cache_key
 
-CACHE_VERSION = (
-    4  # raise it with each change of the code below, because PyTensor caches the compiled code
-)
+CACHE_VERSION = 4  # raise it with each change of the code below: PyTensor caches compiled code
 UPPER_LIMIT = 150  # beyond it K! leaves double precision when the ladder is climbed down
 
 

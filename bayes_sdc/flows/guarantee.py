@@ -35,7 +35,7 @@ ENDING = {
         ("fail",), "the chains did not converge, so the draws may be far from the posterior",
     ),
     "row_order": (("look", "fail"), "the order of the rows may follow the small counts"),
-    "other_columns": (("look", "fail"), "other released columns may tell of the small counts"),
+    "other_columns": (("look", "fail"), "other released columns may reveal small counts"),
     "small_counts_left": (("look", "fail"), "some small counts are released as they are"),
     "released_before": (
         ("look",), "the same table was protected before, by runs whose epsilon is not known",
@@ -129,7 +129,7 @@ class Guarantee(Result):
             "The odds that they are counted in one small cell rather than in another change by at "
             f"most the factor {factor(self.for_move)} (epsilon {_short(self.for_move)}). Who is "
             "counted k times has k times the epsilon. So have k people who move together, such as "
-            "a household: who knows that they do learns of each what is told of all of them.",
+            "a household: anyone who knows that they do learns about each what is said about all.",
             "It is the guarantee of exact draws from the posterior. Draws of a Markov chain come "
             "near to these, and how near is judged by R-hat and effective sample size, not proved.",
             "It holds while the seed of the run is secret: everything random follows from it, so "

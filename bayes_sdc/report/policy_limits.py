@@ -20,7 +20,7 @@ PUBLIC_WORDS = {
     "pass": "The limit is kept.",
     "look": "Undefined, because there is nothing of the kind; that is not a risk of 0.",
     "fail": "The limit is exceeded.",
-    WITHHELD: "Not shown, because the verdict could tell of single cells.",
+    WITHHELD: "Not shown, because the verdict could reveal single cells.",
 }
 PUBLIC_REASON = {  # of a check that has no public words of its own
     "pass": "Nothing to report.",

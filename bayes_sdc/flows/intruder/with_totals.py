@@ -77,7 +77,7 @@ def with_totals(
     """
     if settings.knowledge == "all-others":
         return WithTotals(
-            "Who knows all other small counts subtracts them from the totals: "
+            "Anyone who knows all other small counts subtracts them from the totals: "
             f"{audit.covered:,} of {audit.cells:,} cells are then known exactly, with or without "
             "the release."
         )

@@ -25,9 +25,7 @@ from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.io.columns import own_area, read_codes
 
 COVARIATES = ("published", "none")
-DISTINCT = (
-    0.01  # share of a standardised column's spread that earlier columns must leave unexplained
-)
+DISTINCT = 0.01  # share of a column's spread that earlier columns must leave unexplained
 
 
 class Known(NamedTuple):

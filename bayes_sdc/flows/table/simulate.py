@@ -27,9 +27,7 @@ LEVEL = -13.0
 PULL = 0.85
 DECAY = 0.9
 SAME_STATE = 0.7
-DISPERSION = (
-    0.7  # shape of the gamma noise of a pair: the smaller it is, the more very small counts
-)
+DISPERSION = 0.7  # shape of the gamma noise of a pair: a smaller one gives more very small counts
 STAY = 0.85  # share of the people who stay in their area
 KM_A_DEGREE = 111.195  # of a great circle
 MOST_AREAS = 10_000  # their pairs take 5 GiB

@@ -86,7 +86,7 @@ def _tiles(gain: Gain) -> list[tuple[str, str]]:
         (before_and_after(found), "of the small counts found, before any release and after it"),
         (
             "undefined" if bits.gain is None else bits_gained(bits),
-            "more known of a true count on average (1 bit: its probability doubles)",
+            "more known about a true count on average (1 bit: its probability doubles)",
         ),
         (
             f"{gain.pushed[0.8]:,} of {gain.cells:,}",

@@ -74,10 +74,10 @@ def external_page_one(result: Protection, adds: str, rows: str) -> dict[str, Any
             f"replaced by draws from a statistical model{_pinned(result)}. {_others(result)}",
         ),
         (
-            "How much it tells of single counts",
+            "What it reveals about single counts",
             adds
-            or "That is not told: of few small counts it could tell of them, and what rests on "
-            "unreliable weights says nothing.",
+            or "Not shown: with few small counts it could reveal them, and shares that rest on "
+            "unreliable weights say nothing.",
         ),
         (
             "What it is for",
@@ -229,7 +229,7 @@ def _figures(result: Protection, measured: Measured, gain: Gain) -> list[Figure]
         ),
         Figure(
             f"{or_undefined(bits.gain, '+.3f')} bits",
-            f"more known of a true count on average{interval}",
+            f"more known about a true count on average{interval}",
             *judged("gain_bits"),
         ),
         Figure(

@@ -21,7 +21,7 @@ OF_TRUE_COUNTS = (
     "mixing_given_totals",
 )
 PINNED = "The totals that the release keeps pin small counts: these are released as they are."
-OF_FEW_CELLS = "Not shown, because a verdict on few cells could tell of single cells."
+OF_FEW_CELLS = "Not shown, because a verdict on few cells could reveal single cells."
 NO_DIVERGENCES = "The sampler that was used has no steps that can diverge."
 PUBLIC_REASONS = {
     ("convergence", "pass"): "The chains of every group agree.",
@@ -59,7 +59,7 @@ PUBLIC_REASONS = {
     ("row_order", "fail"): "The order of the rows tells the small counts: do not release.",
     ("other_columns", "pass"): "No other column was found to go with the small counts.",
     ("other_columns", "look"): "Other columns may tell something about the small counts.",
-    ("other_columns", "fail"): "Other columns tell of the small counts: do not release.",
+    ("other_columns", "fail"): "Other columns reveal small counts: do not release.",
     ("small_counts_left", "pass"): "Small counts are replaced by synthetic ones, or left out.",
     ("small_counts_left", "look"): "Some small counts are released as they are: of people who "
     "stayed, or with one possible value given the totals that the release keeps.",

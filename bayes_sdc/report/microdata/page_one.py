@@ -25,8 +25,8 @@ WHY = (
     "each other, and how far combinations scatter about that. The others assume the one or the "
     "other."
 )
-OTHER_KNOWLEDGE = "Somebody who knows other things of a person than the key variables."
-HARM = "What the file tells of people who are not identified, and what harm that does."
+OTHER_KNOWLEDGE = "Somebody who knows other things about a person than the key variables."
+HARM = "What the file reveals about people who are not identified, and what harm that does."
 
 
 def internal_page_one(result: Measurement, treated: Treated | None) -> dict[str, Any]:

@@ -37,20 +37,20 @@ def external_page_one(result: Measurement, treated: Treated | None) -> dict[str,
 def _public_risk(result: Measurement) -> str:
     n, found = result.data.n, result.latent_classes
     if n < PUBLIC_RECORDS:
-        return "That is not told: shares of so few records could tell of single ones."
+        return "Not shown: shares of so few records could reveal single ones."
     if result.whole_population:
         return (
-            "Who guesses a record from the key values is right in "
+            "Anyone who guesses a record from the key values is right in "
             f"{public_share(result.risk.global_risk, n)} of all cases."
         )
     if found is None:
         share = public_interval(result.worst.expected, n)
-        return f"Who guesses a record from the key values is right in {share} of all cases."
+        return f"Anyone who guesses a record from the key values is right in {share} of all cases."
     return (
         "Somebody who knows the key values of a person can find their record for certain only if "
         "nobody else in the population has these values. That is so for "
-        f"{public_interval(found.tau1, n)} of the records. Who takes every record that is alone in "
-        f"the file for that of the person they look for is right for "
+        f"{public_interval(found.tau1, n)} of the records. Anyone who takes every record that is "
+        f"alone in the file for that of the person they look for is right for "
         f"{public_interval(found.tau2, n)} of all records. These are estimates with 90 % intervals."
         + ("" if found.trusted else " They are uncertain in this file.")
     )
