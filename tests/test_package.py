@@ -97,3 +97,23 @@ def test_functions_name_public_neighbours(name: str) -> None:
 @pytest.mark.parametrize("name", [n for n in PUBLIC_FUNCTIONS if not n.startswith(NOT_STATISTICAL)])
 def test_statistical_functions_say_where_the_method_is_from(name: str) -> None:
     assert section(name, "References")
+
+
+# of the reports as a whole, in a browser and number by number
+WHOLE_ROOMS = {"report/test_browser.py", "report/test_shown_numbers.py"}
+
+
+def test_test_files_are_named_for_what_they_test() -> None:
+    """Who changes a module looks for its tests where the same path leads in tests/."""
+    folders = {"models": ROOT / "models"}
+    lost = []
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        place = path.relative_to(ROOT / "tests")
+        room = str(place.parent)
+        if room.split("/")[0] in (".", "benchmarks", "validation") or str(place) in WHOLE_ROOMS:
+            continue
+        modules = folders.get(room, ROOT / "bayes_sdc" / room).glob("*.py")
+        named = place.stem.removeprefix("test_")
+        if not any(named == m.stem or named.startswith(f"{m.stem}_") for m in modules):
+            lost.append(str(place))
+    assert not lost
