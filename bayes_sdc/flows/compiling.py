@@ -121,4 +121,4 @@ def finish_compiling() -> None:
                 waited += LOOK_EVERY
         progress.advance(seconds - waited)
     if any(process.returncode != 0 for process in processes):
-        say("compiling beforehand failed: it is done on the way, which only takes longer")
+        say("compiling beforehand failed; the run compiles on the way, which only takes longer")

@@ -122,18 +122,19 @@ class Guarantee(Result):
             "not be small, and which cells are small is public.",
             f"Whether or not such a person is counted in a cell, all others being the same, every "
             f"possible outcome of {self._made_of()} has the same probability up to a factor of "
-            f"{factor(self.total)}. So for anybody who takes this person for independent of the "
+            f"{factor(self.total)}. So for anybody who regards this person as independent of the "
             "others, whatever they knew before and know besides, the odds that the person is "
             f"counted there change by at most the factor {factor(self.total)} "
             f"(epsilon {_short(self.total)}).",
             "The odds that they are counted in one small cell rather than in another change by at "
-            f"most the factor {factor(self.for_move)} (epsilon {_short(self.for_move)}). Who is "
-            "counted k times has k times the epsilon. So have k people who move together, such as "
-            "a household: anyone who knows that they do learns about each what is said about all.",
+            f"most the factor {factor(self.for_move)} (epsilon {_short(self.for_move)}). A "
+            "person counted k times has k times the epsilon. So have k people who move together, "
+            "such as a household: anyone who knows that they do learns about each what is said "
+            "about all.",
             "It is the guarantee of exact draws from the posterior. Draws of a Markov chain come "
             "near to these, and how near is judged by R-hat and effective sample size, not proved.",
             "It holds while the seed of the run is secret: everything random follows from it, so "
-            "who has it, or finds it by trial, undoes the release.",
+            "anyone who has it, or finds it by trial, can undo the release.",
             "It covers the synthetic counts alone: not the decision to release them, and no other "
             "figure or verdict of a report, because these are computed with the true counts.",
         ]

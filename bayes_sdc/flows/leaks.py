@@ -106,7 +106,7 @@ def _order(table: FlowTable) -> Check:
         "order of rows",
         _verdict(worst, ORDER_LOOK, ORDER_FAIL),
         f"rank correlation of the true small counts with their place among {where}: {value:+.2f}; "
-        f"the row before{near} tells {beside[near]:.0%} of what there is to know of them"
+        f"the row before{near} tells {beside[near]:.0%} of what there is to know about them"
         + ("; sort the table by its codes before the release" if worst > ORDER_LOOK else ""),
         key="row_order",
     )

@@ -145,7 +145,7 @@ class Audit(Result):
         if self.two_left:
             text += f"; {self.two_left:,} more can only have one of two values"
         if self.covered:
-            text += f"; who knows all other small counts too finds {self.covered:,} exactly"
+            text += f"; anyone who knows all other small counts too finds {self.covered:,} exactly"
         if self.inexact:
             text += f"; the bounds of {self.inexact:,} hold but may not be the tightest"
         return text
@@ -164,7 +164,7 @@ class Audit(Result):
             "fewer values left, not pinned": self.narrowed,
         }
         lines = [
-            "confidential: these lines tell hidden counts",
+            "confidential: these lines reveal hidden counts",
             f"{self.source}: {self.cells:,} hidden cells, {self.totals:,} totals"
             + (f" by {', '.join(self.published)}" if self.published else ""),
             *(f"  {what:<32}{_share(n, self.cells):>24}" for what, n in numbers.items()),
@@ -178,7 +178,7 @@ class Audit(Result):
                 lines.append(f"  {cell} is {row['lower']:,}: {row['why']}")
         if self.covered:
             lines.append(
-                f"  who knows all other hidden counts finds {self.covered:,} by subtraction"
+                f"  anyone who knows all other hidden counts finds {self.covered:,} by subtraction"
             )
         if self.pinned > SHOWN:
             lines.append(f"  and {self.pinned - SHOWN:,} more")

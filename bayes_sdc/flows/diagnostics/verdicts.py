@@ -76,7 +76,7 @@ def _convergence(groups: pd.DataFrame) -> Check:
         f"R-hat exceeds {RHAT_LIMIT} for {above} and ESS is below {ESS_LIMIT:.0f} for {below} of "
         f"{total} parameters, in {_named(bad)} of {n} groups; R-hat exceeds {RHAT_FAIL} or ESS is "
         f"below {ESS_FAIL:.0f} in {_named(failed)} groups"
-        + ("; more draws may mend it" if bad.any() else ""),
+        + ("; more draws may help" if bad.any() else ""),
         key="convergence",
     )
 

@@ -18,8 +18,8 @@ def check_posterior(table: FlowTable, posterior: xr.DataTree) -> None:
         )
     if "input_sha256" not in attributes:
         raise InputError(
-            "this is no posterior of fit_flows; of a trace of pm.sample, made in the model of "
-            "migration_model, as_posterior(table, trace) makes one"
+            "this is not a posterior of fit_flows; as_posterior(table, trace) turns a trace of "
+            "pm.sample, made in the model of migration_model, into one"
         )
     expected = {"input_sha256": table.sha256, "low": table.low, "high": table.high}
     for name, value in expected.items():

@@ -201,5 +201,7 @@ def _draws(trace: xr.DataTree, cells: SmallCells, sampling: Sampling) -> xr.Data
                 f"prior {sampling.prior_name!r} has; give the arguments of its migration_model"
             )
     if sampling.family == "poisson" and "r" in draws:
-        raise InputError("the trace has 'r', which the Poisson model has not; give its family")
+        raise InputError(
+            "the trace has 'r', which the Poisson model does not have; give its family"
+        )
     return draws.rename({dim: name for dim, name in EFFECTS.items() if dim in draws.dims})

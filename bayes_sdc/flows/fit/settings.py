@@ -106,7 +106,7 @@ def with_rule(sampling: Sampling, table: FlowTable, impossible: Sequence[int]) -
     outside = [count for count in rule if not table.low <= count <= table.high]
     if outside:
         raise InputError(
-            f"impossible: {outside[0]} is no small count; they are {table.low} to {table.high}"
+            f"impossible: {outside[0]} is not a small count; they are {table.low} to {table.high}"
         )
     if table.high - table.low + 1 - len(rule) < 3:
         raise InputError(
@@ -120,7 +120,7 @@ def with_rule(sampling: Sampling, table: FlowTable, impossible: Sequence[int]) -
         raise InputError(
             f"{table.source}: row {row + 1}, column {table.count!r}: the count "
             f"{count.iloc[row]} is said to be impossible, and occurs in {len(found):,} rows; leave "
-            "it out of the rule, or mend the rows"
+            "it out of the rule, or correct the rows"
         )
     return sampling._replace(impossible=tuple(value - table.low for value in rule))
 

@@ -29,7 +29,7 @@ UNIQUE = {
 KNOWLEDGE = {
     "all-others": "every true small count but the target: the worst case",
     "all-but-cycle": "the totals that the release keeps, and every true small count but those of "
-    "one cycle through the target; who knows these too needs no release",
+    "one cycle through the target; anyone who knows these too needs no release",
     "none": "no true small count: the release stands in for them",
     "share": "a random part of the true small counts: the release stands in for the rest",
 }

@@ -323,8 +323,8 @@ def _numbers(areas: pd.DataFrame | None, codes: np.ndarray, name: str) -> np.nda
     if len(bad):
         some = sorted({str(code) for code in bad})
         raise InputError(
-            f"areas: {name!r} is missing or no number for {len(some)} areas of small cells, first "
-            f"{some[:5]}; complete it, or set these areas aside before reading the table"
+            f"areas: {name!r} is missing or not a number for {len(some)} areas of small cells, "
+            f"first {some[:5]}; complete it, or set these areas aside before reading the table"
         )
     return values
 

@@ -102,7 +102,7 @@ def test_bad_areas_are_named(table: FlowTable, areas: pd.DataFrame) -> None:
         gravity_covariates(table, areas.drop(index="y"), population="people")
     with pytest.raises(InputError, match=r"'people' of 'b' is not above 0"):
         gravity_covariates(table, areas.assign(people=[1, 0, 1, 1]), population="people")
-    with pytest.raises(InputError, match=r"'people' is missing or no number for 1 areas.*'x'"):
+    with pytest.raises(InputError, match=r"'people' is missing or not a number for 1 areas.*'x'"):
         gravity_covariates(table, areas.assign(people=[1, 1, "?", 1]), population="people")
     with pytest.raises(InputError, match="both longitude and latitude"):
         gravity_covariates(table, areas, longitude="lon")

@@ -52,7 +52,7 @@ def check_margins(totals: str | Sequence[str]) -> tuple[str, ...]:
     try:
         names = tuple(dict.fromkeys(str(name).strip() for name in totals))
     except TypeError:
-        raise InputError(f"totals {totals!r} are no names of margins: {list(MARGINS)}") from None
+        raise InputError(f"totals {totals!r} are not names of margins: {list(MARGINS)}") from None
     for name in names:
         if name not in MARGINS:
             raise InputError(f"totals {name!r} is unknown; choose from {list(MARGINS)}")
