@@ -38,6 +38,7 @@ STYLE: "dict[RcKeyType, Any]" = {
     "axes.labelcolor": INK,
     "axes.spines.right": False,
     "axes.spines.top": False,
+    "figure.constrained_layout.use": True,
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9.0,
@@ -259,7 +260,7 @@ def draw_svg(
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
         # letters that the font for measuring lacks: the browser has other fonts
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font")
-        figure = Figure(figsize=size, layout="constrained")
+        figure = Figure(figsize=size)
         draw(figure)
         text = io.StringIO()
         no_metadata: dict[str, None] = dict.fromkeys(["Creator", "Date", "Format", "Type"])

@@ -13,6 +13,7 @@ from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.intruder.share import Share
 from bayes_sdc.microdata.file.keys import read_microdata
 from bayes_sdc.microdata.measure import Measurement, measure_microdata
+from bayes_sdc.report import plots
 
 NASTY = ['<script>alert("x")</script>', "Größe", "=1+1", "a;b", "Unit #7", "{{ 7 * 7 }}", "a & b"]
 SEED = 987654321
@@ -32,6 +33,18 @@ def nasty_frame() -> pd.DataFrame:
             "state": ["<i>east</i>" if o < "B" else "west's" for o, _ in pairs],
         }
     )
+
+
+LOOKED_AT = ("test_browser", "test_plots", "test_render_pictures")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _pictures_without_layout(request: pytest.FixtureRequest):
+    """Room for labels is found by drawing again and again: needless where nobody looks at it."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.module.__name__.rpartition(".")[2] not in LOOKED_AT:
+            patch.setitem(plots.STYLE, "figure.constrained_layout.use", False)
+        yield
 
 
 @pytest.fixture(scope="session")
