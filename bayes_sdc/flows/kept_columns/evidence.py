@@ -5,6 +5,7 @@ column, numbered from 0) or ``x`` (numbers). Chances are exact where they can be
 otherwise; a caller multiplies them by the number of questions it asks.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ Codes = npt.NDArray[np.intp]
 Numbers = npt.NDArray[np.float64]
 
 SHUFFLES = 30
+DECIMALS = 6  # to which two numbers count as equal
 COMMON = 5  # expected rows of a value and a count
 LEAST_VARIANCE = 0.25  # that of half a chi-squared is half its degrees of freedom
 MOST_ASSIGNMENTS = 20_000  # up to which they are counted, beyond they are bounded
@@ -85,7 +87,7 @@ def function_of_count(codes: Codes, y: Codes) -> float:
     values, kinds = table.sum(axis=1), np.bincount(y)
     arrangements = gammaln(len(y) + 1) - gammaln(values + 1).sum()
     ways = _ways(tuple(values.tolist()), kinds.tolist())
-    log_ways = len(kinds) * np.log(len(values)) if ways is None else np.log(ways)
+    log_ways = len(kinds) * np.log(len(values)) if ways is None else math.log(ways)
     return min(float(log_ways - arrangements), 0.0)
 
 
@@ -160,13 +162,17 @@ def equal_but_for_a_constant(x: Numbers, y: Codes) -> Information:
     >>> 0.4 < found.share < 0.5, found.log_chance < -40
     (True, True)
     """
-    shifts, of = np.unique((x - y)[np.isfinite(x)], return_inverse=True)
+    x = np.round(x, DECIMALS)  # or a number and its own shift would not agree
+    shifts, of = np.unique(np.round(x - y, DECIMALS)[np.isfinite(x)], return_inverse=True)
     if len(shifts) < 2:
         return Information(0.0, 0.0)
     agree = np.bincount(of)
     best = int(np.argmax(agree))
+    if agree[best] < 2:  # one row always agrees with itself
+        return Information(0.0, 0.0)
     values, kinds = (dict(zip(*np.unique(z, return_counts=True), strict=True)) for z in (x, y))
-    expected = sum(n * values.get(kind + shifts[best], 0) for kind, n in kinds.items()) / len(y)
+    shifted = {kind: np.round(kind + shifts[best], DECIMALS) for kind in kinds}
+    expected = sum(n * values.get(shifted[kind], 0) for kind, n in kinds.items()) / len(y)
     log_chance = float(poisson.logsf(agree[best] - 1, expected) + np.log(len(shifts)))
     return Information(float((agree[best] - expected) / len(y)), min(log_chance, 0.0))
 

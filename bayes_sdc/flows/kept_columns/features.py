@@ -22,6 +22,7 @@ Numbers = npt.NDArray[np.float64]
 FEW_VALUES = 64  # up to which numbers are looked at one by one
 BINS = (4, 16, 64)  # into which numbers of more values are cut
 MODULI = (2, 3, 4, 5, 6, 7, 8, 9, 10, 100)
+KEYED = (9, 10, 100)  # numbers of digits with which one number is often hidden in another
 PLACES = 12  # characters of a text that are read from either end
 COMMON_SIGNS, SAMPLED = (
     40,
@@ -85,6 +86,9 @@ def single_features(column: Column, ends: Sequence[Codes]) -> Iterator[Feature]:
         return
     yield feature("", numbers)
     yield from _tails(feature, numbers)
+    pointed = numbers - np.min(numbers)
+    if (np.sort(pointed) == np.arange(len(numbers))).all():  # numbers of rows
+        yield feature("the row whose number stands here", np.argsort(pointed).astype(np.float64))
     if codes.max(initial=0) > 1:
         yield from _steps(feature, numbers, ends)
 
@@ -206,7 +210,10 @@ def pair_features(columns: Sequence[Column], kept: Sequence[str]) -> Iterator[Fe
 
 
 def _mixed(columns: Sequence[Column]) -> Iterator[Feature]:
-    """Whole numbers combined bit by bit, two, three or all at a time: so a key hides a number."""
+    """Whole numbers combined two, three or all at a time: so a key hides a number.
+
+    Bit by bit, and two of them digit by digit.
+    """
     whole = [
         column
         for column in columns
@@ -222,9 +229,14 @@ def _mixed(columns: Sequence[Column]) -> Iterator[Feature]:
         sets.append(tuple(whole))
     for some in sets:
         mixed = np.bitwise_xor.reduce([column.numbers.astype(np.int64) for column in some])
-        yield Feature(
-            tuple(column.name for column in some), "their bits, added", mixed.astype(np.float64)
-        )
+        names = tuple(column.name for column in some)
+        yield Feature(names, "their bits, added", mixed.astype(np.float64))
+        if len(some) == 2:
+            a, b = (column.numbers for column in some)
+            for how, values in (("difference", a - b), ("sum", a + b)):
+                for modulus in KEYED:
+                    words = f"what is left of their {how} after division by {modulus}"
+                    yield Feature(names, words, (values % modulus).astype(np.intp))
 
 
 def categories(values: Codes | Numbers) -> Iterator[Codes]:

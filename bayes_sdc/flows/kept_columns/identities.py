@@ -1,10 +1,11 @@
-"""Whether the count is a sum, a difference or a product of other columns, exactly or nearly.
+"""Whether the count is a sum, a difference, a product or a formula of other columns, or nearly.
 
 The columns are weighted to give the count on one half of the rows, or on the safe rows, whose
 counts are public. Their prediction for other small rows is compared with the truth.
 """
 
 from collections.abc import Sequence
+from itertools import combinations_with_replacement
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,10 @@ import numpy.typing as npt
 Numbers = npt.NDArray[np.float64]
 
 MOST_ROWS = 5_000  # that are fitted, and judged
+MOST_CURVED = 6  # columns up to which roots and products of two are weighed too
+SURE = 0.5  # of the variance and of the small counts, so that a formula is no accident
+SUM, PRODUCT = "added and subtracted", "multiplied and divided"
+CURVED = "with their roots and products added and subtracted"
 
 
 class Identity(NamedTuple):
@@ -22,7 +27,7 @@ class Identity(NamedTuple):
     hits: float  # share of the small counts that is right after rounding
     explained: float  # share of the variance; below 0 where the mean says more
     rows: int
-    product: bool  # of powers, instead of a sum
+    how: str  # in words
 
 
 def identity(
@@ -71,7 +76,26 @@ def identity(
             found = _fit(x, y, count, fitted & usable, judged & usable, product)
             if found is not None and (best is None or found.explained > best.explained):
                 best = _needed(x, y, count, fitted & usable, judged & usable, found)
+    if filled.shape[1] > MOST_CURVED or (best is not None and best.explained > SURE):
+        return best
+    terms, of = _curved(filled)
+    for fitted, judged in halves:
+        found = _fit(terms, count, count, fitted, judged, False)
+        if found is not None and min(found.explained, found.hits) > SURE:
+            found = _needed(terms, count, count, fitted, judged, found)
+            places = {place for term in found.places for place in of[term]}
+            return found._replace(places=tuple(sorted(places)), how=CURVED)
     return best
+
+
+def _curved(columns: Numbers) -> tuple[Numbers, list[tuple[int, ...]]]:
+    """Columns, their roots, and all products of two of these; and which columns each is made of."""
+    both = np.column_stack([columns, np.sqrt(np.abs(columns))])
+    of = [place % columns.shape[1] for place in range(both.shape[1])]
+    pairs = list(combinations_with_replacement(range(both.shape[1]), 2))
+    products = np.column_stack([both[:, a] * both[:, b] for a, b in pairs])
+    made_of = [(place,) for place in of] + [(of[a], of[b]) for a, b in pairs]
+    return np.column_stack([both, products]), made_of
 
 
 def _splits(
@@ -113,7 +137,8 @@ def _fit(
     if variance == 0.0:
         return None
     hits = float((np.abs(said - truth) < 0.5).mean())
-    return Identity(places, hits, 1.0 - error / variance, int(judged.sum()), product)
+    how = PRODUCT if product else SUM
+    return Identity(places, hits, 1.0 - error / variance, int(judged.sum()), how)
 
 
 def _needed(
@@ -129,7 +154,7 @@ def _needed(
         return found
     for place in reversed(found.places):
         rest = tuple(other for other in found.places if other != place)
-        less = _fit(x, y, count, fitted, judged, found.product, rest)
+        less = _fit(x, y, count, fitted, judged, found.how == PRODUCT, rest)
         if less is not None and 1.0 - less.explained <= 1.2 * (1.0 - found.explained) + 1e-9:
             found = less
     return found

@@ -42,3 +42,18 @@ def _parsed(text: pd.Series) -> npt.NDArray[np.float64]:
             zero = pd.Timestamp("1970-01-01", tz="UTC")
             return np.asarray((days - zero) / pd.Timedelta(days=1), np.float64)
     return np.full(len(text), np.nan)
+
+
+def last_digit(values: npt.NDArray[np.float64]) -> float:
+    """Return what the values are rounded to: 1, 0.1 and so on, or 0 where that is not seen.
+
+    Examples
+    --------
+    >>> last_digit(np.array([0.25, 3.0])), last_digit(np.array([1 / 3]))
+    (0.01, 0.0)
+    """
+    for places in range(7):
+        scaled = values * 10.0**places
+        if (np.abs(scaled - np.rint(scaled)) <= 1e-6 * np.maximum(1.0, np.abs(scaled))).all():
+            return float(10.0**-places)
+    return 0.0

@@ -3,7 +3,8 @@
 A column that is a function of the origin or of the destination alone (a name, a state, a
 coordinate) says nothing about the count of a pair. Whether it is one is tested: the same area has
 the same value in every row, and there are enough rows to rule out chance. A column with totals of
-an area is a function of the area too, but publishes the total; it is recognised by arithmetic.
+an area is a function of the area too, but publishes the total; so is one with the smallest of its
+counts, or the number of its ones. Both are recognised by arithmetic.
 """
 
 from collections.abc import Collection, Iterator
@@ -14,6 +15,7 @@ import pandas as pd
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.kept_columns.functions import codes_of, depends_on
+from bayes_sdc.flows.kept_columns.statistics import statistic_in
 from bayes_sdc.flows.kept_columns.totals import Ends, ends_of, total_in
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.io.text import find_columns
@@ -148,4 +150,7 @@ def _why_not(table: FlowTable, column: pd.Series, ends: Ends) -> str:
         total = total_in(table, column, side, ends) if found else None
         if total is not None:
             return f"it holds {total.words}, so it publishes totals"
+        statistic = statistic_in(table, column, side, ends) if found else None
+        if statistic is not None:
+            return f"it goes by {statistic.words}, which is hidden"
     return ""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from bayes_sdc.flows.kept_columns.functions import codes_of, depends_on
-from bayes_sdc.flows.kept_columns.numbers import numbers_in
+from bayes_sdc.flows.kept_columns.numbers import last_digit, numbers_in
 from bayes_sdc.flows.table.families import Family, keyed
 from bayes_sdc.flows.table.read import FlowTable
 
@@ -203,7 +203,7 @@ def _equal(values: Numbers, sums: Numbers) -> float | None:
     if factor <= 0.0:
         return None
     # half of the last written digit, if that is little beside the sums
-    half = 0.5 * _last_digit(values) / factor
+    half = 0.5 * last_digit(values) / factor
     half = half if half < np.median(sums) / 20 else 0.0
     about = np.abs(values / factor - sums) <= np.maximum(0.01 * sums, 2.0 * half)
     if about.any():
@@ -211,15 +211,6 @@ def _equal(values: Numbers, sums: Numbers) -> float | None:
     error = np.abs(values / factor - sums)
     near = error <= np.maximum(DIGITS * sums, max(1.05 * half, 1e-9))
     return float(error[near].max()) if near.mean() > NEARLY_ALL else None
-
-
-def _last_digit(values: Numbers) -> float:
-    """Return what the values are rounded to: 1, 0.1 and so on, or 0 where that is not seen."""
-    for places in range(7):
-        scaled = values * 10.0**places
-        if (np.abs(scaled - np.rint(scaled)) <= 1e-6 * np.maximum(1.0, np.abs(scaled))).all():
-            return float(10.0**-places)
-    return 0.0
 
 
 def family_of(table: FlowTable, name: str, total: Total) -> Family:

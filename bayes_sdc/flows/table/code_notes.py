@@ -158,7 +158,7 @@ def ask_about_ends(
         for other in list(texts)[place + 1 :]:
             a, b = texts[one], texts[other]
             differ = rows[a[rows] != b[rows]]
-            if not differ.size or not _larger_areas(one, other, a, b):
+            if not differ.size or not _larger_areas(one, other, a, b, ends):
                 continue
             if any(_splits(codes, text) for codes, text in zip(ends, (a, b), strict=True)):
                 row = int(differ[0])
@@ -172,7 +172,9 @@ def ask_about_ends(
                 )
 
 
-def _larger_areas(one: str, other: str, a: np.ndarray, b: np.ndarray) -> bool:
+def _larger_areas(
+    one: str, other: str, a: np.ndarray, b: np.ndarray, ends: Sequence[Codes]
+) -> bool:
     """Whether two columns hold codes of the same larger areas, one for each end of a pair."""
     left, right = set(a), set(b)
     if len(left | right) < 2 or len(left & right) * 2 < len(left | right):
@@ -185,8 +187,20 @@ def _larger_areas(one: str, other: str, a: np.ndarray, b: np.ndarray) -> bool:
     if values <= FLAGS or any(
         re.fullmatch(r"-?(0|[1-9]\d*)(\.\d+)?|nan|none|<na>|", value) for value in values
     ):
-        return alike and not _unrelated(a, b)
+        return alike and not (_unrelated(a, b) or _scattered(ends, (a, b)))
     return True
+
+
+def _scattered(ends: Sequence[Codes], larger: Sequence[np.ndarray]) -> bool:
+    """Whether numbers change from row to row of one code, as a larger area does not.
+
+    An area has one larger area in all its flows, so rows by far outnumber the pairs of the two.
+    """
+    pairs = (
+        len(pd.DataFrame({"code": codes.places, "in": values}).drop_duplicates())
+        for codes, values in zip(ends, larger, strict=True)
+    )
+    return min(pairs) > len(larger[0]) / 2
 
 
 def _unrelated(a: np.ndarray, b: np.ndarray) -> bool:

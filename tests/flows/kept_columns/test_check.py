@@ -393,3 +393,32 @@ def test_a_random_column_passes(seed, kind):
     }[kind]()
     other = rng.integers(0, 10, n)
     assert kept(x=column, y=other).verdict != "fail"
+
+
+def test_formulas_of_several_columns_are_seen():
+    """A distance from what is expected, in its deviation, beside the expectation."""
+    rng = np.random.default_rng(3)
+    expected = rng.gamma(2.0, 4.0, len(FLOWS)).round(3)
+    for made in ((COUNT - expected) / np.sqrt(expected), COUNT - 0.3 * expected * expected):
+        found = kept(expected=expected, made=made.round(3))
+        assert (found.verdict, named(found)) == ("fail", {"expected", "made"})
+
+
+def test_one_number_hidden_in_another_digit_by_digit_is_seen():
+    rng = np.random.default_rng(3)
+    key = rng.integers(0, 1000, len(FLOWS))
+    for modulus in (10, 100):
+        assert kept(key=key, code=(COUNT + key) % modulus).verdict == "fail"
+        assert kept(key=key, code=(COUNT - key) % modulus).verdict == "fail"
+
+
+def test_row_numbers_in_the_order_of_the_counts_are_seen():
+    assert kept(x=np.argsort(COUNT, kind="stable") + 1).verdict == "fail"
+    assert kept(x=np.random.default_rng(1).permutation(len(COUNT))).verdict == "pass"
+
+
+def test_decimal_numbers_are_no_copies_by_rounding_of_the_computer():
+    """A number agrees with itself in one row, which says nothing."""
+    for seed in range(2):
+        x = np.random.default_rng(seed).uniform(5, 900, len(FLOWS)).round(1)
+        assert kept(x=x).verdict == "pass"

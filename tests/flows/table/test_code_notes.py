@@ -126,7 +126,7 @@ def test_other_columns_do_not_stop_the_run():
 @pytest.mark.parametrize(
     "names", [("r1", "r2"), ("x_o", "x_d"), ("age_from", "age_to"), ("from_score", "to_score")]
 )
-@given(st.integers(0, 2**31), st.integers(2, 12), st.sampled_from(["int", "flag", "float"]))
+@given(st.integers(0, 2**31), st.integers(2, 60), st.sampled_from(["int", "flag", "float"]))
 def test_numbers_that_go_with_no_area_do_not_stop_the_run(names, seed, levels, kind):
     """Two columns of numbers, equal as often as chance has it, are no larger areas."""
     rng = np.random.default_rng(seed)
@@ -135,7 +135,7 @@ def test_numbers_that_go_with_no_area_do_not_stop_the_run(names, seed, levels, k
     scale = 0.5 if kind == "float" else 1
     # by chance, they may be equal much more or less often: then the run asks
     expected = sum((one == v).sum() * (two == v).sum() for v in set(one)) / len(frame)
-    assume((((one == two).sum() - expected) ** 2) < 9 * expected)
+    assume(levels > 12 or (((one == two).sum() - expected) ** 2) < 9 * expected)
     frame = frame.assign(**{names[0]: one * scale, names[1]: two * scale})
     assert read(frame).n_set_aside == 8
 

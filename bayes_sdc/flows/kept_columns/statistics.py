@@ -1,0 +1,115 @@
+"""Columns that describe an area by its small counts: how many ones it has, or its smallest count.
+
+Such a column is a function of the area alone, like a name, and still made from what is hidden.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.special import gammaln
+
+from bayes_sdc.flows.kept_columns.evidence import function_of_count
+from bayes_sdc.flows.kept_columns.functions import codes_of
+from bayes_sdc.flows.kept_columns.numbers import last_digit, numbers_in
+from bayes_sdc.flows.kept_columns.totals import Ends
+from bayes_sdc.flows.table.read import FlowTable
+
+Numbers = npt.NDArray[np.float64]
+
+NEARLY_ALL = 0.95  # of the areas have the statistic
+CHANCE = 1e-4  # with which one statistic may agree with a column of areas by accident
+
+
+class Statistic(NamedTuple):
+    """A statistic of small counts that a column holds, or a class of it."""
+
+    words: str
+    log_chance: float  # of as much agreement in shuffled areas
+
+
+def statistic_in(table: FlowTable, column: pd.Series, side: str, ends: Ends) -> Statistic | None:
+    """Return which statistic of small counts a column of areas holds, or None.
+
+    Parameters
+    ----------
+    table : FlowTable
+        Counts as they are.
+    column : Series
+        In the order of the rows; a function of one side.
+    side : {"origin", "destination"}
+        The side that fixes the column.
+    ends : Ends
+        From :func:`bayes_sdc.flows.kept_columns.totals.ends_of`.
+
+    Returns
+    -------
+    Statistic or None
+        Extremes, means, medians and deviations of counts; numbers and shares of cells with a count
+        or up to it, and whether there are any: of the area as origin or as destination. The column
+        may hold a class of the statistic instead.
+    """
+    at, first = np.unique(getattr(ends, side), return_index=True)
+    shown, numbers = codes_of(column.iloc[first]), numbers_in(column.iloc[first])
+    count = table.frame[table.count].to_numpy(np.float64)
+    found = []
+    for by in (side, "destination" if side == "origin" else "origin"):
+        for words, values in _statistics(count, getattr(ends, by), len(ends.labels), table):
+            here = values[at]
+            known = np.isfinite(here)
+            if known.sum() < 3 or len(np.unique(shown[known])) < 2:
+                continue
+            y = np.unique(here[known], return_inverse=True)[1]
+            log_chance = _equal(numbers[known], here[known])
+            if y.max() < known.sum() / 2:  # else any column is a function of it
+                log_chance = min(log_chance, function_of_count(shown[known], y))
+            found.append(Statistic(f"{words} of each {by}", log_chance))
+    best = min(found, key=lambda one: one.log_chance, default=None)
+    return best if best is not None and best.log_chance < np.log(CHANCE) else None
+
+
+def _statistics(
+    count: Numbers, key: npt.NDArray[np.intp], number: int, table: FlowTable
+) -> Iterator[tuple[str, Numbers]]:
+    """Statistics by area, nan for an area without small counts."""
+    small = (count >= table.low) & (count <= table.high)
+    of_small = pd.Series(count[small]).groupby(key[small])
+    whole = pd.Series(count).groupby(key)
+
+    def by_area(values: pd.Series) -> Numbers:
+        return values.reindex(of_small.size().index).reindex(range(number)).to_numpy(np.float64)
+
+    cells = by_area(of_small.size())
+    if (whole.max() <= table.high).any():  # else it is a safe count
+        yield "the largest count", by_area(whole.max())
+    yield "the smallest count", by_area(whole.min())
+    yield "the median of the counts", by_area(whole.median())
+    yield "the largest small count", by_area(of_small.max())
+    yield "the mean of the small counts", by_area(of_small.mean())
+    yield "the median of the small counts", by_area(of_small.median())
+    yield "the deviation of the small counts", by_area(of_small.std())
+    yield "the number of different small counts", by_area(of_small.nunique())
+    for k in range(table.low, table.high + 1):
+        for words, chosen in ((f"of {k}", count == k), (f"up to {k}", small & (count <= k))):
+            if k == table.high and "up to" in words:  # which cells are small is public
+                continue
+            found = np.bincount(key[chosen], minlength=number).astype(np.float64)
+            found = np.where(np.isfinite(cells), found, np.nan)
+            yield f"the number of counts {words}", found
+            yield f"the share of counts {words}", found / cells
+
+
+def _equal(values: Numbers, statistic: Numbers) -> float:
+    """Log chance that shuffled numbers are the statistic, rounded, in nearly all areas; else 0."""
+    known = np.isfinite(values)
+    if known.sum() < 3:
+        return 0.0
+    values, statistic = values[known], statistic[known]
+    half = 0.5 * last_digit(values) * (1 + 1e-9) + 1e-9
+    right = [(np.abs(values - scale * statistic) <= half).mean() for scale in (1.0, 100.0, 1000.0)]
+    if max(right) < NEARLY_ALL:
+        return 0.0
+    kinds = np.unique(values, return_counts=True)[1]
+    return float(gammaln(kinds + 1).sum() - gammaln(len(values) + 1))
