@@ -94,7 +94,8 @@ def _curved(columns: Numbers) -> tuple[Numbers, list[tuple[int, ...]]]:
     of = [place % columns.shape[1] for place in range(both.shape[1])]
     pairs = list(combinations_with_replacement(range(both.shape[1]), 2))
     products = np.column_stack([both[:, a] * both[:, b] for a, b in pairs])
-    made_of = [(place,) for place in of] + [(of[a], of[b]) for a, b in pairs]
+    made_of: list[tuple[int, ...]] = [(place,) for place in of]
+    made_of += [(of[a], of[b]) for a, b in pairs]
     return np.column_stack([both, products]), made_of
 
 
