@@ -251,6 +251,7 @@ def flows(
             "groups": columns(groups or "") or None,
             "low": low,
             "high": high,
+            "threshold_column": threshold_column,
             **form_of(decimal, thousands, header_line, skip_rows, layout, query, wide=wide),
         },
         gravity={

@@ -188,7 +188,8 @@ def _with_gravity(
     if "neighbours" in asked:
         asked["neighbours"] = read_neighbours(asked["neighbours"])
     if "earlier" in asked:
-        asked["earlier"] = read_flows(asked["earlier"], **reading)
+        same = {name: value for name, value in reading.items() if name != "threshold_column"}
+        asked["earlier"] = read_flows(asked["earlier"], **same)
     covariates = gravity_covariates(table, **asked)
     if covariates.empty:
         raise InputError(

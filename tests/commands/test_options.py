@@ -1,7 +1,12 @@
 """Lists of columns as people type them, and as a shell splits them."""
 
+import ast
+import inspect
+import textwrap
+
 import pytest
 
+from bayes_sdc.cli import EXAMPLES
 from bayes_sdc.commands.options import columns, joined_lists, pairs
 from bayes_sdc.errors import InputError
 
@@ -38,3 +43,16 @@ def test_pairs_are_split_at_the_last_sign() -> None:
     assert pairs(None, "--missing-code") == []
     with pytest.raises(InputError, match="--missing-code must look like NAME=VALUE; it is 'age'"):
         pairs(["age"], "--missing-code")
+
+
+@pytest.mark.parametrize("command", EXAMPLES, ids=lambda command: command.__name__)
+def test_no_option_is_taken_and_forgotten(command):
+    """An option that does nothing is a promise that is not kept: --threshold-column was one."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(command))))
+    function = tree.body[0]
+    assert isinstance(function, ast.FunctionDef)
+    options = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)}
+    used = {
+        node.id for line in function.body for node in ast.walk(line) if isinstance(node, ast.Name)
+    }
+    assert options <= used
