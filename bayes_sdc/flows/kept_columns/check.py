@@ -20,34 +20,20 @@ from bayes_sdc.flows.kept_columns.features import (
     read_column,
     single_features,
 )
-from bayes_sdc.flows.kept_columns.functions import ACCIDENT, codes_of, depends_on
+from bayes_sdc.flows.kept_columns.findings import ALARM, Finding, levels, statistics
 from bayes_sdc.flows.kept_columns.identities import identity
-from bayes_sdc.flows.kept_columns.levels import from_levels, from_shares
-from bayes_sdc.flows.kept_columns.selection import END_NAMES, Selection
-from bayes_sdc.flows.kept_columns.statistics import statistic_in
-from bayes_sdc.flows.kept_columns.totals import ends_of, kept_totals
-from bayes_sdc.flows.table.families import keyed
+from bayes_sdc.flows.kept_columns.selection import Selection
+from bayes_sdc.flows.kept_columns.totals import kept_totals
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.seeds import generator
 
-ALARM = 0.01  # chance of a false alarm over all questions asked of a table
 FEWEST, FEW = 6, 30  # small counts below which nothing, or little, can be shown
 MOST = 5_000  # small rows that are searched for relations; values are counted in all rows
 STRONG_INFORMATION = 0.1  # of the entropy of the small counts
 STRONG_ORDER = 0.5  # rank correlation
-STRONG_LEVELS = 0.5  # small counts given beyond those that the areas give; distances do a little
 STRONG_FIT = 0.25  # share of the variance of small counts
 LONG_NUMBER, NEARLY_ALL = 1e8, 0.9  # whole numbers like codes; share of rows that differ
 GROUPS_INFORMATION = 0.5  # groups differ in their counts, and are always released
-
-
-class Finding(NamedTuple):
-    """Something that columns reveal about small counts."""
-
-    verdict: Verdict
-    log_chance: float
-    columns: tuple[str, ...]
-    words: str
 
 
 Make = Callable[[Verdict, float, str], Finding]
@@ -121,8 +107,8 @@ def _findings(table: FlowTable, selection: Selection) -> Iterator[Finding]:
     yield from _like_codes(kept, small)
     told = [
         *_identities(table, selection, columns, small),
-        *_levels(table, kept, small),
-        *_statistics(table, selection.kept),
+        *levels(table, kept, small.rows),
+        *statistics(table, selection.kept),
     ]
     yield from told
     settled = {name for found in told for name in found.columns}
@@ -263,63 +249,6 @@ def _identities(
             f"and {found.explained:.1%} of their variance",
         )  # fmt: skip
         return
-
-
-def _levels(table: FlowTable, kept: Sequence[Column], small: Small) -> Iterator[Finding]:
-    """Shares of totals, and distances from what areas lead one to expect, beside safe counts."""
-    count = table.frame[table.count].to_numpy(np.float64)
-    hidden = np.zeros(len(count), bool)
-    hidden[small.rows] = True
-    safe = count > table.high
-    ends = [
-        np.asarray(pd.factorize(table.frame[name].astype(str))[0], np.intp)
-        for name in (table.origin, table.destination)
-    ]
-    keys = {
-        "the total": np.zeros(len(count), np.intp),
-        "the total of the origin": ends[0],
-        "the total of the destination": ends[1],
-    }
-    if table.groups:
-        texts = [table.frame[name].astype(str).to_numpy(object) for name in table.groups]
-        keys["the total of the group"] = np.asarray(keyed(texts, len(count))[0], np.intp)
-    numeric = [column for column in kept if np.isfinite(column.numbers).any()]
-    log_alarm = np.log(ALARM / max(12 * len(numeric), 1))
-    for column in numeric:
-        bounded = from_shares(column.numbers, count, hidden, safe, keys)
-        worst = min(bounded, key=lambda found: found.log_chance, default=None)
-        if worst is not None and worst.share > 0.0 and worst.log_chance < log_alarm:
-            yield Finding(
-                "fail", worst.log_chance, (column.name,),
-                f"{worst.words}, which the safe counts give: this leaves fewer values for "
-                f"{worst.share:.0%} of the small counts",
-            )  # fmt: skip
-            continue
-        for sides in ([ends[0]], [ends[1]], ends):
-            found = from_levels(column.numbers, count, hidden, safe, sides)
-            if found and found.share >= STRONG_LEVELS and found.log_chance < log_alarm:
-                yield Finding(
-                    "fail", found.log_chance, (column.name,),
-                    f"{found.words}, read off the safe counts, it gives {found.share:.0%} of the "
-                    "small counts more than the areas alone",
-                )  # fmt: skip
-                break
-
-
-def _statistics(table: FlowTable, kept: Sequence[str]) -> Iterator[Finding]:
-    """Columns of areas that were made from their small counts."""
-    ends = ends_of(table)
-    for name in kept:
-        column = table.frame[name]
-        for side in END_NAMES:
-            if depends_on(codes_of(column), getattr(ends, side)) is not False:
-                found = statistic_in(table, column, side, ends)
-                if found is not None:
-                    yield Finding(
-                        "fail" if found.log_chance < np.log(ACCIDENT) else "look",
-                        found.log_chance, (name,), f"it goes by {found.words}, which is hidden",
-                    )  # fmt: skip
-                    break
 
 
 def _ask(feature: Feature, small: Small, log_alarm: float) -> Iterator[Finding]:
