@@ -37,7 +37,7 @@ class Progress:
         self._lock = threading.Lock()
         self._start = self._last_line = time.monotonic()
         self._wait = FIRST_LINE
-        self._bars: RichProgress | None = None
+        self.bars: RichProgress | None = None  # the display, which nested work shares
 
     def __enter__(self) -> Self:
         if not has_bar():
@@ -46,8 +46,8 @@ class Progress:
         if self._outermost:
             _shown.append(_display())
             _shown[0].start()
-        self._bars = _shown[0]
-        self._task = self._bars.add_task(self._label, total=self._total)
+        self.bars = _shown[0]
+        self._task = self.bars.add_task(self._label, total=self._total)
         return self
 
     def __exit__(
@@ -56,14 +56,14 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._bars is None:
+        if self.bars is None:
             seconds = time.monotonic() - self._start
             self._write(f"{'done in' if kind is None else 'stopped after'} {seconds:.0f} s")
         elif self._outermost:
             _shown.clear()
-            self._bars.stop()
+            self.bars.stop()
         else:
-            self._bars.remove_task(self._task)
+            self.bars.remove_task(self._task)
 
     def advance(self, units: float, *, earlier: bool = False) -> None:
         """Count units of work as done; may be called from any thread.
@@ -74,10 +74,10 @@ class Progress:
             self._done += units
             if earlier:
                 self._earlier += units
-                if self._bars is not None:
-                    self._bars.reset(self._task, completed=self._done)  # type: ignore[arg-type]
-            elif self._bars is not None:
-                self._bars.update(self._task, advance=units)
+                if self.bars is not None:
+                    self.bars.reset(self._task, completed=self._done)  # type: ignore[arg-type]
+            elif self.bars is not None:
+                self.bars.update(self._task, advance=units)
             elif time.monotonic() - self._last_line >= self._wait:
                 self._last_line, self._wait = time.monotonic(), LINE_EVERY
                 now = self._done - self._earlier
@@ -93,8 +93,8 @@ class Progress:
 
     def note(self, text: str) -> None:
         """Write a line of its own."""
-        if self._bars is not None:
-            self._bars.print(f"{self._label}: {text}", markup=False, highlight=False)
+        if self.bars is not None:
+            self.bars.print(f"{self._label}: {text}", markup=False, highlight=False)
         else:
             self._write(text)
 

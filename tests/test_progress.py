@@ -86,15 +86,15 @@ def test_work_within_work_shares_one_display(surroundings):
     with Progress(2, "outer") as outer:
         with Progress(3, "inner") as inner:
             inner.advance(1)
-            assert outer._bars is inner._bars
-            assert [task.description for task in outer._bars.tasks] == ["outer", "inner"]
+            assert outer.bars is inner.bars
+            assert [task.description for task in outer.bars.tasks] == ["outer", "inner"]
         outer.advance(1)
-        assert [(task.description, task.completed) for task in outer._bars.tasks] == [("outer", 1)]
+        assert [(task.description, task.completed) for task in outer.bars.tasks] == [("outer", 1)]
     with pytest.raises(ValueError, match="broken"), Progress(2, "broken"):
         raise ValueError("broken")
     with Progress(2, "next") as following:
-        assert following._bars is not outer._bars
-        assert len(following._bars.tasks) == 1
+        assert following.bars is not outer.bars
+        assert len(following.bars.tasks) == 1
 
 
 def test_work_of_an_earlier_run_says_nothing_about_the_time_left(surroundings, capsys, monkeypatch):
@@ -118,5 +118,5 @@ def test_a_long_note_leaves_the_bar_its_place(surroundings, capsys):
     surroundings(terminal=True, notebook=False, widgets=False)
     with Progress(4, "work") as shown:
         shown.note("a long word " * 20)
-        assert list(shown._bars.tasks[0].fields) == []
+        assert list(shown.bars.tasks[0].fields) == []
     assert "work: a long word" in capsys.readouterr().err
