@@ -1,4 +1,4 @@
-"""Covariates that were made from small counts, as far as can be detected.
+"""Covariates that give small counts away, found by how they relate to the counts.
 
 Such a covariate reveals small counts that no bound protects, so it ends a guarantee.
 """

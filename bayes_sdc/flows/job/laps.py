@@ -9,7 +9,7 @@ LONG = 60.0  # seconds left from which a line is shown
 
 
 class Laps:
-    """Wall time of each stage, and what is left by the forecast."""
+    """Clock of a job: times each stage, and says at its end what is left."""
 
     def __init__(self, expected: dict[str, float | None]) -> None:
         self.seconds: dict[str, float] = {}
