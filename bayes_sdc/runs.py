@@ -263,9 +263,7 @@ def write_atomically(path: Path, write: Callable[[Path], None], *, private: bool
         temporary.touch(mode=0o600 if private else 0o644)
         write(temporary)
         with temporary.open("rb") as file:
-            os.fsync(
-                file.fileno()
-            )  # otherwise a power cut could leave the name without the content
+            os.fsync(file.fileno())  # else a power cut could leave the name without the content
         os.replace(temporary, path)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror or error})") from error

@@ -73,9 +73,7 @@ def plot_prior_posterior(posterior: xr.DataTree, *, figure: Panels | None = None
         low, high = np.quantile(shown.draws, [0.001, 0.999])
         reach = max(high - low, 1e-6) / 2.0
         x = np.linspace(low - reach, high + reach, 200)
-        x = x[
-            (x >= low) | (shown.density(x) > 0.0)
-        ]  # not below 0, where a standard deviation cannot be
+        x = x[(x >= low) | (shown.density(x) > 0.0)]  # a standard deviation is not below 0
         edges = np.linspace(low, low + 2.0 * reach, HISTOGRAM_BINS + 1)
         density, _ = np.histogram(shown.draws, edges, density=True)
         one.stairs(density, edges, fill=True, color=BLUE, alpha=0.6, label="posterior")

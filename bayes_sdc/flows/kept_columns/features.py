@@ -24,10 +24,7 @@ BINS = (4, 16, 64)  # into which numbers of more values are cut
 MODULI = (2, 3, 4, 5, 6, 7, 8, 9, 10, 100)
 KEYED = (9, 10, 100)  # numbers of digits with which one number is often hidden in another
 PLACES = 12  # characters of a text that are read from either end
-COMMON_SIGNS, SAMPLED = (
-    40,
-    5_000,
-)  # characters that are counted in a text; texts that show which ones
+COMMON_SIGNS, SAMPLED = 40, 5_000  # characters counted in a text; texts that show which ones
 SEVERAL = 6  # columns up to which three of them are mixed
 WIDEST = 12  # numeric columns up to which all four operations are tried on each pair
 

@@ -53,11 +53,8 @@ from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import generator
 
 ALL_BUT_CYCLE, WITHIN = "all-but-cycle", "all-others, and totals to a base"
-MOST_DRAWS, FEWEST_DRAWS, NUMBERS = (
-    200,
-    20,
-    3e7,
-)  # of the posterior; numbers that are kept from them
+# draws of the posterior, and numbers that are kept from them
+MOST_DRAWS, FEWEST_DRAWS, NUMBERS = 200, 20, 3e7
 ROUNDS = 20  # known subsets that are tried, so that each cell is unknown in one of them
 TIED = {5_000: 400, 1_000_000_000: 100}  # tables drawn of a block, by the number of cells
 

@@ -312,9 +312,7 @@ def _gravity(whole: Whole) -> list[_Row]:
             fit_gravity(whole.origin, whole.destination, x, counts)
             for counts in (whole.true, *whole.released)
         ]
-    except (
-        np.linalg.LinAlgError
-    ):  # the covariates follow from the areas, so their effects do not exist
+    except np.linalg.LinAlgError:  # the covariates follow from the areas: they have no effects
         return []
     rows = []
     for k, name in enumerate(used):
