@@ -78,7 +78,7 @@ def test_with_limits_the_verdicts_are_those_of_the_checks(chosen: Protection) ->
 def test_the_public_reads_no_number_of_the_table(nasty: Protection) -> None:
     said = " ".join(answers(external_page_one(nasty, "", "about 40")).values())
     assert f"{nasty.table.n_small}" not in said.replace("about 40", "")
-    assert "it could tell of them" in said
+    assert "it could reveal them" in said
     assert "pass" not in said
 
 

@@ -181,7 +181,7 @@ def test_every_check_has_its_verdict_and_reason(result: Protection, internal: st
 def test_of_few_cells_the_public_does_not_read_whether_the_release_differs(external: str) -> None:
     """In a table of one cell "it differs" tells which value the true count does not have."""
     text = Page(external).text
-    assert "release differs: Not shown, because a verdict on few cells could tell of" in text
+    assert "release differs: Not shown, because a verdict on few cells could reveal" in text
     assert "equal the true ones" not in text
 
 
