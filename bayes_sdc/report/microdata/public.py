@@ -4,6 +4,7 @@ Shares are whole per cents and numbers have two figures; no value of a record an
 appears.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -152,11 +153,18 @@ def public_share(share: float, records: int) -> str:
 
 
 def public_interval(estimate: Estimate | Estimate90, records: int) -> str:
-    """Return an expected number as a share of the records, with its interval, for the public."""
+    """Return an expected number as a share of the records, with its interval, for the public.
+
+    The ends are rounded outwards: an interval that got shorter would hold less than is said.
+    """
     if records < PUBLIC_RECORDS:
         return public_share(0.0, records)
-    value, low, high = (
-        public_share(number / records, records) for number in (estimate.value, *estimate.interval)
+    value = public_share(estimate.value / records, records)
+    if estimate.interval[0] == estimate.interval[1]:
+        return value
+    below, above = (round(100.0 * end / records, 6) for end in estimate.interval)
+    low, high = (
+        public_share(end / 100.0, records) for end in (math.floor(below), math.ceil(above))
     )
     return f"{value} ({low} to {high})" if low != high else value
 
