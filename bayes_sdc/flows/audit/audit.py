@@ -92,21 +92,21 @@ def audit_totals(
     published : str, path, DataFrame or sequence of them
         What is published beside it. By word: "origin" and "destination" (totals by area), "group",
         "origin-by-group" and "destination-by-group" (by area and partner state, where the groups
-        are pairs of states), "national". Or a table of totals, or its file: the columns that the
-        table has too say what they are totals of, one more holds the totals, which must be those
-        of the table; empty ones are not published.
+        are pairs of states), "national". Or a table of totals, or its file: columns shared with the
+        table say what the totals are of, and one more column holds the totals, which must agree
+        with the table; empty ones are not published.
     own_area : bool, optional
-        Whether the totals hold the own-area rows. By default totals by word do not, and a table of
-        totals shows by its numbers whether it does.
+        Whether the totals include the own-area rows. By default totals by word do not; for a table
+        of totals its numbers show whether they do.
     base : int
-        The totals are rounded to a multiple of it: known up to half of it either way.
+        The totals are rounded to a multiple of it, so they are known up to half of it either way.
     own_area_hidden : bool
         Whether small own-area counts are hidden too, as a release does by default.
 
     Returns
     -------
     Audit
-        Bounds of every small cell, which cells are pinned, and by what; and the same of small
+        Bounds of every small cell, which cells are pinned, and by what; and the same for small
         own-area and withheld rows in ``besides``.
 
     Raises

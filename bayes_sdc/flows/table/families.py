@@ -84,8 +84,8 @@ def families_of(
     published : str, path, DataFrame or sequence of them
         As for :func:`bayes_sdc.audit_totals`.
     own_area : bool, optional
-        Whether the totals hold the own-area rows; by default those by word do not, and tables of
-        totals show by their numbers which.
+        Whether the totals include the own-area rows; by default those by word do not, and the
+        numbers of a table of totals show whether it does.
     base : int
         The totals are rounded to a multiple of it.
     hidden : Hidden, optional
