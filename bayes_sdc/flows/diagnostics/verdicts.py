@@ -129,13 +129,24 @@ def family_offered(base_gain: float) -> str:
     )
 
 
-def _fit(name: str, predictive: pd.DataFrame, fail: float, *, key: str, offer: str = "") -> Check:
+def misfits(predictive: pd.DataFrame) -> pd.Series:
+    """Return the relative errors of the counts that are predicted badly; infinite for none seen.
+
+    Parameters
+    ----------
+    predictive : DataFrame
+        From :func:`predictive_counts`, or by size of the group.
+    """
     # a count that no cell has gives no relative error, but too many replicas may have it
     error = predictive["relative_error"].fillna(np.inf)
     outside = (predictive["observed"] < predictive["lower"]) | (
         predictive["observed"] > predictive["upper"]
     )
-    missed = error[outside & (error.abs() > MISFIT_LIMIT)]
+    return error[outside & (error.abs() > MISFIT_LIMIT)]
+
+
+def _fit(name: str, predictive: pd.DataFrame, fail: float, *, key: str, offer: str = "") -> Check:
+    missed = misfits(predictive)
     worst = missed.reindex(missed.abs().sort_values(ascending=False).index)[:NAMED].sort_index()
     found = ", ".join(
         f"{_place(place)} ({f'{error:+.0%}' if np.isfinite(error) else 'none observed'})"

@@ -138,6 +138,7 @@ def external_intruder(table: FlowTable, measured: Measured, public: PublicShares
             "released data sets": risk.datasets,
         },
         "adds": _public_gain(measured.worst, public),
+        "prior": risk.prior,
         "shares": rows,
         "withheld": any(NOT_SHOWN in row[1:] for row in rows),
         "growth": [

@@ -8,6 +8,7 @@ from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report.contents import NOT_JUDGED
 from bayes_sdc.report.flows.intruder import BELIEVED
 from bayes_sdc.report.flows.public_shares import PUBLIC_CELLS, PublicShares
+from bayes_sdc.report.flows.public_verdicts import OF_FIT, public_fit
 from bayes_sdc.report.policy_limits import PUBLIC_REASON, PUBLIC_WORDS, WITHHELD, Told, tell_limit
 
 OF_TRUE_COUNTS = (
@@ -105,6 +106,11 @@ def tell_check(check: Check, result: Protection, shares: PublicShares) -> Told:
         return tell_limit(check, at_least=PUBLIC_CELLS)
     if check.key == "divergences" and measured is not None and not has_divergences(measured):
         return Told(check.name, NOT_JUDGED, NO_DIVERGENCES, check.key)
+    if check.key in OF_FIT and measured is not None:
+        fit = public_fit(check, measured, shares)
+        if fit is None:
+            return Told(check.name, WITHHELD, OF_FEW_CELLS, check.key)
+        return Told(check.name, fit, PUBLIC_REASONS[check.key, fit], check.key)
     words = PUBLIC_REASONS.get((check.key, check.verdict), PUBLIC_REASON[check.verdict])
     if (check.key, check.verdict) == ("release_differs", "pass") and measured is not None:
         risk = measured.risk

@@ -12,6 +12,7 @@ from bayes_sdc.flows.release.use.utility import Utility
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.report import plots
 from bayes_sdc.report.flows.public_shares import PUBLIC_CELLS, PublicShares
+from bayes_sdc.report.flows.public_verdicts import public_uses
 from bayes_sdc.results import or_undefined
 
 SHARES = ("r_all", "r_unq", "true_count_probability", "totals_error", "right_band")
@@ -76,9 +77,7 @@ def external_utility(table: FlowTable, measured: Measured, public: PublicShares)
     told = _moved(told, units, public).round(dict.fromkeys(SHARES, 2) | {"mean_distance": 1})
     error = public.moved(use.totals_error, persons, "error of totals")
     return nothing | {
-        "uses": []
-        if measured.uses is None
-        else [[str(row["verdict"]), str(row["use"])] for _, row in measured.uses.table.iterrows()],
+        "uses": [] if measured.uses is None else public_uses(measured.uses.table, public),
         "utility": [
             ["error of totals by area", f"{error:.0%}"],
             [

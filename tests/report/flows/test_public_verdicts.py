@@ -1,0 +1,66 @@
+"""A public verdict near its limit may go either way, and far from it is the true one."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayes_sdc.checks import Check
+from bayes_sdc.flows.diagnostics import Dispersion
+from bayes_sdc.flows.release.use.uses import GOOD, NOT_GOOD, WITH_CARE, Z
+from bayes_sdc.report.flows.public_shares import PublicShares
+from bayes_sdc.report.flows.public_verdicts import public_fit, public_uses
+
+
+def measured(error: float, cells: int = 2700, scatter: float = 1.0) -> SimpleNamespace:
+    """As many of each count, the first of them predicted with some relative error."""
+    observed = np.full(9, cells / 9)
+    expected = observed * np.r_[1.0 + error, np.ones(8)]
+    predictive = pd.DataFrame(
+        {
+            "observed": observed, "expected": expected, "lower": expected - 5,
+            "upper": expected + 5, "relative_error": (expected - observed) / observed,
+        },
+        index=pd.RangeIndex(1, 10, name="count"),
+    )  # fmt: skip
+    by_size = pd.concat({"100 or more": predictive}, names=["size"])
+    return SimpleNamespace(
+        predictive=predictive, predictive_by_size=by_size,
+        dispersion=Dispersion(scatter, 0.97, 1.03),
+    )  # fmt: skip
+
+
+def told(key: str, of: SimpleNamespace, verdict: str = "pass") -> set[str | None]:
+    check = Check(key, verdict, "", key=key)
+    return {public_fit(check, of, PublicShares(seed)) for seed in range(25)}
+
+
+@pytest.mark.parametrize("key", ["fit", "fit_by_size"])
+def test_a_fit_near_the_limit_may_be_told_either_way(key):
+    assert told(key, measured(0.15)) == told(key, measured(0.15 + 9 / 2700)) == {"pass", "look"}
+    assert told(key, measured(0.0)) == {"pass"}
+    assert told(key, measured(0.6)) == {"look"}, "a check that failed would have held the release"
+
+
+def test_a_dispersion_near_the_limit_may_be_told_either_way():
+    assert told("dispersion", measured(0.0, scatter=1.05)) == {"pass", "look"}
+    assert told("dispersion", measured(0.0, scatter=1.2)) == {"look"}
+    assert told("dispersion", measured(0.0, scatter=1.0)) == {"pass"}
+
+
+def test_a_failure_is_told_and_few_cells_are_not_judged():
+    assert told("fit", measured(0.0), "fail") == {"fail"}
+    assert told("fit_by_size", measured(0.0, cells=450)) == {None}
+
+
+def test_uses_near_a_limit_may_be_told_either_way():
+    rows = [("a", "error", 0.02), ("b", "error", 0.0), ("c", "error", 0.05), ("d", Z, 0.8),
+            ("e", Z, 0.99), ("f", "error", 0.3)]  # fmt: skip
+    uses = pd.DataFrame(rows, columns=["use", "measure", "value"])
+    found = [dict(map(reversed, public_uses(uses, PublicShares(seed)))) for seed in range(40)]
+    by_use = {use: {one[use] for one in found} for use, _, _ in rows}
+    assert by_use == {
+        "a": {GOOD, WITH_CARE}, "b": {GOOD}, "c": {WITH_CARE}, "d": {WITH_CARE, NOT_GOOD},
+        "e": {GOOD}, "f": {NOT_GOOD},
+    }  # fmt: skip
