@@ -20,7 +20,8 @@ from bayes_sdc.report.flows.public_shares import ODDS, PUBLIC_CELLS, PublicShare
 OF_FIT = ("fit", "fit_by_size", "dispersion")
 CELLS = 2.5  # units of noise for each cell of a count: log odds of a quarter for one cell
 TWICE = 2.0 * math.sqrt(2.0) / (ODDS * CELLS)  # two standard deviations of it
-RELATIVE = 200.0  # the same for the logarithm of an error: log odds of a tenth for half a per cent
+# of the logarithm of an error: at 800 cells one person moves it by 1 to 13 per cent
+RELATIVE = 50.0
 
 
 def public_fit(check: Check, measured: Measured, shares: PublicShares) -> Verdict | None:
