@@ -26,9 +26,7 @@ MANY_PARAMETERS = {
 
 LONG = {
     "commands.flows.flows": "a dictionary of the options, one per line",
-    "microdata.individual.superpopulation.superpopulation_risk": "checks, then each model in turn",
     "models.migration.build": "the model, to be read from top to bottom",
-    "jobs.microdata._record": "one dictionary, the record of a run",
     # loops stand for expressions of whole arrays, each of which takes seconds to compile
     "flows.gibbs.national.move_nation": "a kernel",
     # its steps share a dozen numbers, and a call for each of millions of cells costs time

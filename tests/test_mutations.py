@@ -37,7 +37,7 @@ from bayes_sdc.io.fixed_width import read_fixed_width
 from bayes_sdc.io.form import FileForm
 from bayes_sdc.irs.read import read_irs_flows
 from bayes_sdc.irs.simulate import example_irs_path
-from bayes_sdc.microdata.file.keys import read_microdata
+from bayes_sdc.microdata.file.read import read_microdata
 from bayes_sdc.policy import read_policy
 from bayes_sdc.runs import RunFolder, read_record
 from bayes_sdc.shapes import read_shapes

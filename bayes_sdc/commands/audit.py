@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bayes_sdc.flows.audit.result import Audit
 
 
-@interruptible("the same command starts anew")
+@interruptible("the same command starts from the beginning")
 def audit(
     file: Annotated[
         Path,
@@ -47,7 +47,7 @@ def audit(
     high: Annotated[int, option("Largest count that is hidden.", INPUT)] = 9,
     hole: Annotated[
         list[str] | None,
-        option("Mark of a hidden count from --low to --high, beside blanks; repeatable.", INPUT),
+        option("Mark of a hidden count from --low to --high, besides blanks; repeatable.", INPUT),
     ] = None,
     secondary: Annotated[
         list[str] | None,
@@ -72,10 +72,10 @@ def audit(
     ] = 1,
     totals: Totals = None,
     direction: Annotated[
-        str | None, option("IRS file: inflow or outflow, where it does not say.", INPUT)
+        str | None, option("IRS file: inflow or outflow, if the file does not say.", INPUT)
     ] = None,
     years: Annotated[
-        str | None, option("IRS file: its years, as 2010-2011, where it does not say.", INPUT)
+        str | None, option("IRS file: its years, as 2010-2011, if the file does not say.", INPUT)
     ] = None,
     out: Annotated[
         Path | None, option("CSV file for the bounds of every cell; confidential.", RELEASE)

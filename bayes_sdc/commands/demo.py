@@ -10,7 +10,7 @@ from bayes_sdc.commands.options import RELEASE, Cores, Out, Sampler, option
 from bayes_sdc.commands.terminal import interruptible, say
 
 
-@interruptible("the same command starts anew")
+@interruptible("the same command starts from the beginning")
 def simulate(
     file: Annotated[Path, typer.Argument(help="CSV file to write (also .csv.gz) or Parquet.")],
     areas: Annotated[int, typer.Option(help="Number of areas.")] = 80,
@@ -56,7 +56,7 @@ def demo(
     from bayes_sdc.microdata.file.simulate import EXAMPLE_KEYS, PERSONS, example_persons_path
     from bayes_sdc.runs import discard_finished, is_interrupted
 
-    # what is refused must be so before an earlier demo is deleted, which can be made again
+    # refuse before an earlier demo is deleted; that one can be made again
     sampling_of(
         family="default", prior="default", sampler=sampler, draws=1, tune=None, chains=1,
         seed=seed, cores=cores, scheduler=None,

@@ -162,7 +162,7 @@ def flows(
     ] = 0.9,
     pinned_allowed: Annotated[
         bool,
-        option("Release counts that kept totals pin as they are.", RELEASE, "--pinned-allowed"),
+        option("Release unchanged the counts that kept totals pin.", RELEASE, "--pinned-allowed"),
     ] = False,
     datasets: Annotated[int, option("Synthetic data sets in the release.", RELEASE)] = 1,
     choose: Annotated[
@@ -198,7 +198,7 @@ def flows(
     estimator: Annotated[
         str,
         option(
-            "Of the intruder's risk: integrated, paper, or refit: exact, slow.",
+            "How the intruder's risk is estimated: integrated, paper, or refit (exact, slow).",
             RISK,
             choices=["integrated", "paper", "refit"],
         ),

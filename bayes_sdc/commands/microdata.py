@@ -34,7 +34,7 @@ WITHOUT_TREAT = (
 )
 
 
-@interruptible("the same command starts anew")
+@interruptible("the same command starts from the beginning")
 def microdata(
     file: Annotated[
         Path,
@@ -44,7 +44,7 @@ def microdata(
     keys: Annotated[str, option("Key variables, separated by commas.", INPUT)],
     weight: Annotated[str | None, option("Column of sampling weights.", INPUT)] = None,
     household: Annotated[
-        str | None, option("Columns that tell a household, separated by commas.", INPUT)
+        str | None, option("Columns that identify a household, separated by commas.", INPUT)
     ] = None,
     missing: Annotated[
         str,
@@ -96,21 +96,21 @@ def microdata(
     ] = None,
     treat_keys: Annotated[
         str | None,
-        option("Keys to treat, separated by commas; by default as few as do.", RELEASE),
+        option("Keys to treat, separated by commas; by default as few as are needed.", RELEASE),
     ] = None,
     suppress_to_k: Annotated[
-        int | None, option("Suppression: every record is to count so many.", RELEASE)
+        int | None, option("Suppression: smallest frequency that every record must reach.", RELEASE)
     ] = None,
     suppress_special: Annotated[
         int | None,
-        option("Suppression: no record is to be unique on so many keys or fewer.", RELEASE),
+        option("Suppression: no record may be unique on this many keys or fewer.", RELEASE),
     ] = None,
     suppress_cost: Annotated[
         list[str] | None,
         option("KEY=COST of a suppressed value, 1 by default; repeatable.", RELEASE),
     ] = None,
     pram_change: Annotated[
-        float | None, option("PRAM: share of values that is to change.", RELEASE)
+        float | None, option("PRAM: share of values to change.", RELEASE)
     ] = None,
     recode: Annotated[
         list[str] | None,
@@ -129,11 +129,11 @@ def microdata(
     ] = None,
     regression: Annotated[
         list[str] | None,
-        option("'income ~ age + sex': what the file is to be good for; repeatable.", RELEASE),
+        option("'income ~ age + sex': a regression the file should support; repeatable.", RELEASE),
     ] = None,
     sensitive: Annotated[
         str | None,
-        option("Key or --given column: what the release tells of it beyond the rest.", RISK),
+        option("Key or --given column: how much the release reveals about it.", RISK),
     ] = None,
     given: Annotated[
         str | None,
@@ -148,7 +148,7 @@ def microdata(
         str | None, option("Further columns to release, separated by commas.", RELEASE)
     ] = None,
     keep_order: Annotated[
-        bool, option("Leave the records in their order.", RELEASE, "--keep-order")
+        bool, option("Keep the records in their order.", RELEASE, "--keep-order")
     ] = False,
     known_keys: Annotated[
         str | None,
@@ -165,7 +165,7 @@ def microdata(
     knows: Annotated[
         str,
         option(
-            "Of the treatment they know the treated keys, or also the treated records.",
+            "What they know of the treatment: the treated keys, or the treated records too.",
             RISK,
             choices=["keys", "records"],
         ),
@@ -182,7 +182,7 @@ def microdata(
     force: Annotated[
         bool,
         option(
-            "Run models though a key is nearly unique, and methods that take minutes.",
+            "Run the models even if a key is nearly unique, and methods that take minutes.",
             RISK,
             "--force",
         ),
@@ -264,7 +264,7 @@ def _costs(listed: list[str] | None) -> dict[str, float] | None:
 
 
 def _seed(seed: int | None, treated: bool) -> int:
-    """Return a seed: who knows that of a treated file can draw its values again."""
+    """Return a seed; anyone who knows that of a treated file can draw its values again."""
     if seed is None:
         return secrets.randbits(128) if treated else 1
     return seed

@@ -20,7 +20,7 @@ def option(text: str, panel: str, *names: str, choices: Sequence[str] = ()) -> A
 
 
 def folder(given: str | Path) -> Path:
-    """Return a folder; an empty name would be the present one."""
+    """Return a folder; an empty name would mean the current one."""
     if not str(given).strip():
         raise typer.BadParameter("must name a folder; it is empty")
     return Path(given)
@@ -51,7 +51,7 @@ Cores = Annotated[
 ]
 
 PUBLISHED = (
-    "Totals that are published beside, by word (origin, destination, group, origin-by-group, "
+    "Totals that are published too, by word (origin, destination, group, origin-by-group, "
     "destination-by-group, national) or as a file; repeatable."
 )
 
@@ -60,12 +60,8 @@ Decimal = Annotated[
     str | None, option("Mark before decimals: . or , where numbers may be read in two ways.", INPUT)
 ]
 Thousands = Annotated[str | None, option("Mark between thousands: . , ' or a blank.", INPUT)]
-HeaderLine = Annotated[
-    int | None, option("Line where the names of the columns stand, from 1.", INPUT)
-]
-SkipRows = Annotated[
-    int, option("Lines to leave out at the top, or with --header-line below it.", INPUT)
-]
+HeaderLine = Annotated[int | None, option("Line that holds the column names, from 1.", INPUT)]
+SkipRows = Annotated[int, option("Lines to skip at the top, or below --header-line.", INPUT)]
 Layout = Annotated[
     Path | None, option("File of fixed widths: CSV with name, start and end of columns.", INPUT)
 ]

@@ -1,4 +1,4 @@
-"""``bayes-sdc approve`` and ``doctor``: what is beside the jobs."""
+"""``bayes-sdc approve`` and ``doctor``: the commands that run no job."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,12 +16,14 @@ def approve(
     from bayes_sdc.jobs.writing import approve as release_held
 
     moved, failed = release_held(folder, reason=reason)
-    say(f"approved although failed: {', '.join(failed)}; the reason and the date are recorded")
+    say(
+        f"approved despite failed checks: {', '.join(failed)}; the reason and the date are recorded"
+    )
     say("\n".join(f"may leave: {path}" for path in moved))
 
 
 def doctor() -> None:
-    """Tell whether this machine has what the jobs need, and what would be slow on it."""
+    """Check whether this machine has what the jobs need, and what would be slow on it."""
     from bayes_sdc.jobs.doctor import examine, verdict_line
 
     findings = examine()

@@ -48,7 +48,7 @@ def interruptible(remedy: str) -> Iterator[None]:
 
 
 def _can_be_caught(number: int) -> bool:
-    """Whether a signal ends the process now; nohup for one has it ignored, which stays."""
+    """Whether a signal ends the process; what is ignored, as under nohup, stays ignored."""
     in_main = threading.current_thread() is threading.main_thread()
     return in_main and signal.getsignal(number) == signal.SIG_DFL
 
@@ -68,9 +68,9 @@ def the_command() -> str:
 
 
 def steady_streams() -> None:
-    """Let no terminal end a run: signs that it cannot show are escaped, one that is closed is none.
+    """Let no terminal end a run: escape what it cannot show, and skip one that is closed.
 
-    In the locale C a terminal shows ASCII only, and a code of the data may hold any sign.
+    In the locale C a terminal shows ASCII only, and a code may hold any character.
     """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
@@ -85,6 +85,6 @@ def say(text: str) -> None:
     try:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
-    except OSError:  # whoever read is gone, or the disk full; the run is not to be lost for that
+    except OSError:  # the reader is gone or the disk is full; that must not cost the run
         with suppress(OSError, ValueError):  # a stream of a test has no number
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -41,7 +41,7 @@ SCIENTIFIC = re.compile(r"[+-]?[0-9]+([.,][0-9]*)?[eE][+-][0-9]+")
 INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 HIDDEN: tuple[Flaw, ...] = ("missing", "negative", "text")  # of a count that may be suppressed
 MOST_MARKS = 5  # that a remedy names
-SPREADSHEET_DIGITS, BY_CHANCE = 15, 3  # digits that are kept; zeros that are no chance
+SPREADSHEET_DIGITS, BY_CHANCE = 15, 3  # digits that are kept; zeros that are no coincidence
 PADDED = re.compile(r"0*([0-9]+)(\.0+)?")
 
 SAID: dict[Flaw, tuple[str, str]] = {

@@ -1,4 +1,4 @@
-"""Text with separators: where the names of the columns stand, and what stands above them.
+"""Text with separators: where the column names are, and what is above them.
 
 A title, a line of units or ``sep=;`` above the names would pass for the names. Both readers look
 for the line where the named columns stand, and say it; they do not guess what to leave out.
@@ -14,7 +14,7 @@ from bayes_sdc.io.form import FileForm
 from bayes_sdc.io.text import SEPARATORS, decode, find_separator
 
 SEARCHED, MOST_SEARCHED = 5_000, 1_000_000  # lines and characters in which names are looked for
-OTHER_SEPARATORS = (" ", ":", "^", "~")  # that files have and nobody reads
+OTHER_SEPARATORS = (" ", ":", "^", "~")  # that files use and the readers do not take
 
 
 class CsvText(NamedTuple):
@@ -117,7 +117,7 @@ def _refuse_names_below(
     for mark in OTHER_SEPARATORS:
         if not here and set(wanted) <= {part.strip() for part in alone.split(mark)}:
             raise InputError(
-                f"{name}: the names stand apart by {mark!r}, which is no separator that is read; "
+                f"{name}: the names are separated by {mark!r}, which is not a supported separator; "
                 f"save the file with one of {', '.join(map(repr, SEPARATORS))}"
             )
 

@@ -42,7 +42,9 @@ def read_query(path: Path, data: bytes, query: str | None) -> tuple[pd.DataFrame
         If the file is no database, there is no query, or it fails.
     """
     if not is_database(data):
-        raise InputError(f"{path.name}: is no database of SQLite or DuckDB, which a query is for")
+        raise InputError(
+            f"{path.name}: is not a database of SQLite or DuckDB, and a query needs one"
+        )
     if data.startswith(SQLITE):
         return _sqlite(path, query)
     return _duckdb(path, query)
@@ -51,7 +53,7 @@ def read_query(path: Path, data: bytes, query: str | None) -> tuple[pd.DataFrame
 def _no_query(path: Path, tables: list[str]) -> InputError:
     named = ", ".join(map(repr, tables)) or "none"
     return InputError(
-        f"{path.name}: a database, whose tables are {named}; say what to read by --query (query= "
+        f"{path.name}: a database, whose tables are {named}; say what to read with --query (query= "
         "of a FileForm), with a SELECT"
     )
 

@@ -1,4 +1,4 @@
-"""Forms of files that are not read, told by how they begin, each with the command that converts."""
+"""File formats that are not read, known by their first bytes, each with what converts it."""
 
 import re
 

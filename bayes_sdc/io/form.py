@@ -14,7 +14,7 @@ THOUSANDS = (".", ",", " ", "'")
 
 @dataclass(frozen=True)
 class FileForm:
-    """What a reader is told of a file; taken by the readers of tables and of microdata.
+    """What a reader is told about a file; taken by the readers of tables and of microdata.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class FileForm:
     query: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Refuse impossible values."""
         for name, value, known in (
             ("decimal", self.decimal, DECIMALS),
             ("thousands", self.thousands, THOUSANDS),

@@ -58,7 +58,7 @@ def plain(text: str, form: FileForm = UNTOLD) -> str | None:
 
 
 def reads_in_two_ways(text: str, form: FileForm = UNTOLD) -> bool:
-    """Whether a count has three digits after a point, and nobody said what the point is.
+    """Whether a count has three digits after a point, and no option says what the point means.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""CSV files that nothing is odd about, read by Arrow: fast, and cell by cell what csv reads."""
+"""Plain CSV files, read by Arrow: fast, and cell for cell what the csv module reads."""
 
 import re
 

@@ -1,8 +1,8 @@
 """File formats at the edge: bytes to a data frame, and back in the same format.
 
 CSV is read by the standard ``csv`` module in strict mode, not by pandas, because every cell must
-stay the text it is, a ragged line must be an error, and messages need the line of the file. A file
-that nothing is odd about goes through Arrow, which gives the same cells in a tenth of the time.
+stay the text it is, a ragged line must be an error, and messages need the line of the file. A
+plain file goes through Arrow, which gives the same cells in a tenth of the time.
 """
 
 import csv
@@ -113,7 +113,9 @@ def _read_parquet(data: bytes, name: str) -> pd.DataFrame:
         table = pq.read_table(pa.BufferReader(data))
         table.validate(full=True)  # or text that is no UTF-8 would fail where it is used
         return from_arrow(table)
-    except Exception as error:  # a damaged file makes Arrow raise what no list names
+    except (
+        Exception
+    ) as error:  # a damaged file makes Arrow raise errors that are documented nowhere
         raise damaged(name, "Parquet", error) from error
 
 

@@ -73,7 +73,7 @@ def decode(data: bytes, name: str) -> tuple[str, str]:
     Raises
     ------
     InputError
-        If the file says by its first bytes what it is and is not, or if it is no text.
+        If the file is not what its byte-order mark says, or is not text.
     """
     marked = next((encoding for mark, encoding in MARKS.items() if data.startswith(mark)), None)
     if marked is not None:

@@ -58,8 +58,8 @@ def audit_irs(flows: IrsFlows, other: IrsFlows | None = None) -> Audit:
 
     Notes
     -----
-    Nothing is taken for granted of the size of a hidden number, because the IRS hides large ones to
-    protect small ones. So the number of pinned rows is a lower limit. A kind of sum is relied on
+    Nothing is taken for granted about the size of a hidden number, because the IRS hides large ones
+    to protect small ones. So the number of pinned rows is a lower limit. A kind of sum is relied on
     where it holds in 99 % of the places of the file where all its numbers are shown. Of a total
     that is already the sum of what is shown (30 = 30 + x) nobody can tell whether x is 0 or left
     out of the total, as the IRS leaves suppressed foreign flows out of "US and foreign": it pins

@@ -327,7 +327,7 @@ def _read_workbook(data: bytes, name: str, direction: Direction | None) -> Print
         ) from error
     try:
         book = xlrd.open_workbook(file_contents=data, logfile=io.StringIO())
-    except Exception as error:  # xlrd meets damage with whatever it stumbles over
+    except Exception as error:  # xlrd raises errors of many kinds on a damaged file
         raise InputError(f"{name}: damaged workbook ({error})") from error
     sheets = {sheet.name: sheet for sheet in book.sheets()}
     firsts = {title: row for title, s in sheets.items() if (row := _first_row(s)) is not None}

@@ -1,4 +1,4 @@
-"""What this machine has of what the jobs need, and what would be slow on it."""
+"""Whether this machine has what the jobs need, and what would be slow on it."""
 
 import importlib.resources
 import os
@@ -48,20 +48,20 @@ def examine() -> list[Finding]:
     """
     return [
         Finding("ok", f"Python {platform.python_version()} on {platform.platform()}"),
-        *_packages(requires(PACKAGE) or []),
+        *judge_packages(requires(PACKAGE) or []),
         _extras(),
         _files(),
-        _compiler(_compile),
+        judge_compiler(_compile),
         _cpp(),
-        _cores(threads(None)),
-        _memory(memory()),
-        *_caches(_cache_folders()),
-        _kernels(Path(__file__).parents[1]),
-        _temporary(Path(tempfile.gettempdir())),
+        judge_cores(threads(None)),
+        judge_memory(memory()),
+        *judge_caches(cache_folders()),
+        judge_kernels(Path(__file__).parents[1]),
+        judge_temporary(Path(tempfile.gettempdir())),
     ]
 
 
-def _packages(requirements: Iterable[str]) -> list[Finding]:
+def judge_packages(requirements: Iterable[str]) -> list[Finding]:
     """Required packages and their versions; one that is absent or too old is missing."""
     from packaging.requirements import Requirement
 
@@ -119,7 +119,8 @@ def _compile() -> float:
     return monotonic() - start
 
 
-def _compiler(compiles: Callable[[], float]) -> Finding:
+def judge_compiler(compiles: Callable[[], float]) -> Finding:
+    """Judge whether numba compiles, with the seconds it takes."""
     try:
         seconds = compiles()
     except Exception as error:  # whatever it is, no job can run
@@ -133,29 +134,31 @@ def _cpp() -> Finding:
     return Finding("ok", f"C++ compiler: {found or 'none'} (not needed)")
 
 
-def _cores(cores: int) -> Finding:
+def judge_cores(cores: int) -> Finding:
+    """Judge the number of cores."""
     if cores < 2:
         return Finding("slow", "cores: 1; chains run one after the other")
     return Finding("ok", f"cores: {cores}")
 
 
 def memory() -> float | None:
-    """Return the memory of this machine in GiB, or None where it cannot be told."""
+    """Return the memory of this machine in GiB, or None where the system does not say."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     except (AttributeError, ValueError, OSError):  # not on Windows
         return None
 
 
-def _memory(gib: float | None) -> Finding:
+def judge_memory(gib: float | None) -> Finding:
+    """Judge the memory, where it is known."""
     if gib is None:
-        return Finding("ok", "memory: cannot be told on this system")
+        return Finding("ok", "memory: unknown on this system")
     if gib < ENOUGH_MEMORY:
         return Finding("slow", f"memory: {gib:.1f} GiB; too little for a whole country")
     return Finding("ok", f"memory: {gib:.1f} GiB")
 
 
-def _cache_folders() -> dict[str, list[Path]]:
+def cache_folders() -> dict[str, list[Path]]:
     """Folders where compiled code is kept; of each kind the first that is writable is used."""
     home = Path.home()
     named = os.environ.get("NUMBA_CACHE_DIR")
@@ -168,7 +171,8 @@ def _cache_folders() -> dict[str, list[Path]]:
     }
 
 
-def _caches(folders: dict[str, list[Path]]) -> list[Finding]:
+def judge_caches(folders: dict[str, list[Path]]) -> list[Finding]:
+    """Judge whether compiled code can be kept."""
     found = []
     for what, places in folders.items():
         place = next(filter(_writable, places), None)
@@ -183,14 +187,16 @@ def _caches(folders: dict[str, list[Path]]) -> list[Finding]:
     return found
 
 
-def _kernels(package: Path) -> Finding:
+def judge_kernels(package: Path) -> Finding:
+    """Tell whether compiled code of an earlier run is there."""
     named = os.environ.get("NUMBA_CACHE_DIR")
     if any(Path(named or package).rglob("*.nbi")):
         return Finding("ok", "compiled code: kept from an earlier run")
     return Finding("slow", "compiled code: none yet; the first run compiles for some minutes")
 
 
-def _temporary(folder: Path) -> Finding:
+def judge_temporary(folder: Path) -> Finding:
+    """Judge whether temporary files can be written."""
     if not _writable(folder):
         return Finding("missing", f"folder for temporary files: {folder} is not writable")
     return Finding("ok", f"folder for temporary files: {folder}")
@@ -203,16 +209,16 @@ def _writable(folder: Path) -> bool:
 
 
 def verdict_line(findings: list[Finding]) -> str:
-    """Return what follows from all of it, in one line.
+    """Sum up the findings in one line.
 
     Examples
     --------
     >>> verdict_line([Finding("ok", "cores: 2"), Finding("slow", "memory: 1.0 GiB")])
-    'all that is needed is here; 1 thing makes runs slower'
+    'everything needed is here; 1 thing makes runs slower'
     """
     missing = sum(finding.verdict == "missing" for finding in findings)
     slow = sum(finding.verdict == "slow" for finding in findings)
     if missing:
         return f"{missing} thing{'s' * (missing > 1)} that the jobs need: missing"
     more = f"; {slow} thing{'s' * (slow > 1)} make{'s' * (slow == 1)} runs slower" if slow else ""
-    return f"all that is needed is here{more}"
+    return f"everything needed is here{more}"

@@ -1,28 +1,18 @@
 """A run on a flow table from file to folder: reading, protecting, and what is left behind."""
 
-import hashlib
 import inspect
 import secrets
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-import pandas as pd
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.audit.settle import settle_totals
 from bayes_sdc.flows.compiling import start_compiling
 from bayes_sdc.flows.fit.checkpoint import kept_call
-from bayes_sdc.flows.fit.posterior import write_posterior
-from bayes_sdc.flows.intruder.log_ratios import log_ratios
-from bayes_sdc.flows.intruder.probabilities.gain import as_frames
-from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.kept_columns.selection import select_columns
 from bayes_sdc.flows.protect import protect_flows
-from bayes_sdc.flows.protection import Measured, Protection, with_checks
-from bayes_sdc.flows.release.synthetic.released import released_counts
+from bayes_sdc.flows.protection import Protection, with_checks
 from bayes_sdc.flows.table.covariates import (
     gravity_covariates,
     read_areas,
@@ -33,21 +23,11 @@ from bayes_sdc.flows.table.covariates import (
 from bayes_sdc.flows.table.read import FlowTable, read_flows
 from bayes_sdc.io.columns import read_codes
 from bayes_sdc.io.form import as_said
-from bayes_sdc.io.tables import encode
+from bayes_sdc.jobs.flows_folder import write_flows
 from bayes_sdc.jobs.repeated import check_repeated
 from bayes_sdc.jobs.summary import notes_to_act_on
-from bayes_sdc.jobs.writing import (
-    Writer,
-    WrittenRun,
-    csv_writer,
-    describe_call,
-    text_writer,
-    write_run,
-)
+from bayes_sdc.jobs.writing import WrittenRun, describe_call
 from bayes_sdc.policy import read_policy
-from bayes_sdc.progress import Progress
-from bayes_sdc.report.flows.render import render_flows
-from bayes_sdc.report.page import all_or_nothing
 from bayes_sdc.runs import RunFolder, check_out, open_run
 from bayes_sdc.shapes import Shapes, read_shapes
 
@@ -224,186 +204,6 @@ def _outlines(
     columns = [read_codes(table.frame[name], name) for name in (table.origin, table.destination)]
     codes = {code for column in columns for code in column.labels}
     return read_shapes(shapes, key=shape_key, codes=codes)
-
-
-def write_flows(
-    run: RunFolder, result: Protection, call: Mapping[str, Any], *, shapes: Shapes | None = None
-) -> WrittenRun:
-    """Write the folder of a run; files of an earlier run are deleted first.
-
-    Parameters
-    ----------
-    run : RunFolder
-        Where to.
-    result : Protection
-        The release and what was measured.
-    call : mapping
-        Command, arguments, seed, date and versions, for the record.
-    shapes : Shapes, optional
-        Outlines of the areas, for maps in the internal report.
-
-    Returns
-    -------
-    WrittenRun
-        The files written; the release is held if a check failed.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be written; no file is left half-written.
-    """
-    table = result.table
-    content = encode(result.release, table.dialect)
-    call = {**call, "release_sha256": hashlib.sha256(content).hexdigest()}
-    # rendered before the first file is touched: a picture that fails stops the run here
-    reports = {}
-    with all_or_nothing(), Progress(2, "pictures and reports") as progress:
-        for audience in ("internal", "external"):
-            reports[audience] = render_flows(result, audience=audience, call=call, shapes=shapes)
-            progress.advance(1)
-    confidential: dict[str, Writer] = {}
-    measured = result.measured
-    if measured is not None:
-        confidential["posterior.nc"] = partial(write_posterior, measured.posterior)
-        for name, frame in _tables(result, measured).items():
-            confidential[f"{name}.csv"] = csv_writer(frame, index=True)
-    if result.audit is not None:
-        confidential["published_totals.csv"] = csv_writer(
-            pd.concat([result.audit.bounds, result.audit.besides]), index=True
-        )
-    if result.with_totals is not None and result.with_totals.given is not None:
-        confidential["given_totals.csv"] = csv_writer(
-            result.with_totals.given.probability.to_series().unstack(), index=True
-        )
-    confidential["report.html"] = text_writer(reports["internal"])
-    stem = Path(table.source).name.partition(".")[0] or "table"
-    return write_run(
-        run,
-        confidential=confidential,
-        public={
-            "report.html": reports["external"].encode(),
-            f"{stem}_synthetic{table.dialect.suffix}": content,
-        },
-        record=_record(result, call),
-        checks=result.checks,
-    )
-
-
-def _tables(result: Protection, measured: Measured) -> dict[str, pd.DataFrame]:
-    """The confidential tables: by cell, group, area and release, and all that is compared."""
-    risk, table = measured.risk, result.table
-    cells = table.cells.drop(columns=["row", "y"]).assign(true=table.cells["y"] + table.low)
-    released = released_counts(table, result.release) + table.low
-    for number, values in enumerate(released, start=1):
-        cells[f"released_{number}" if len(released) > 1 else "released"] = values
-    rho = risk.rho.to_numpy()
-    cells["most_probable"] = np.argmax(rho, axis=1) + table.low
-    cells["probability_of_true"] = risk.true_count_probability.to_numpy()
-    cells["distance"] = risk.distance.to_numpy()
-    cells["worst_khat"] = risk.khat.max("count").to_numpy()
-    cells["unreliable"] = risk.unreliable.to_numpy()
-    cells["smallest_ess"] = risk.ess.min("count").to_numpy()
-    cells["monte_carlo_error"] = risk.release_probability_error.max("true").to_numpy()
-    cells["refitted"] = risk.refitted.to_numpy()
-    for position, count in enumerate(risk.rho["count"].to_numpy()):
-        cells[f"probability_of_{count}"] = rho[:, position]
-    tables = {
-        "risk_by_cell": cells,
-        "groups": measured.groups,
-        "margins": measured.margins.set_index("side"),
-        "risk_by_release": measured.repeats,
-        **{f"risk_by_{by.replace('-', '_')}": of for by, of in measured.classes.items()},
-        "predictive_counts": measured.predictive,
-        "predictive_counts_by_size": measured.predictive_by_size,
-        "risk_by_datasets": measured.by_datasets,
-        "other_protections": measured.tradeoff.set_index("method"),
-    }
-    tables["gain_by_prior"], tables["gain_by_cell"] = as_frames(measured.worst.gains)
-    tables["log_ratios"] = log_ratios(measured.worst).by_cell
-    if measured.uses is not None:
-        tables["uses"] = measured.uses.table.set_index("use")
-    if measured.kept is not None and len(measured.kept.merged):
-        tables["totals_not_to_publish"] = measured.kept.merged.set_index("margin")
-    if measured.combined is not None:
-        tables["combined_totals"] = measured.combined.totals.set_index("side")
-    return tables
-
-
-def _record(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
-    """What repeats the run, and its main numbers."""
-    table = result.table
-    record: dict[str, Any] = {
-        **call,
-        "input": {
-            "source": table.source,
-            "sha256": table.sha256,
-            "rows": table.n_read,
-            "safe": table.n_safe,
-            "small": table.n_small,
-            "set_aside": table.n_set_aside,
-            "below": table.n_below,
-            "notes": list(table.notes),
-        },
-        "columns": {
-            "released": list(result.columns.released),
-            "kept": list(result.columns.kept),
-            "left_out": dict(result.columns.left_out),
-        },
-        "checks": [vars(check) for check in result.checks],
-        "seconds": result.seconds,
-    }
-    return record if result.measured is None else record | _main_numbers(result.measured)
-
-
-def _gain_in_numbers(worst: IntruderRisk) -> dict[str, Any]:
-    """What the release adds for the strongest intruder, for the record."""
-    gain = worst.strongest
-    return {
-        "prior": gain.prior,
-        "cells": gain.cells,
-        **{name: getattr(gain, name)._asdict() for name in ("guessed", "unique", "bits")},
-        "pushed": {f"{limit:.0%}": count for limit, count in gain.pushed.items()},
-        "largest_ratio": gain.largest_ratio,
-        "already_released": worst.already_released.sizes["dataset"],
-        "trusted": gain.trusted,
-    }
-
-
-def _main_numbers(measured: Measured) -> dict[str, Any]:
-    """Risk, utility and choice, for the record."""
-    risk, worst, utility = measured.risk, measured.worst, measured.utility
-    numbers: dict[str, Any] = {
-        "risk": {
-            "r_all": vars(risk.r_all),
-            "r_unq": vars(risk.r_unq),
-            "mean_probability_of_true": float(risk.true_count_probability.mean()),
-            "expected_correct": risk.expected_correct,
-            "believes_release": risk.believes_release,
-            "cells_beyond_khat": risk.unreliable_cells,
-            "estimator": risk.estimator,
-            "prior": risk.prior,
-            "knowledge": risk.knowledge,
-        },
-        "worst_case": {"r_all": vars(worst.r_all), "r_unq": vars(worst.r_unq)},
-        "gain": _gain_in_numbers(worst),
-        "utility": {
-            "totals_error": utility.totals_error,
-            "net_migration_error": utility.net_migration_error,
-            "right_band": utility.right_band,
-            "pmse_ratio": utility.pmse_ratio,
-        },
-    }
-    if measured.kept is not None:
-        numbers["totals_kept"] = {
-            "margins": list(measured.kept.names),
-            "by_themselves": measured.kept.number,
-            "in_sum_only": len(measured.kept.merged),
-        }
-    if measured.combined is not None:
-        numbers["combined_totals"] = measured.combined.by_side.to_dict("index")
-    if measured.choice is not None:
-        numbers["choice"] = str(measured.choice)
-    return numbers
 
 
 def _what_was_read(table: FlowTable) -> str:

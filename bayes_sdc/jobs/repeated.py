@@ -1,4 +1,4 @@
-"""Whether the same table was protected before: then an intruder may have two looks at it."""
+"""Whether the same table was protected before: then an intruder may compare two releases of it."""
 
 import hashlib
 from collections.abc import Sequence

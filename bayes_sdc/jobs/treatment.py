@@ -16,18 +16,13 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.io.form import FileForm
 from bayes_sdc.io.tables import load
 from bayes_sdc.jobs.writing import Writer, csv_writer
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.file.stored import Stored, load_stored
-from bayes_sdc.microdata.measure import Measurement
+from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.microdata.treatment.attributes import AttributeRisk, attribute_risk
 from bayes_sdc.microdata.treatment.limits import check_treated
 from bayes_sdc.microdata.treatment.methods import Asked
-from bayes_sdc.microdata.treatment.recoding import (
-    candidates,
-    rank_recodings,
-    read_recoding,
-    recode,
-)
+from bayes_sdc.microdata.treatment.recoding import candidates, rank_recodings, read_recoding, recode
 from bayes_sdc.microdata.treatment.release import ReleasedFile, check_kept, released_file
 from bayes_sdc.microdata.treatment.result import Method, Treatment
 from bayes_sdc.microdata.treatment.setting import Intruder, population_of, prepare
@@ -131,7 +126,7 @@ class TreatedRun(NamedTuple):
         }
 
     def checks_after(self, before: Sequence[Check]) -> list[Check]:
-        """Return all checks of the run: limits count by what is left, not by what was there."""
+        """Return all checks of the run: limits apply to the risk that is left."""
         return [*(one for one in before if not isinstance(one, LimitCheck)), *self.checks]
 
     def summary(self, before: Measurement) -> list[str]:
@@ -161,13 +156,13 @@ class TreatedRun(NamedTuple):
 def load_to_treat(
     file: Path, data: Microdata, asked: Mapping[str, Any], form: FileForm | None = None
 ) -> Stored:
-    """Read all columns of the input, before anything is computed: what is refused must be so soon.
+    """Read all columns of the input, before anything is computed: bad input is refused early.
 
     Raises
     ------
     InputError
         If the form of the file is not written, a column that is to be kept is no column, or the
-        treatment cannot be meant.
+        treatment is impossible.
     """
     check("method", asked["method"], Method)
     _asked(asked).check(data, asked["method"])

@@ -109,7 +109,7 @@ def write_run(
     Parameters
     ----------
     run : RunFolder
-        Where to.
+        Where to write.
     confidential : mapping from name to callable
         What writes each confidential file.
     public : mapping from name to bytes

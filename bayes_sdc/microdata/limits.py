@@ -44,8 +44,8 @@ def check_limits(
     --------
     >>> import datetime
     >>> import pandas as pd
-    >>> from bayes_sdc.microdata.measure import measure_microdata
-    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.microdata.measure.measure import measure_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> from bayes_sdc import MicrodataLimits, Policy
     >>> people = pd.DataFrame({"sex": list("mmf"), "w": [10, 30, 5]})
     >>> found = measure_microdata(read_microdata(people, keys=["sex"], weight="w"), seed=1)

@@ -1,7 +1,7 @@
-"""What is not done unasked: methods that take minutes, models of keys that are nearly unique."""
+"""What is done on request only: methods that take minutes, models of nearly unique keys."""
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.file.suspects import NEARLY, nearly_unique
 from bayes_sdc.microdata.lancaster.forecast import LancasterForecast, lancaster_forecast
 from bayes_sdc.microdata.special_uniques.forecast import SudaForecast
@@ -41,7 +41,7 @@ def left_out(microdata: Microdata, max_size: int) -> dict[str, str]:
 
 
 def refuse_nearly_unique(microdata: Microdata) -> None:
-    """Refuse a key variable that nearly everybody has a value of their own in.
+    """Refuse a key variable in which nearly every record has a value of its own.
 
     Raises
     ------

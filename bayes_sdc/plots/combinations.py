@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import StrMethodFormatter
 
 from bayes_sdc.arguments import checked
-from bayes_sdc.microdata.file.keys import VIOLATIONS, Microdata
+from bayes_sdc.microdata.file.microdata import VIOLATIONS, Microdata
 from bayes_sdc.plots.style import (
     BLUE,
     GREEN,

@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import StrMethodFormatter
 
 from bayes_sdc.arguments import checked
-from bayes_sdc.microdata.comparison import RiskComparison
+from bayes_sdc.microdata.comparison.result import RiskComparison
 from bayes_sdc.microdata.individual.record_risk import RecordRisk
 from bayes_sdc.plots.style import BLUE, ORANGE, axes_or_new, expect, ink, plain_powers
 

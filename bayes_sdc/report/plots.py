@@ -19,8 +19,8 @@ from bayes_sdc import plots
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.model.parameters import CI_PROB
 from bayes_sdc.flows.table.read import FlowTable
-from bayes_sdc.microdata.comparison import RiskComparison
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.comparison.result import RiskComparison
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.individual.record_risk import RecordRisk
 from bayes_sdc.shapes import Shapes
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayes_sdc.microdata.file.keys import read_microdata
+from bayes_sdc.microdata.file.read import read_microdata
 from bayes_sdc.microdata.lancaster.additive import lancaster
 
 LEVELS = (14, 2, 91, 5, 14, 7, 2, 5, 2, 10)

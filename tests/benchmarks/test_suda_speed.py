@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayes_sdc.microdata.file.keys import Microdata, read_microdata
+from bayes_sdc.microdata.file.microdata import Microdata
+from bayes_sdc.microdata.file.read import read_microdata
 from bayes_sdc.microdata.special_uniques.suda import suda
 
 # records, keys and the seconds that two cores should need

@@ -14,7 +14,7 @@ import pytest
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.table.read import read_flows
 from bayes_sdc.io.form import FileForm
-from bayes_sdc.microdata.file.keys import read_microdata
+from bayes_sdc.microdata.file.read import read_microdata
 
 TABLE = b"from,to,n\nA,B,3\nB,A,40\n"
 ROWS = [{"from": "A", "to": "B", "n": 3}, {"from": "B", "to": "A", "n": 40}]

@@ -12,7 +12,7 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.flows.audit.holes import audit_holes
 from bayes_sdc.flows.table.read import read_flows
 from bayes_sdc.io.form import FileForm
-from bayes_sdc.microdata.file.keys import read_microdata
+from bayes_sdc.microdata.file.read import read_microdata
 
 NAMES = {"origin": "from", "destination": "to", "count": "n"}
 ROWS = [("01", "02", 3), ("02", "01", 17), ("01", "01", 400)]

@@ -26,7 +26,7 @@ def test_this_machine_has_what_the_tests_need() -> None:
     ],
 )
 def test_a_package_that_is_absent_or_too_old_is_missing(requirement: str, words: str) -> None:
-    there, wrong = doctor._packages([requirement, "scipy>=1", 'xlrd>=99; extra == "irs"'])
+    there, wrong = doctor.judge_packages([requirement, "scipy>=1", 'xlrd>=99; extra == "irs"'])
     assert (there.verdict, wrong.verdict) == ("ok", "missing")
     assert words in wrong.text
     assert f'python -m pip install "{requirement}"' in wrong.text
@@ -36,37 +36,37 @@ def test_a_compiler_that_does_not_work_is_missing() -> None:
     def broken() -> float:
         raise OSError("no LLVM")
 
-    assert doctor._compiler(broken).verdict == "missing"
-    assert "no LLVM" in doctor._compiler(broken).text
-    assert doctor._compiler(lambda: 0.5).verdict == "ok"
+    assert doctor.judge_compiler(broken).verdict == "missing"
+    assert "no LLVM" in doctor.judge_compiler(broken).text
+    assert doctor.judge_compiler(lambda: 0.5).verdict == "ok"
 
 
 def test_a_cache_that_cannot_be_written_is_slow(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     blocked = tmp_path / "file" / "cache"
-    (one,) = doctor._caches({"kernels": [blocked]})
+    (one,) = doctor.judge_caches({"kernels": [blocked]})
     assert one.verdict == "slow"
     assert "compiles it again" in one.text
-    (one,) = doctor._caches({"kernels": [blocked, tmp_path / "made" / "later"]})
+    (one,) = doctor.judge_caches({"kernels": [blocked, tmp_path / "made" / "later"]})
     assert one == Finding("ok", f"cache of kernels: {tmp_path / 'made' / 'later'}")
     assert not (tmp_path / "made").exists()
-    assert doctor._temporary(blocked).verdict == "missing"
+    assert doctor.judge_temporary(blocked).verdict == "missing"
 
 
 def test_a_cache_named_by_the_environment_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", "/somewhere")
     monkeypatch.setenv("PYTENSOR_FLAGS", "floatX=float64,base_compiledir=/elsewhere,cxx=")
-    folders = [path for paths in doctor._cache_folders().values() for path in paths]
+    folders = [path for paths in doctor.cache_folders().values() for path in paths]
     assert folders == [Path("/somewhere"), Path("/elsewhere")]
 
 
 def test_what_is_slow_is_told(tmp_path: Path) -> None:
-    assert doctor._cores(1).verdict == doctor._memory(1.0).verdict == "slow"
-    assert doctor._cores(2).verdict == doctor._memory(16.0).verdict == "ok"
-    assert doctor._memory(None).verdict == "ok"
-    assert doctor._kernels(tmp_path).verdict == "slow"
+    assert doctor.judge_cores(1).verdict == doctor.judge_memory(1.0).verdict == "slow"
+    assert doctor.judge_cores(2).verdict == doctor.judge_memory(16.0).verdict == "ok"
+    assert doctor.judge_memory(None).verdict == "ok"
+    assert doctor.judge_kernels(tmp_path).verdict == "slow"
     (tmp_path / "kernel.nbi").write_text("x")
-    assert doctor._kernels(tmp_path).verdict == "ok"
+    assert doctor.judge_kernels(tmp_path).verdict == "ok"
 
 
 @pytest.mark.parametrize(("verdict", "code"), [("ok", 0), ("slow", 0), ("missing", 1)])

@@ -11,8 +11,9 @@ from bayes_sdc import FlowLimits, Policy, Protection, protect_flows, read_flows
 from bayes_sdc.agency_limits import MicrodataLimits
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.intruder.share import Share
-from bayes_sdc.microdata.file.keys import read_microdata
-from bayes_sdc.microdata.measure import Measurement, measure_microdata
+from bayes_sdc.microdata.file.read import read_microdata
+from bayes_sdc.microdata.measure.measure import measure_microdata
+from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.report import plots
 
 NASTY = ['<script>alert("x")</script>', "Größe", "=1+1", "a;b", "Unit #7", "{{ 7 * 7 }}", "a & b"]

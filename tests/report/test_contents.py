@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from bayes_sdc import Protection
-from bayes_sdc.microdata.measure import Measurement
+from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.report.contents import OTHER, checks_by_section
 from bayes_sdc.report.flows import render as flows
 from bayes_sdc.report.flows.public_reasons import tell_check

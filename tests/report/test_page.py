@@ -12,9 +12,9 @@ from lxml import html
 
 from bayes_sdc import Protection
 from bayes_sdc.checks import Check
-from bayes_sdc.jobs.flows import write_flows
-from bayes_sdc.jobs.microdata import write_microdata
-from bayes_sdc.microdata.measure import Measurement
+from bayes_sdc.jobs.flows_folder import write_flows
+from bayes_sdc.jobs.microdata_folder import write_microdata
+from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.report import plots
 from bayes_sdc.report.contents import contents_of
 from bayes_sdc.report.flows.render import render_flows

@@ -19,7 +19,7 @@ from bayes_sdc import Gain, LatentClassRisk, Protection, log_ratios
 from bayes_sdc.flows.intruder.share import Share
 from bayes_sdc.flows.model.hyperparameters import hyperparameters
 from bayes_sdc.flows.model.parameters import effects, extreme
-from bayes_sdc.microdata.measure import Measurement
+from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report.flows import render as flows
 from bayes_sdc.report.flows.public_shares import PublicShares

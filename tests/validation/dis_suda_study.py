@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
-from bayes_sdc.microdata.file.keys import read_microdata
+from bayes_sdc.microdata.file.read import read_microdata
 from bayes_sdc.microdata.lancaster.additive import lancaster
 from bayes_sdc.microdata.special_uniques.dis import dis
 from bayes_sdc.microdata.special_uniques.dis_suda import dis_suda

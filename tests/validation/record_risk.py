@@ -32,8 +32,9 @@ from scipy.stats import rankdata
 sys.path.insert(0, str(Path(__file__).parent))
 from record_risk_populations import SIMULATED
 
-from bayes_sdc.microdata.comparison import compare_risks
-from bayes_sdc.microdata.file.keys import Microdata, read_microdata
+from bayes_sdc.microdata.comparison.compare import compare_risks
+from bayes_sdc.microdata.file.microdata import Microdata
+from bayes_sdc.microdata.file.read import read_microdata
 from bayes_sdc.microdata.file.simulate import draw_survey
 from bayes_sdc.microdata.individual.superpopulation import superpopulation_risk
 from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk, latent_class_risk

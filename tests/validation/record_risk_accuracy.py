@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bayes_sdc.microdata.file.keys import Microdata, read_microdata
+from bayes_sdc.microdata.file.microdata import Microdata
+from bayes_sdc.microdata.file.read import read_microdata
 from bayes_sdc.microdata.individual.closed_form import individual_risk
 from bayes_sdc.microdata.individual.inclusion import weight_spread
 from bayes_sdc.microdata.individual.superpopulation import superpopulation_risk

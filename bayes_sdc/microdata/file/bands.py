@@ -48,12 +48,12 @@ def banded(
     Raises
     ------
     InputError
-        If a band cannot be meant, or a name is no key variable.
+        If a band is invalid, or a name is not a key variable.
     """
     frame, problems, notes = frame.copy(deep=False), [], []
     for name, asked in bands.items():
         if name not in frame.columns:
-            raise InputError(f"bands names {name!r}, which is no key variable")
+            raise InputError(f"bands names {name!r}, which is not a key variable")
         texts = [(text_of(value) or "").strip() for value in frame[name]]
         declared = set(missing.get(name, ()))
         present = np.array([bool(text) and text not in declared for text in texts])

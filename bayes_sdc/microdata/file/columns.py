@@ -199,7 +199,7 @@ def declared_missing(
     unknown = [name for name in declared if name not in columns]
     if unknown:
         raise InputError(
-            f"missing_codes names {unknown[0]!r}, which is no key and no household column; "
+            f"missing_codes names {unknown[0]!r}, which is neither a key nor a household column; "
             f"these are {list(columns)}"
         )
     return {name: _texts(declared.get(name)) for name in columns}
@@ -269,7 +269,7 @@ def _weights_in_two_ways(
 
 
 def _too_heavy(weights: Floats, name: str) -> Iterator[Problem]:
-    """Refuse weights whose sum is no number of people, and would overflow where it is squared."""
+    """Refuse weights whose sum is beyond any number of people, and overflows when squared."""
     with np.errstate(over="ignore"):
         total = float(weights.sum())
     if total > LARGEST_COUNT:

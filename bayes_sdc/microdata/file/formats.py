@@ -24,13 +24,7 @@ from bayes_sdc.io.csv_text import CsvText, open_csv, ragged
 from bayes_sdc.io.foreign import unpack_table
 from bayes_sdc.io.form import UNTOLD, FileForm
 from bayes_sdc.io.other_forms import read_other
-from bayes_sdc.io.text import (
-    csv_notes,
-    damaged,
-    find_columns,
-    from_arrow,
-    read_bytes,
-)
+from bayes_sdc.io.text import csv_notes, damaged, find_columns, from_arrow, read_bytes
 from bayes_sdc.microdata.file.columns import text_of
 
 STATISTICAL = {
@@ -136,7 +130,9 @@ def _read_parquet(data: bytes, name: str, wanted: Sequence[str]) -> pd.DataFrame
         return from_arrow(table)
     except InputError:
         raise
-    except Exception as error:  # a damaged file makes Arrow raise what no list names
+    except (
+        Exception
+    ) as error:  # a damaged file makes Arrow raise errors that are documented nowhere
         raise damaged(name, "Parquet", error) from error
 
 
@@ -229,7 +225,9 @@ def _read_statistical(path: Path, wanted: Sequence[str]) -> Columns:
         frame = read(str(path), usecols=columns)[0] if declared else marked
     except InputError:
         raise
-    except Exception as error:  # a damaged file makes pyreadstat raise what no list names
+    except (
+        Exception
+    ) as error:  # a damaged file makes pyreadstat raise errors that are documented nowhere
         raise damaged(path.name, path.suffix.lower(), error) from error
     labels = {
         column: {text_of(code) or "": label for code, label in given.items()}

@@ -1,6 +1,6 @@
 """Columns of a microdata file as records: levels of the keys, weights, households, and notes."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,7 +61,7 @@ def read_records(
         With rows and remedy.
     """
     if unknown := sorted(set(bands) - set(names)):
-        raise InputError(f"bands names {unknown[0]!r}, which is no key variable")
+        raise InputError(f"bands names {unknown[0]!r}, which is not a key variable")
     frame, unbanded, in_bands = banded(loaded.frame, bands, declared, form)
     levels = [read_levels(frame[name], name, declared[name]) for name in names]
     problems = [*unbanded, *(problem for level in levels for problem in level.problems)]
@@ -118,3 +118,18 @@ def check_roles(names: tuple[str, ...], weight: str | None, homes: tuple[str, ..
         raise InputError(f"household names a column twice: {list(homes)}")
     if weight in homes:
         raise InputError(f"{weight!r} cannot be the weight and the household's id")
+
+
+def check_keys(keys: Sequence[str]) -> tuple[str, ...]:
+    """Return names of key variables, or refuse what names none, or one twice."""
+    if isinstance(keys, str) or not isinstance(keys, Iterable):
+        raise InputError(f"keys must be a sequence of column names; it is {keys!r}")
+    names = tuple(keys)
+    if not names:
+        raise InputError("keys must name at least one column")
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(f"column names must be text, got {name!r}")
+        if names.count(name) > 1:
+            raise InputError(f"key {name!r} is named twice")
+    return names

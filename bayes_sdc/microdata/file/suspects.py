@@ -9,7 +9,7 @@ from bayes_sdc.io.numbers import NUMBER
 
 WORDS = frozenset(["na", "n/a", "nan", "null", "none", "nil", "<na>", "?", "*", "**", "-", "--"])
 ERRORS = re.compile(r"#(N/A|REF!|VALUE!|NAME\?|NULL!|DIV/0!|NUM!)|\.{1,3}|\.[a-z]", re.IGNORECASE)
-# words of the labels that questionnaires give to answers that are none
+# words in the labels that questionnaires give to missing answers
 LABELS = re.compile(
     r"no (answer|response|data|information|statement)|not (stated|applicable|available|answered|"
     r"asked|ascertained|known|reported)|refus(ed|al|é)|don'?t know|do not know|unknown|missing|"
@@ -43,7 +43,7 @@ def codes_by_label(labels: Sequence[str], given: Mapping[str, str]) -> list[str]
 def codes_by_position(labels: Sequence[str]) -> list[str]:
     """Return codes that stand apart from the others, as codes of missing values do.
 
-    That are words such as NA or "not stated"; few words among numbers; numbers below 0 beside
+    Those are words such as NA or "not stated"; few words among numbers; numbers below 0 beside
     numbers from 0; and few numbers at the end, of repeated digits such as 88 or 99, behind a gap
     that is wide beside those of the others.
 

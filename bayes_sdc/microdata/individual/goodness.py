@@ -1,4 +1,4 @@
-"""Whether frequencies look as a model of shared rates says: a test of its shape."""
+"""Whether frequencies look as a model of shared rates expects: a test of their shape."""
 
 import numpy as np
 import numpy.typing as npt

@@ -9,7 +9,7 @@ import pandas as pd
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.file.keys import VIOLATIONS, Microdata, Tally
+from bayes_sdc.microdata.file.microdata import VIOLATIONS, Microdata, Tally
 from bayes_sdc.microdata.individual.closed_form import check_risks, household_risk, individual_risk
 from bayes_sdc.results import Fact, Result
 
@@ -124,7 +124,7 @@ class RecordRisk(Result):
         Examples
         --------
         >>> import pandas as pd
-        >>> from bayes_sdc.microdata.file.keys import read_microdata
+        >>> from bayes_sdc.microdata.file.read import read_microdata
         >>> people = pd.DataFrame({"sex": list("mmf"), "w": [10, 30, 5], "id": ["B2", "B2", "A1"]})
         >>> data = read_microdata(people, keys=["sex"], weight="w", household="id")
         >>> record_risk(data).households().round(4)
@@ -222,7 +222,7 @@ def record_risk(microdata: Microdata, *, sampling_fraction: float | None = None)
     Examples
     --------
     >>> import pandas as pd
-    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> people = pd.DataFrame({"sex": list("mmf"), "age": list("223"), "w": [10, 30, 5]})
     >>> result = record_risk(read_microdata(people, keys=["sex", "age"], weight="w"))
     >>> result.risk.round(4).tolist(), round(result.expected, 4)
@@ -276,7 +276,7 @@ def compare_key_sets(
     Raises
     ------
     InputError
-        If there is no set, or a set names what is no key of ``data``.
+        If there is no set, or a set names something that is not a key of ``data``.
 
     See Also
     --------
@@ -289,7 +289,7 @@ def compare_key_sets(
     Examples
     --------
     >>> import pandas as pd
-    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> people = pd.DataFrame({"sex": list("mmf"), "age": list("233")})
     >>> microdata = read_microdata(people, keys=["sex", "age"])
     >>> sets = {"neighbour": ["sex"], "colleague": ["sex", "age"]}

@@ -14,15 +14,14 @@ import xarray as xr
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.individual.closed_form import check_numbers, check_whole, individual_risk
-from bayes_sdc.microdata.individual.goodness import UNLIKELY, prior_test, shape_test
-from bayes_sdc.microdata.individual.inclusion import draw_inclusion, uncertain_risk
-from bayes_sdc.microdata.individual.intervals import (
-    known_interval,
-    shared_interval,
-    uncertain_interval,
-    uncertain_risk_interval,
+from bayes_sdc.microdata.individual.population_models import (
+    Combinations,
+    draw_totals,
+    known,
+    shared,
+    uncertain,
 )
-from bayes_sdc.microdata.individual.shared_rates import expected_alone, fit_rates, shared_risk
+from bayes_sdc.microdata.individual.shared_rates import fit_rates
 from bayes_sdc.microdata.posterior.sampling import (
     FEWEST_DRAWS,
     Estimate,
@@ -31,8 +30,6 @@ from bayes_sdc.microdata.posterior.sampling import (
     check_sampler,
     estimate,
     learned_from,
-    mean_error,
-    thinned_draws,
 )
 from bayes_sdc.results import Fact, Result, with_interval
 from bayes_sdc.seeds import generator, seed_or_fresh
@@ -49,9 +46,6 @@ MODELS: dict[Model, str] = {
     "too high where few combinations can occur",
 }
 SIMULATED = 20_000_000  # population frequencies drawn in all; fewer draws of a large table
-INTEGRATED_DRAWS = 200  # of alpha and beta, for the risk of single combinations
-INTERVAL_DRAWS = 32  # of these, for the distribution of F of single combinations
-AT_ONCE = 2_000_000
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -217,12 +211,12 @@ def superpopulation_risk(
     >>> result.tau1.interval
     (0.0, 1.0)
     """
-    risk = individual_risk(f, p)  # which also judges f and p
+    individual_risk(f, p)  # judges f and p
     frequency = check_whole(f, "f")
     multiplicity = frequency if records is None else check_whole(records, "records")
     if frequency.ndim != 1 or not len(frequency) or multiplicity.shape != frequency.shape:
         raise InputError("f, p and records must have one dimension, equal lengths and no length 0")
-    inclusion = as_long("p", p, frequency)
+    cells = Combinations(frequency, as_long("p", p, frequency), multiplicity)
     check_model(model, spread, empty)
     if trace is not None and model not in ("gamma", "extended"):
         raise InputError(f"the model {model!r} learns nothing, so it takes no trace")
@@ -230,91 +224,35 @@ def superpopulation_risk(
     check_sampler(sampler)
     seed = seed_or_fresh(seed)
     used = int(np.clip(SIMULATED // len(frequency), FEWEST_DRAWS, draws))
-    notes = _fewer(used, draws, len(frequency))
-    rng = generator(seed, "superpopulation", model)
-    posterior, trusted, errors = None, True, [0.0, 0.0]
-    alone = frequency == 1
-    expected_tau1: float | None = float(inclusion[alone].sum())
-    shape, rate = np.zeros(used), np.zeros(used)
-    deviation = None
-    if model == "uncertain":
-        deviation = as_long("spread", np.asarray(spread), frequency)
-        if not bool(np.all((deviation >= 0) & np.isfinite(deviation))):
-            raise InputError("spread must be 0 or more")
-        risk = uncertain_risk(frequency, inclusion, deviation)
-        risk_interval = uncertain_risk_interval(frequency, inclusion, deviation)
-        inverse_interval = uncertain_interval(frequency, inclusion, deviation)
-    elif model in ("gamma", "extended"):
+    if model == "known":
+        found = known(cells, used)
+    elif model == "uncertain":
+        found = uncertain(cells, used, as_long("spread", np.asarray(spread), frequency))
+    else:
+        extended = model == "extended"
         learned = (
-            fit_rates(frequency, inclusion, empty, model == "extended", used, seed, sampler)
+            fit_rates(frequency, cells.p, empty, extended, used, seed, sampler)
             if trace is None
             else learned_from(trace, ["alpha", "beta"], f"model {model}")
         )
-        posterior, trusted = learned.posterior, learned.trusted
-        notes += learned.notes
-        shape = thinned_draws(posterior, "alpha", used)
-        rate = thinned_draws(posterior, "beta", used)
-        nodes, expected_tau1 = None, None
-        if learned.nodes is not None and learned.weights is not None:
-            nodes = learned.nodes["alpha"], learned.nodes["beta"], learned.weights
-            expected_tau1 = expected_alone(inclusion[alone], *nodes)
-        few = np.linspace(0, used - 1, INTEGRATED_DRAWS).astype(int)
-        risk, risk_interval, integrated = shared_risk(
-            frequency, inclusion, shape[few], rate[few], multiplicity, nodes
-        )
-        if nodes is None:
-            errors = [mean_error(total) for total in integrated]
-        few = np.linspace(0, used - 1, INTERVAL_DRAWS).astype(int)
-        inverse_interval = shared_interval(frequency, inclusion, shape[few], rate[few])
-    else:
-        risk_interval = np.column_stack([risk, risk])
-        inverse_interval = known_interval(frequency, inclusion)
-    converged = trusted
-    if model in ("gamma", "extended"):
-        chance = shape_test(frequency, inclusion, float(shape.mean()), float(rate.mean()))
-    else:
-        chance = prior_test(frequency)
-    doubts = _doubts(model, frequency, inclusion, multiplicity, chance)
-    trusted, notes = converged and not doubts, notes + doubts
-    totals = _totals(frequency, inclusion, multiplicity, shape, rate, deviation, rng)
+        found = shared(cells, used, learned)
+    totals = draw_totals(cells, found, generator(seed, "superpopulation", model))
+    alone = frequency == 1
     return SuperpopulationRisk(
         model=model,
-        risk=risk,
-        risk_interval=risk_interval,
-        inverse_interval=inverse_interval,
-        expected=estimate(totals[0], float(risk @ multiplicity), errors[0]),
-        tau1=estimate(totals[1], expected_tau1),
-        tau2=estimate(totals[2], float(risk[alone].sum()), errors[1]),
-        posterior=posterior,
-        converged=converged,
-        trusted=trusted,
+        risk=found.risk,
+        risk_interval=found.risk_interval,
+        inverse_interval=found.inverse_interval,
+        expected=estimate(totals[0], float(found.risk @ multiplicity), found.errors[0]),
+        tau1=estimate(totals[1], found.tau1),
+        tau2=estimate(totals[2], float(found.risk[alone].sum()), found.errors[1]),
+        posterior=found.posterior,
+        converged=found.converged,
+        trusted=found.trusted,
         draws=used,
-        notes=notes,
+        notes=(*_fewer(used, draws, len(frequency)), *found.notes),
         seed=seed,
     )
-
-
-def _doubts(
-    model: Model, f: Integers, p: Floats, records: Integers, chance: float
-) -> tuple[str, ...]:
-    """Say why a model is not trusted: too small a sample, or frequencies of another shape."""
-    shared = "shared rates" if model in ("gamma", "extended") else "rates with the prior 1/rate"
-    said = []
-    n = float(records.sum())
-    fraction = n / float((records / p).sum())
-    limit = 1.0 / np.log(max(n, 3.0))
-    if fraction < limit:
-        said.append(
-            f"{shared} are not trusted: the sampling fraction, {fraction:.2%}, is below 1 / log n, "
-            f"{limit:.2%}, and they know nothing of the key variables but how often combinations "
-            "occur; they can be too low by half or more"
-        )
-    if chance < UNLIKELY:
-        said.append(
-            f"{shared} are not trusted: the frequencies of the file do not have the shape that the "
-            f"model gives them (probability {chance:.1g}), and rare combinations least of all"
-        )
-    return tuple(said)
 
 
 def _fewer(used: int, draws: int, combinations: int) -> tuple[str, ...]:
@@ -344,33 +282,3 @@ def as_long(name: str, values: npt.ArrayLike, f: Integers) -> Floats:
     if given.shape not in ((), (1,), f.shape):
         raise InputError(f"{name} must be one number or {len(f):,}, as many as f")
     return np.broadcast_to(given, f.shape)
-
-
-def _totals(
-    f: Integers,
-    p: Floats,
-    records: Integers,
-    shape: Floats,
-    rate: Floats,
-    spread: Floats | None,
-    rng: np.random.Generator,
-) -> tuple[Floats, Floats, Floats]:
-    """Sum of 1 / F over records, population uniques, and 1 / F over sample uniques, by draw."""
-    draws, unique = len(shape), f == 1
-    expected, tau1, tau2 = np.empty(draws), np.empty(draws), np.empty(draws)
-    step = max(1, AT_ONCE // len(f))
-    for start in range(0, draws, step):
-        part = slice(start, min(draws, start + step))
-        chance = p
-        if spread is not None:
-            chance = draw_inclusion(p, spread, part.stop - part.start, rng)
-        size = f + shape[part, None]
-        success = (rate[part, None] + chance) / (rate[part, None] + 1.0)
-        # negative binomial as a Poisson of a Gamma, which also serves means beyond 64 bits
-        mean = rng.gamma(size) * ((1.0 - success) / success)
-        unsampled = np.where(mean < 1e15, rng.poisson(np.minimum(mean, 1e15)), mean)
-        inverse = records / (f + unsampled)
-        expected[part] = inverse.sum(axis=1)
-        tau1[part] = (unsampled[:, unique] == 0).sum(axis=1)
-        tau2[part] = inverse[:, unique].sum(axis=1)
-    return expected, tau1, tau2

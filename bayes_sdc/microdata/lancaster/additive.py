@@ -33,7 +33,7 @@ from scipy.special import logsumexp
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.file.tabulate import patterns
 from bayes_sdc.microdata.lancaster.cells import Additive, Sums, sample, walk
 from bayes_sdc.microdata.lancaster.forecast import FOLDS, WALKED_CELLS, refuse, shrinkages
@@ -169,7 +169,7 @@ def lancaster(
     Examples
     --------
     >>> import pandas as pd
-    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> people = pd.DataFrame({"sex": list("ffffm"), "job": list("cccdd")})
     >>> found = lancaster(read_microdata(people, keys=["sex", "job"]), 50, shrinkage=[0, 1])
     >>> found.table["expected_renormalized"].round(6).tolist()
@@ -183,7 +183,7 @@ def lancaster(
     codes, sizes = level_codes(microdata), [len(labels) for labels in labels_of(microdata)]
     place, rows = patterns(codes, tuple(sizes))
     number = np.bincount(place)
-    model = _fit(rows, number, sizes, rules)
+    model = fit_additive(rows, number, sizes, rules)
     walked = model.cells <= WALKED_CELLS
     if not walked:
         notes = (
@@ -277,7 +277,7 @@ def _add_posterior(table: pd.DataFrame) -> tuple[str, ...]:
     return ()
 
 
-def _fit(
+def fit_additive(
     rows: np.ndarray, number: np.ndarray, sizes: list[int], rules: np.ndarray | None
 ) -> Additive:
     """Weights and terms from the one-way and two-way proportions of a file."""
@@ -347,7 +347,7 @@ def _cross_validate(
         place, rows = patterns(ordered[part != fold], tuple(sizes))
         left_place, left = patterns(ordered[part == fold], tuple(sizes))
         number, left_number = np.bincount(place), np.bincount(left_place)
-        model = _fit(rows, number, sizes, rules)
+        model = fit_additive(rows, number, sizes, rules)
         sums = _sums(model, grid, rules, seed)
         known = np.ones(len(left), bool)
         for key, weights in enumerate(model.weights):

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.lancaster.structural_zeros import labels_of
 from bayes_sdc.results import Fact, Result
 
@@ -100,7 +100,7 @@ def lancaster_forecast(
     Examples
     --------
     >>> import pandas as pd
-    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> people = pd.DataFrame({"sex": list("ffffm"), "job": list("cccdd")})
     >>> lancaster_forecast(read_microdata(people, keys=["sex", "job"])).cells
     4

@@ -15,7 +15,7 @@ import pandas as pd
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.lancaster.cells import Additive
 
 #: Impossible cells: a mapping from keys to values for each rule, or a row of a data frame.
@@ -59,7 +59,7 @@ def read_rules(
         for key, values in rule.items():
             if key not in microdata.keys:
                 raise InputError(
-                    f"structural zero {number} names {key!r}, which is no key; the keys are "
+                    f"structural zero {number} names {key!r}, which is not a key; the keys are "
                     f"{list(microdata.keys)}"
                 )
             place = microdata.keys.index(key)
@@ -146,7 +146,7 @@ def allowed_cells(microdata: Microdata, structural_zeros: StructuralZeros | None
 
     Examples
     --------
-    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> people = pd.DataFrame({"age": ["child", "adult", "old"], "wed": ["no", "yes", "no"]})
     >>> data = read_microdata(people, keys=["age", "wed"])
     >>> allowed_cells(data), allowed_cells(data, [{"age": "child", "wed": "yes"}])

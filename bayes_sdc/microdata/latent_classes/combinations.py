@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 
 Integers = npt.NDArray[np.int64]
 
@@ -54,7 +54,7 @@ def cells_of(data: Microdata) -> Cells:
     Examples
     --------
     >>> import pandas as pd
-    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> people = pd.DataFrame({"age": list("2345"), "sex": list("mfmf")})
     >>> cells = cells_of(read_microdata(people, keys=["age", "sex"]))
     >>> cells.rows.tolist(), cells.start.tolist()

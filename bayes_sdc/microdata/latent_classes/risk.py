@@ -20,7 +20,7 @@ from bayes_sdc.convergence import convergence
 from bayes_sdc.cores import threads
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.columns import LARGEST_COUNT
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.lancaster.structural_zeros import StructuralZeros
 from bayes_sdc.microdata.latent_classes.combinations import cells_of
 from bayes_sdc.microdata.latent_classes.gibbs import (
@@ -226,7 +226,7 @@ def latent_class_risk(
 
     Examples
     --------
-    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> rng = np.random.default_rng(1)
     >>> people = pd.DataFrame(rng.integers(0, 5, (300, 4)), columns=list("abcd"))
     >>> risk = latent_class_risk(

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.lancaster.structural_zeros import StructuralZeros, labels_of, read_rules
 from bayes_sdc.microdata.latent_classes.combinations import order_of_keys
 from bayes_sdc.microdata.latent_classes.conditionals import State, sweep
@@ -52,7 +52,7 @@ def rules_for(data: Microdata, structural_zeros: StructuralZeros | None) -> npt.
     Examples
     --------
     >>> import pandas as pd
-    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> people = pd.DataFrame({"age": ["child", "adult", "old"], "wed": ["no", "yes", "no"]})
     >>> data = read_microdata(people, keys=["age", "wed"])  # wed comes first: it has fewer levels
     >>> rules_for(data, [{"age": "child", "wed": "yes"}]).astype(int).tolist()

@@ -14,7 +14,7 @@ import pandas as pd
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.columns import LARGEST_COUNT
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.loglinear.selection import alone, choose, matched
 from bayes_sdc.microdata.loglinear.table import table_of
 from bayes_sdc.results import Fact, Result, with_interval
@@ -83,7 +83,7 @@ class LoglinearRisk(Result):
             ),
             ("tau2", f"{self.tau2:,.1f}", "expected correct matches of sample uniques"),
             ("interactions", str(len(self.interactions)), self._interactions()),
-            ("converged", "yes" if self.converged else "NO", "the fit came to its maximum"),
+            ("converged", "yes" if self.converged else "NO", "the fit converged"),
         ]
 
     def _interactions(self) -> str:
@@ -100,8 +100,8 @@ def loglinear_risk(
 ) -> LoglinearRisk:
     """Estimate the risk of sample uniques by a log-linear model, chosen by its estimated error.
 
-    The field's standard, to compare with. Keys are independent but for pairs of them that interact;
-    pairs enter, the largest gain first, as long as it pays. `latent_class_risk` is the
+    The standard of the field, for comparison. Keys are independent but for pairs of them that
+    interact; pairs enter, the largest gain first, as long as it pays. `latent_class_risk` is the
     estimate to use.
 
     Parameters
@@ -137,7 +137,7 @@ def loglinear_risk(
 
     Examples
     --------
-    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> rng = np.random.default_rng(1)
     >>> people = pd.DataFrame(rng.integers(0, 5, (300, 4)), columns=list("abcd"))
     >>> risk = loglinear_risk(read_microdata(people, keys=list("abcd")), 3000)

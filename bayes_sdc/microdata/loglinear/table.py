@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.seeds import generator
 
 WHOLE = 100_000  # cells of a table that is taken whole
@@ -65,7 +65,7 @@ def table_of(microdata: Microdata, *, seed: int, whole: int = WHOLE) -> Table:
 
     Examples
     --------
-    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> people = pd.DataFrame({"age": list("2345"), "sex": list("mfmf")})
     >>> table = table_of(read_microdata(people, keys=["age", "sex"]), seed=1)
     >>> table.f.tolist(), table.weight.tolist() == [1.0] * 8, table.whole

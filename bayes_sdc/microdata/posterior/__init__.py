@@ -1,1 +1,1 @@
-"""Posteriors of a few parameters: by quadrature, or by NUTS for who asks."""
+"""Posteriors of a few parameters: by quadrature, or on request by NUTS."""

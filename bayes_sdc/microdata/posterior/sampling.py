@@ -99,7 +99,7 @@ Sampler = Literal["quadrature", "nuts"]
 
 
 def check_sampler(sampler: str) -> None:
-    """Refuse a way of computing a posterior that there is not."""
+    """Refuse an unknown way of computing a posterior."""
     if sampler not in ("quadrature", "nuts"):
         raise InputError(f"sampler {sampler!r} is unknown; choose from ['quadrature', 'nuts']")
 

@@ -118,12 +118,12 @@ def poisson_gamma(
     alphas = [_alpha(completion, mean, cells, estimator) for completion in done]
     alpha = alphas[0]
     error = _alpha_error(alpha, mean, done[0], cells, estimator)
-    probability = _stays_unique(alpha, table.n, table.N, cells)
+    probability = stays_unique(alpha, table.n, table.N, cells)
     spread = None
     if table.open_cells:
         # alpha of every completion is between those of the extremes
         between = np.geomspace(min(alphas[0], 1e12), min(alphas[-1], 1e12), 101)
-        values = [s1 * _stays_unique(float(a), table.n, table.N, cells) for a in between]
+        values = [s1 * stays_unique(float(a), table.n, table.N, cells) for a in between]
         spread = (min(values), max(values))
     slope = _slope(alpha, table, cells)
     fit, fit_p = goodness_of_fit(
@@ -162,7 +162,7 @@ def _slope(alpha: float, table: SizeTable, cells: int) -> float:
         return 0.0
     step = 1e-4 * alpha
     high, low = (
-        _stays_unique(near, table.n, table.N, cells) for near in (alpha + step, alpha - step)
+        stays_unique(near, table.n, table.N, cells) for near in (alpha + step, alpha - step)
     )
     return (high - low) / (2 * step)
 
@@ -186,7 +186,8 @@ def _log_pmf(size: np.ndarray, alpha: float, mean: float) -> np.ndarray:
     return np.asarray(nbinom.logpmf(size, alpha, alpha / (alpha + mean)))
 
 
-def _stays_unique(alpha: float, n: int, N: int, cells: int) -> float:
+def stays_unique(alpha: float, n: int, N: int, cells: int) -> float:
+    """Probability that the rest of the population adds nobody to a sample unique."""
     if math.isinf(alpha):
         return math.exp(-(N - n) / cells)
     beta = 1.0 / (cells * alpha)

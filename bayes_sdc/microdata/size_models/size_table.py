@@ -246,7 +246,7 @@ def _pairs(size_indices: Any) -> tuple[list[tuple[int, int]], int, int]:
             size, number = int(text.removesuffix("+")), int(cells)
         except (TypeError, ValueError):
             raise InputError(
-                f"size_indices: {key!r}: {cells!r} is no whole number of combinations"
+                f"size_indices: {key!r}: {cells!r} is not a whole number of combinations"
             ) from None
         if size < 1 or number < 0 or number != cells:
             raise InputError(

@@ -32,7 +32,7 @@ from scipy.stats import norm
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.results import Fact, Result, or_undefined
 
 LEVEL = 0.95
@@ -157,7 +157,7 @@ def dis(microdata: Microdata, sampling_fraction: float | None) -> Dis:
     Examples
     --------
     >>> import pandas as pd
-    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> people = pd.DataFrame({"job": list("aabcd")})
     >>> print(dis(read_microdata(people, keys=["job"]), 0.1))
     0.1429 (95 % interval 0.02154 to 0.6547; 3 sample uniques, 2 records in pairs)

@@ -10,13 +10,13 @@ version of the file to match against, which is what an intruder would have.
 import math
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.special_uniques.dis import check_fraction
+from bayes_sdc.microdata.special_uniques.fragments import aligned, match_all, match_fragment
 from bayes_sdc.results import Fact, Result, or_undefined
 from bayes_sdc.seeds import generator, seed_or_fresh
 
@@ -136,7 +136,7 @@ def dis_special(
     Examples
     --------
     >>> import pandas as pd
-    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> data = read_microdata(pd.DataFrame({"job": list("aabcd")}), keys=["job"])
     >>> found = dis_special(data, sampling_fraction=0.5, seed=1, error=0.02)
     >>> found.stable, abs(found.value - 0.6) < 0.1
@@ -146,7 +146,7 @@ def dis_special(
     check_fraction(sampling_fraction)
     if not error > 0:
         raise InputError(f"error must be above 0; it is {error!r}")
-    known, released, rule = _aligned(original, original if protected is None else protected)
+    known, released, rule = aligned(original, original if protected is None else protected)
     n = len(known)
     size = min(LARGEST_FRAGMENT, max(1, n // 100)) if fragment is None else fragment
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or not 1 <= size <= n:
@@ -154,7 +154,7 @@ def dis_special(
     # fragments are drawn by place, so records take places that do not depend on their order
     order = np.lexsort(np.hstack([known, released]).T)
     known, released = known[order], released[order]
-    matches = _match_all(known, released, rule)
+    matches = match_all(known, released, rule)
     rng = generator(seed, "fragments of DIS")
     unique: list[int] = []
     correct: list[int] = []
@@ -163,7 +163,7 @@ def dis_special(
         for _ in range(FRAGMENTS_AT_A_TIME):
             members = rng.choice(n, size, replace=False, shuffle=False)
             copied = rng.random(size) < sampling_fraction
-            u, c = _match_fragment(known, released, rule, matches, members, copied)
+            u, c = match_fragment(known, released, rule, matches, members, copied)
             unique.append(u)
             correct.append(c)
         value, spread = _ratio(np.array(unique), np.array(correct))
@@ -192,105 +192,3 @@ def _ratio(unique: np.ndarray, correct: np.ndarray) -> tuple[float | None, float
     ratio = float(correct.sum() / total)
     residual = float(((correct - ratio * unique) ** 2).sum())
     return ratio, max(math.sqrt(residual), 1.0 if ratio in (0.0, 1.0) else 0.0) / total
-
-
-RULE_NUMBER = {"own": 0, "conservative": 1, "wildcard": 2}
-
-
-def _aligned(original: Microdata, protected: Microdata) -> tuple[np.ndarray, np.ndarray, int]:
-    """Codes of both files on the same labels, and the number of the rule about missing values."""
-    if protected.keys != original.keys:
-        raise InputError(
-            f"the protected file has the keys {list(protected.keys)}, the original "
-            f"{list(original.keys)}; they must be the same, in the same order"
-        )
-    if protected.n != original.n:
-        raise InputError(
-            f"the protected file has {protected.n:,} records, the original {original.n:,}; each "
-            "record must stay in its place (suppressed values as missing)"
-        )
-    codes = np.empty_like(protected.codes)
-    for k, labels in enumerate(protected.labels):
-        place = {label: code for code, label in enumerate(original.labels[k])}
-        new = np.array([place.get(label, -2 - i) for i, label in enumerate(labels)] + [-1])
-        # labels that the original does not have match nothing, but are not missing
-        new[new <= -2] = len(original.labels[k]) - 2 - new[new <= -2]
-        codes[:, k] = new[protected.codes[:, k]]
-    return original.codes, codes, RULE_NUMBER[protected.missing]
-
-
-@numba.njit(cache=True, nogil=True)
-def _matches(known: np.ndarray, released: np.ndarray, rule: int) -> bool:
-    """Whether a released record is what somebody with the known values looks for."""
-    for k in range(len(known)):
-        a, b = known[k], released[k]
-        if a != b and not (rule > 0 and a < 0) and not (rule == 2 and b < 0):
-            return False
-    return True
-
-
-def _match_all(known: np.ndarray, released: np.ndarray, rule: int) -> np.ndarray:
-    """Number of released records that each known one matches.
-
-    Records are taken together by the keys they lack a value of: for two such patterns, the records
-    match that agree on all keys that are compared.
-    """
-    if rule == 0:
-        return _agreeing(known, released)
-    counts = np.zeros(len(known), np.int64)
-    nothing = np.zeros(known.shape[1], np.bool_)
-    answering = _patterns(released) if rule == 2 else [(nothing, np.arange(len(released)))]
-    for lack, rows in _patterns(known):
-        for other, answers in answering:
-            compared = ~(lack | other)
-            counts[rows] += _agreeing(known[rows][:, compared], released[answers][:, compared])
-    return counts
-
-
-def _patterns(codes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Keys without a value and rows, for each pattern that occurs."""
-    lacking, pattern = np.unique(codes < 0, axis=0, return_inverse=True)
-    pattern = pattern.reshape(-1)
-    return [(lack, np.flatnonzero(pattern == number)) for number, lack in enumerate(lacking)]
-
-
-def _agreeing(asking: np.ndarray, answering: np.ndarray) -> np.ndarray:
-    """Number of rows of one array that equal each row of another."""
-    both = np.vstack([asking, answering]).astype(np.int64)
-    packed = np.zeros(len(both), np.int64)
-    room = 1
-    for column in both.T:
-        size = int(column.max(initial=0)) + 2
-        if room * size >= 2**62:
-            packed = np.unique(packed, return_inverse=True)[1].reshape(-1)
-            room = len(both)
-        packed = packed * size + column + 1
-        room *= size
-    values, number = np.unique(packed[len(asking) :], return_counts=True)
-    if len(values) == 0:
-        return np.zeros(len(asking), np.int64)
-    place = np.minimum(np.searchsorted(values, packed[: len(asking)]), len(values) - 1)
-    return np.where(values[place] == packed[: len(asking)], number[place], 0)
-
-
-@numba.njit(cache=True, nogil=True)
-def _match_fragment(
-    known: np.ndarray,
-    released: np.ndarray,
-    rule: int,
-    matches: np.ndarray,
-    members: np.ndarray,
-    copied: np.ndarray,
-) -> tuple[int, int]:
-    """Unique and correct matches of a fragment against the file without its uncopied records."""
-    unique, correct = 0, 0
-    for i in range(len(members)):
-        r = members[i]
-        left = matches[r]
-        for j in range(len(members)):
-            if not copied[j] and _matches(known[r], released[members[j]], rule):
-                left -= 1
-        if left == 1:
-            unique += 1
-            correct += copied[i] and _matches(known[r], released[r], rule)
-    return unique, correct

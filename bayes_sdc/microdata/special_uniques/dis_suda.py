@@ -35,7 +35,7 @@ import numpy as np
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.special_uniques.dis import Dis, dis
 from bayes_sdc.microdata.special_uniques.suda import Scale, Suda, suda
 from bayes_sdc.results import Fact, Result, or_undefined
@@ -137,7 +137,7 @@ def dis_suda(
     Examples
     --------
     >>> import pandas as pd
-    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> people = pd.DataFrame({"sex": list("ffffm"), "job": list("cccds"), "town": list("aabab")})
     >>> found = dis_suda(read_microdata(people, keys=["sex", "job", "town"]), 0.1)
     >>> found.risk.round(3).tolist(), round(found.total, 3)

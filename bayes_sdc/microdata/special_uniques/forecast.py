@@ -7,7 +7,7 @@ import numba
 import numpy as np
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.special_uniques.collapsed import (
     Distinct,
     candidates_first,

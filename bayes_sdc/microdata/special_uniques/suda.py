@@ -31,7 +31,8 @@ import pandas as pd
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.file.keys import Microdata, MissingRule
+from bayes_sdc.microdata.file.combinations import MissingRule
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.special_uniques.forecast import (
     MEMORY,
     SudaForecast,
@@ -40,11 +41,7 @@ from bayes_sdc.microdata.special_uniques.forecast import (
     prepare,
     refuse,
 )
-from bayes_sdc.microdata.special_uniques.minimal import (
-    WORTH_THREADS,
-    Level,
-    minimal_sample_uniques,
-)
+from bayes_sdc.microdata.special_uniques.minimal import WORTH_THREADS, Level, minimal_sample_uniques
 from bayes_sdc.microdata.special_uniques.missing import rows_by_pattern
 from bayes_sdc.microdata.special_uniques.row_bits import WORD
 from bayes_sdc.results import Fact, Result
@@ -221,7 +218,7 @@ def suda(
     Examples
     --------
     >>> import pandas as pd
-    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> people = pd.DataFrame({"sex": list("fffm"), "job": list("ccds"), "town": list("aaba")})
     >>> found = suda(read_microdata(people, keys=["sex", "job", "town"]))
     >>> found.scores
@@ -292,7 +289,7 @@ def suda_forecast(microdata: Microdata, *, max_size: int = 3) -> SudaForecast:
     Examples
     --------
     >>> import pandas as pd
-    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> people = pd.DataFrame({"sex": list("fffm"), "job": list("ccds")})
     >>> suda_forecast(read_microdata(people, keys=["sex", "job"])).sets
     3

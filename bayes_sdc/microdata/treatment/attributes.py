@@ -27,7 +27,7 @@ import pandas as pd
 from bayes_sdc.arguments import checked
 from bayes_sdc.cores import threads
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.file.tabulate import patterns
 from bayes_sdc.microdata.treatment.population import probabilities
 from bayes_sdc.microdata.treatment.states import States, draw_states
@@ -146,7 +146,7 @@ def attribute_risk(
 
     Examples
     --------
-    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> people = pd.DataFrame({"age": list("123") * 20, "ill": list("yn") * 30})
     >>> found = attribute_risk(
     ...     read_microdata(people, keys=["age", "ill"]), sensitive="ill", draws=100, seed=1
@@ -237,7 +237,7 @@ def diversity(data: Microdata, sensitive: str) -> tuple[int, float, float]:
 
     Examples
     --------
-    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> people = pd.DataFrame({"age": list("1122"), "ill": list("ynnn")})
     >>> diversity(read_microdata(people, keys=["age", "ill"]), "ill")
     (1, 1.0, 0.25)

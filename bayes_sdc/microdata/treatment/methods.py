@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.treatment.choosing import choose_keys, choose_records
 from bayes_sdc.microdata.treatment.intruder import MatchRisk
 from bayes_sdc.microdata.treatment.matching import best_of
@@ -50,7 +50,7 @@ class Asked(NamedTuple):
     change: float | None = None
 
     def check(self, data: Microdata, method: Method) -> None:
-        """Refuse what cannot be meant, before any work.
+        """Refuse impossible arguments, before any work.
 
         Raises
         ------
@@ -70,7 +70,7 @@ class Asked(NamedTuple):
             raise InputError("keys must name at least one key to treat")
         for key in self.keys or ():
             if key not in data.keys:
-                raise InputError(f"{key!r} is no key of the file; they are {list(data.keys)}")
+                raise InputError(f"{key!r} is not a key of the file; they are {list(data.keys)}")
 
     def _check_strength(self, data: Microdata, method: Method) -> None:
         """Refuse a strength of another treatment, or none where one is needed."""
@@ -85,7 +85,7 @@ class Asked(NamedTuple):
                 raise InputError(f"{name} belongs to {of}; the method is {method!r}")
         if method == "suppression":
             if (self.k is None) == (self.special is None):
-                raise InputError("suppression needs either k or special, what it is to reach")
+                raise InputError("suppression needs a goal: either k or special")
             if self.k is not None and not 2 <= self.k <= data.n:
                 raise InputError(f"k must be from 2 to the {data.n:,} records; it is {self.k!r}")
             if self.special is not None and not 1 <= self.special <= len(data.keys):
@@ -100,7 +100,7 @@ class Asked(NamedTuple):
             raise InputError(f"{method} draws nothing, so there is one data set")
         if method == "pram" and (self.change is None or not 0.0 < self.change < 1.0):
             raise InputError(
-                f"PRAM needs change, the share of values that is to change, above 0 and below 1; "
+                f"PRAM needs change, the share of values to change, above 0 and below 1; "
                 f"it is {self.change!r}"
             )
 

@@ -13,7 +13,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.latent_classes.combinations import Cells, cells_of
 from bayes_sdc.microdata.latent_classes.dispersion import collect, draw_scatter, posterior_grid
 from bayes_sdc.microdata.latent_classes.draws import compiled

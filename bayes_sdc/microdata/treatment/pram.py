@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.file.tabulate import patterns
 from bayes_sdc.microdata.latent_classes.draws import compiled
 from bayes_sdc.microdata.treatment.matching import SAME, Matches

@@ -18,7 +18,7 @@ import pandas as pd
 from bayes_sdc.arguments import PathLike
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.text import decode, find_separator, read_bytes
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.treatment.population import population_share
 from bayes_sdc.microdata.treatment.setting import DRAWS, Setting
 from bayes_sdc.microdata.treatment.states import Layout, States, layout_of
@@ -82,11 +82,11 @@ def recode(data: Microdata, recodings: Sequence[Recoding]) -> Recoded:
     Raises
     ------
     InputError
-        If a recoding names no key.
+        If a recoding names something that is not a key.
 
     Examples
     --------
-    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> people = pd.DataFrame({"age": ["20", "21", "35"]})
     >>> data = read_microdata(people, keys=["age"])
     >>> recode(data, [band(data, "age", 10)]).data.labels
@@ -106,7 +106,7 @@ def recode(data: Microdata, recodings: Sequence[Recoding]) -> Recoded:
         codes.append(np.where(known, place[np.where(known, data.codes[:, j], 0)], -1))
     for one in recodings:
         if one.key not in data.keys:
-            raise InputError(f"{one.key!r} is no key of the file; they are {list(data.keys)}")
+            raise InputError(f"{one.key!r} is not a key of the file; they are {list(data.keys)}")
     wider = replace(data, labels=tuple(labels))
     return Recoded(wider.with_codes(np.stack(codes, axis=1).astype(np.int32)), places)
 
@@ -133,10 +133,12 @@ def numbers_of(data: Microdata, key: str) -> dict[str, float]:
 
 def _numeric(data: Microdata, key: str) -> dict[str, float]:
     if key not in data.keys:
-        raise InputError(f"{key!r} is no key of the file; they are {list(data.keys)}")
+        raise InputError(f"{key!r} is not a key of the file; they are {list(data.keys)}")
     numbers = numbers_of(data, key)
     if not numbers:
-        raise InputError(f"the levels of {key!r} are no numbers, so they have no bands and no ends")
+        raise InputError(
+            f"the levels of {key!r} are not numbers, so they have no bands and no ends"
+        )
     return numbers
 
 

@@ -25,7 +25,7 @@ import pandas as pd
 from scipy.stats import norm, t
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.treatment.result import Treatment
 
 Codes = npt.NDArray[np.int32]
@@ -98,7 +98,9 @@ def overlap(a: tuple[float, float], b: tuple[float, float]) -> float:
 
 def _numbers(columns: pd.DataFrame | None, name: str) -> Floats:
     if columns is None or name not in columns:
-        raise InputError(f"a regression names {name!r}, which is no key and no further column")
+        raise InputError(
+            f"a regression names {name!r}, which is neither a key nor a further column"
+        )
     numbers = pd.to_numeric(columns[name], errors="coerce").to_numpy(dtype=np.float64)
     if np.isnan(numbers).all():
         raise InputError(f"a regression needs numbers, and {name!r} holds none")
@@ -112,7 +114,7 @@ def _model(
     key, _, level = outcome.partition("=")
     if level:
         if key not in data.keys or level not in data.labels[data.keys.index(key)]:
-            raise InputError(f"a regression names {outcome!r}, which is no level of a key")
+            raise InputError(f"a regression names {outcome!r}, which is not a level of a key")
         of = codes[:, data.keys.index(key)]
         wanted = data.labels[data.keys.index(key)].index(level)
         y = np.where(of < 0, np.nan, of == wanted)

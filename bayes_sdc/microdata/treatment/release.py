@@ -15,7 +15,7 @@ import pandas as pd
 from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.text import find_columns
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.file.stored import text_places, values_of_codes
 from bayes_sdc.microdata.treatment.result import Treatment
 from bayes_sdc.seeds import generator
@@ -162,8 +162,8 @@ def _order_check(keep_order: bool) -> Check:
     return Check(
         "order of records",
         "look" if keep_order else "pass",
-        "records are in the order of the input: who knows it, or a file in the same order, knows "
-        "who is who"
+        "records are in the order of the input: anyone who has it, or such a file, can "
+        "tell who is who"
         if keep_order
         else "records are in random order",
         key="treatment_order",

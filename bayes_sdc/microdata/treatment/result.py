@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from bayes_sdc.checks import Check
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.treatment.intruder import KNOWLEDGE, KNOWS, MatchRisk
 from bayes_sdc.results import Fact, Result
 
@@ -43,7 +43,8 @@ class Treatment(Result):
         Risk by the intruder that was asked for.
     strongest : MatchRisk
         Risk afterwards by an intruder who knows which records were treated. More on the whole, but
-        not for every record: where a drawn value happens to be true, who believes it is right.
+        not for every record: where a drawn value happens to be true, an intruder who believes it is
+        right.
     checks : list of Check
         On the model, and on the target where one was given.
     seed : int

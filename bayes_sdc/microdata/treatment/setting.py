@@ -12,7 +12,7 @@ from bayes_sdc.convergence import RHAT_FAIL
 from bayes_sdc.cores import threads
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.columns import LARGEST_COUNT
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.lancaster.structural_zeros import labels_of, read_rules
 from bayes_sdc.microdata.treatment.intruder import (
     KNOWLEDGE,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bayes_sdc.convergence import convergence
 from bayes_sdc.cores import threads
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.latent_classes.combinations import cells_of
 from bayes_sdc.microdata.latent_classes.gibbs import MONITORS, plan_for, run_sweeps, start_state
 from bayes_sdc.seeds import generator
@@ -49,7 +49,7 @@ def layout_of(data: Microdata) -> Layout:
     Examples
     --------
     >>> import pandas as pd
-    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> people = pd.DataFrame({"age": ["20", "30", None], "sex": list("mff")})
     >>> own = layout_of(read_microdata(people, keys=["age", "sex"], missing="own"))
     >>> own.start.tolist(), own.lacking.tolist()

@@ -35,7 +35,7 @@ from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.file.tabulate import patterns
 from bayes_sdc.microdata.latent_classes.draws import compiled
 from bayes_sdc.microdata.special_uniques.suda import suda
@@ -77,7 +77,7 @@ def count_strictly(data: Microdata, codes: Codes) -> Integers:
     Examples
     --------
     >>> import pandas as pd
-    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> people = pd.DataFrame({"a": list("xxxy"), "b": ["1", "1", "2", None]})
     >>> data = read_microdata(people, keys=["a", "b"])
     >>> count_strictly(data, data.codes).tolist()
@@ -117,7 +117,7 @@ def suppress_to_k(
         raise InputError(f"k must be from 2 to the {data.n:,} records; it is {k!r}")
     if data.missing == "own":
         raise InputError(
-            "a suppressed value is no category: read the file with missing 'wildcard' or "
+            "a suppressed value is not a category: read the file with missing 'wildcard' or "
             "'conservative'"
         )
     low = count_strictly(data, data.codes) < k
@@ -151,7 +151,7 @@ def prices_of(data: Microdata, costs: Mapping[str, float] | None) -> Floats:
         raise InputError(f"at most {MOST_KEYS} keys can be suppressed; there are {len(data.keys)}")
     for key, cost in (costs or {}).items():
         if key not in data.keys:
-            raise InputError(f"{key!r} is no key of the file; they are {list(data.keys)}")
+            raise InputError(f"{key!r} is not a key of the file; they are {list(data.keys)}")
         if not 0.0 < cost < np.inf:
             raise InputError(f"the cost of a value of {key!r} must be above 0; it is {cost!r}")
     return np.array([float((costs or {}).get(key, 1.0)) for key in data.keys])
@@ -217,7 +217,7 @@ def try_to_give_back(
 
 
 def give_back(data: Microdata, hidden: Flags, k: int, prices: Floats) -> Flags:
-    """Give back what is not needed, the dearest values first."""
+    """Give back what is not needed, the most expensive values first."""
     now = np.where(hidden, -1, data.codes).astype(np.int32)
     record, key = np.nonzero(hidden)
     # by what records hold, so that the order of the file does not matter
@@ -229,7 +229,7 @@ def give_back(data: Microdata, hidden: Flags, k: int, prices: Floats) -> Flags:
 def cheapest(
     codes: Codes, k: int, prices: Floats, start: Flags
 ) -> tuple[Flags, float, float | None]:
-    """Find the cheapest set by integer programming; ``start`` where the time did not do."""
+    """Find the cheapest set by integer programming; ``start`` where time runs out."""
     n, keys = codes.shape
     pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
     of_m = n * keys
@@ -299,7 +299,7 @@ def suppress_special_uniques(
     prices = prices_of(data, costs)
     if data.missing == "own":
         raise InputError(
-            "a suppressed value is no category: read the file with missing 'wildcard' or "
+            "a suppressed value is not a category: read the file with missing 'wildcard' or "
             "'conservative'"
         )
     names = {

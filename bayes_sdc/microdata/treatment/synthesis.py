@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.latent_classes.draws import compiled, pick
 from bayes_sdc.microdata.latent_classes.unseen import place_in
 from bayes_sdc.microdata.treatment.states import States
@@ -184,7 +184,7 @@ def shared_keys(data: Microdata) -> Flags:
     Examples
     --------
     >>> import pandas as pd
-    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> people = pd.DataFrame({"home": list("aabb"), "region": list("nnss"), "sex": list("mfmm")})
     >>> shared_keys(read_microdata(people, keys=["region", "sex"], household="home")).tolist()
     [True, False]
@@ -219,7 +219,7 @@ def spread_over_households(data: Microdata, hidden: Flags) -> Flags:
     Examples
     --------
     >>> import pandas as pd
-    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> people = pd.DataFrame({"home": list("aabb"), "region": list("nnss"), "sex": list("mfmm")})
     >>> data = read_microdata(people, keys=["region", "sex"], household="home")
     >>> spread_over_households(data, np.array([[True, True]] + 3 * [[False, False]])).tolist()

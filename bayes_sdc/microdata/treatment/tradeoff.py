@@ -9,7 +9,7 @@ import pandas as pd
 from bayes_sdc.arguments import checked
 from bayes_sdc.cores import threads
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.treatment.methods import Asked
 from bayes_sdc.microdata.treatment.result import METHODS, Treatment
 from bayes_sdc.microdata.treatment.setting import Intruder, prepare
@@ -87,7 +87,7 @@ def compare_treatments(
     Examples
     --------
     >>> import numpy as np
-    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> rng = np.random.default_rng(1)
     >>> people = pd.DataFrame(rng.integers(0, 3, (200, 3)), columns=list("abc"))
     >>> data = read_microdata(people, keys=list("abc"))

@@ -6,7 +6,7 @@ import numpy as np
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.checks import Check
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.lancaster.structural_zeros import StructuralZeros
 from bayes_sdc.microdata.treatment.intruder import MatchRisk
 from bayes_sdc.microdata.treatment.methods import APPLY, Asked
@@ -65,7 +65,7 @@ def treat(
     costs : mapping from key to float, optional
         Suppression: what a value of a key is worth; 1 where it is not named.
     change : float, optional
-        PRAM: the share of values of each key that is to change.
+        PRAM: the share of values of each key to change.
     datasets : int
         m, data sets that are released side by side.
     intruder : Intruder, optional
@@ -76,8 +76,8 @@ def treat(
     structural_zeros : data frame, or sequence of mappings, optional
         Impossible combinations, as for :func:`bayes_sdc.lancaster`; none is drawn.
     seed : int, optional
-        Everything random follows from it; by default a fresh one of 128 bits. Who knows it can draw
-        the same values, so it is confidential.
+        Everything random follows from it; by default a fresh one of 128 bits. Anyone who knows it
+        can draw the same values, so it is confidential.
     cores : int, optional
         Threads; the answer is the same for any number.
 
@@ -105,7 +105,7 @@ def treat(
     Examples
     --------
     >>> import pandas as pd
-    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> rng = np.random.default_rng(1)
     >>> people = pd.DataFrame(rng.integers(0, 4, (300, 4)), columns=list("abcd"))
     >>> data = read_microdata(people, keys=list("abcd"))

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from bayes_sdc.arguments import checked
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.file.tabulate import patterns
 from bayes_sdc.microdata.treatment.regressions import compare_regression
 from bayes_sdc.microdata.treatment.result import Treatment
@@ -136,7 +136,7 @@ def treated_utility(
     Raises
     ------
     InputError
-        If a regression names no column, or its outcome is no number.
+        If a regression names no column, or its outcome is not a number.
 
     See Also
     --------
@@ -149,7 +149,7 @@ def treated_utility(
 
     Examples
     --------
-    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> from bayes_sdc.microdata.treatment.treat import treat
     >>> rng = np.random.default_rng(1)
     >>> people = pd.DataFrame(rng.integers(0, 3, (300, 3)), columns=list("abc"))

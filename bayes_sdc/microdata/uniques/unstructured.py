@@ -20,8 +20,7 @@ of their section 2.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numba
 import numpy as np
@@ -30,40 +29,10 @@ import pandas as pd
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.individual.closed_form import check_numbers, check_whole, is_number
-from bayes_sdc.results import Fact, Result
+from bayes_sdc.microdata.individual.closed_form import check_whole, is_number
 
 LEAST_CONCENTRATION = 1e-300  # the inverse of less is no number
 SUMMED = 1 << 12  # factors multiplied one by one; the others have gamma functions from this on
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Mixture(Result):
-    """A prior that mixes concentrations, after the data were seen.
-
-    Made by :func:`bayes_sdc.mixture_of_priors`.
-
-    Parameters
-    ----------
-    weights : array of float, shape (concentration,)
-        Posterior weights; they add up to 1.
-    probability : float
-        Q, averaged over the posterior weights.
-    """
-
-    weights: npt.NDArray[np.float64]
-    probability: float
-
-    def _title(self) -> str:
-        return "Mixture of concentrations"
-
-    def _facts(self) -> list[Fact]:
-        meaning = "that a sample unique is alone in the population"
-        weights = ", ".join(f"{weight:.3g}" for weight in self.weights)
-        return [
-            ("probability", f"{self.probability:.4g}", meaning),
-            ("weights", weights, "of the concentrations, after the data"),
-        ]
 
 
 @checked
@@ -104,62 +73,9 @@ def unique_probability(n: int, N: int, K: int, *, concentration: float = 1.0) ->
     >>> round(108 * unique_probability(8399, 46228, 1108), 4)
     4.3553
     """
-    _check_sizes(n, N, K)
-    _check_concentration(concentration)
+    check_sizes(n, N, K)
+    check_concentration(concentration)
     return _none_added(n, N, K, concentration, 1)
-
-
-def _none_added(n: int, N: int, K: int, c: float, cells: int) -> float:
-    """Probability that ``cells`` given sample uniques are all alone in the population."""
-    unsampled = N - n
-    if unsampled == 0:
-        return 1.0
-    if math.isinf(K * c):  # also where c is finite and so large that it makes no difference
-        return math.exp(unsampled * math.log1p(-cells / K)) if cells < K else 0.0
-    total, a = K * c + n, cells * (c + 1.0)
-    rest = (K - cells) * c + (n - cells)  # total - a, without cancellation
-    if rest <= 0:
-        return 0.0
-    summed = min(unsampled, SUMMED)
-    log_q = _log_product(total, a, summed)
-    if summed < unsampled:
-        log_q += _log_tail(rest + summed, a, float(unsampled - summed))
-    return min(1.0, math.exp(log_q))
-
-
-@numba.njit(cache=True, nogil=True)
-def _log_product(total: float, a: float, length: int) -> float:
-    """Sum of log(1 - a / (total + j)) over j from 0 to length - 1, with compensation."""
-    value = error = 0.0
-    for j in range(length):
-        term = math.log1p(-a / (total + j)) - error
-        new = value + term
-        error = (new - value) - term
-        value = new
-    return value
-
-
-def _log_tail(x: float, a: float, b: float) -> float:
-    """Log of G(x + a) G(x + b) / (G(x) G(x + a + b)), G the gamma function, for large x.
-
-    By Stirling's series, term by term in a form without cancellation. It is symmetric in a and b,
-    and no part of x log x is much larger than the whole where the smaller one is taken for b.
-    """
-    a, b = max(a, b), min(a, b)
-    y = x + a
-    main = x * _log1p_less(b / x) - y * _log1p_less(b / y) + b * math.log1p(-a / (y + b))
-    half = -0.5 * math.log1p(a / x * (b / (y + b)))
-    twelfth = (b / (y * (y + b)) - b / (x * (x + b))) / 12.0
-    return main + half + twelfth
-
-
-def _log1p_less(x: float) -> float:
-    """log(1 + x) - x for x above 0, by 2 atanh(s) with s = x / (2 + x)."""
-    if x > 1:
-        return math.log1p(x) - x
-    s = x / (2.0 + x)
-    series = sum(s ** (2 * k) / (2 * k + 1) for k in range(1, 18))
-    return 2.0 * s * series - x * s
 
 
 @checked
@@ -240,79 +156,64 @@ def uniques_deviation(s: int, n: int, N: int, K: int, *, concentration: float = 
     return math.sqrt(max(0.0, s * one + s * (s - 1) * both - (s * one) ** 2))
 
 
-@checked
-def mixture_of_priors(
-    size_indices: pd.Series | Mapping[int, int],
-    N: int,
-    K: int,
-    *,
-    concentrations: Sequence[float],
-    weights: Sequence[float] | None = None,
-) -> Mixture:
-    """Weigh several concentrations by what the sample says of them.
+def _none_added(n: int, N: int, K: int, c: float, cells: int) -> float:
+    """Probability that ``cells`` given sample uniques are all alone in the population."""
+    unsampled = N - n
+    if unsampled == 0:
+        return 1.0
+    if math.isinf(K * c):  # also where c is finite and so large that it makes no difference
+        return math.exp(unsampled * math.log1p(-cells / K)) if cells < K else 0.0
+    total, a = K * c + n, cells * (c + 1.0)
+    rest = (K - cells) * c + (n - cells)  # total - a, without cancellation
+    if rest <= 0:
+        return 0.0
+    summed = min(unsampled, SUMMED)
+    log_q = _log_product(total, a, summed)
+    if summed < unsampled:
+        log_q += _log_tail(rest + summed, a, float(unsampled - summed))
+    return min(1.0, math.exp(log_q))
 
-    Parameters
-    ----------
-    size_indices : Series or mapping
-        Number of cells by the number of sampled members in them, sizes from 1 as index or keys.
-    N, K : int
-        As for `unique_probability`.
-    concentrations : sequence of float
-        Each above 0; ``math.inf`` is allowed.
-    weights : sequence of float, optional
-        Prior weights, 0 or more; equal ones by default.
 
-    Returns
-    -------
-    Mixture
-        Posterior weights, and the probability that a sample unique is alone.
+@numba.njit(cache=True, nogil=True)
+def _log_product(total: float, a: float, length: int) -> float:
+    """Sum of log(1 - a / (total + j)) over j from 0 to length - 1, with compensation."""
+    value = error = 0.0
+    for j in range(length):
+        term = math.log1p(-a / (total + j)) - error
+        new = value + term
+        error = (new - value) - term
+        value = new
+    return value
 
-    Raises
-    ------
-    InputError
-        If an argument is out of range or the lengths differ.
 
-    See Also
-    --------
-    bayes_sdc.unique_probability, bayes_sdc.learn_uniques
+def _log_tail(x: float, a: float, b: float) -> float:
+    """Log of G(x + a) G(x + b) / (G(x) G(x + a + b)), G the gamma function, for large x.
 
-    References
-    ----------
-    A. Cohen, H. B. Sackrowitz, "Some issues concerning disclosure risk in contingency tables".
-
-    Examples
-    --------
-    >>> import math
-    >>> sizes = pd.Series({1: 7, 2: 5, 10: 6, 23: 1})
-    >>> result = mixture_of_priors(sizes, 1000, 50, concentrations=[0.1, 0.2, math.inf])
-    >>> result.weights.round(3).tolist(), round(result.probability, 4)
-    ([0.144, 0.856, 0.0], 0.0711)
+    By Stirling's series, term by term in a form without cancellation. It is symmetric in a and b,
+    and no part of x log x is much larger than the whole where the smaller one is taken for b.
     """
-    sizes, cells, n = check_size_indices(size_indices, K)
-    _check_sizes(n, N, K)
-    for concentration in concentrations:
-        _check_concentration(concentration)
-    prior = np.ones(len(concentrations))
-    if weights is not None:
-        prior = check_numbers(weights, "weights").astype(np.float64)
-    if not len(concentrations) or len(prior) != len(concentrations):
-        raise InputError(f"{len(concentrations)} concentrations but {len(prior)} weights")
-    if not (np.all(prior >= 0) and np.isfinite(prior.sum()) and prior.sum() > 0):
-        raise InputError(f"weights must be 0 or more, and not all 0; they are {weights}")
-    likelihood = np.array([_log_likelihood(sizes, cells, n, K, c) for c in concentrations])
-    with np.errstate(divide="ignore"):  # a weight of 0 stays 0
-        log_weights = likelihood + np.log(prior)
-    posterior = np.exp(log_weights - log_weights.max())
-    posterior /= posterior.sum()
-    q = [unique_probability(n, N, K, concentration=c) for c in concentrations]
-    return Mixture(posterior, float(min(1.0, posterior @ np.array(q))))
+    a, b = max(a, b), min(a, b)
+    y = x + a
+    main = x * _log1p_less(b / x) - y * _log1p_less(b / y) + b * math.log1p(-a / (y + b))
+    half = -0.5 * math.log1p(a / x * (b / (y + b)))
+    twelfth = (b / (y * (y + b)) - b / (x * (x + b))) / 12.0
+    return main + half + twelfth
+
+
+def _log1p_less(x: float) -> float:
+    """log(1 + x) - x for x above 0, by 2 atanh(s) with s = x / (2 + x)."""
+    if x > 1:
+        return math.log1p(x) - x
+    s = x / (2.0 + x)
+    series = sum(s ** (2 * k) / (2 * k + 1) for k in range(1, 18))
+    return 2.0 * s * series - x * s
 
 
 def check_size_indices(
     size_indices: pd.Series | Mapping[int, int], K: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
     """Return sizes, numbers of cells and n, or refuse what is no table of K cells."""
-    _check_sizes(1, 1, K)
+    check_sizes(1, 1, K)
     if not isinstance(size_indices, pd.Series | Mapping):
         raise InputError("size_indices must be a Series, with the sizes as its index")
     table = pd.Series(size_indices)
@@ -325,154 +226,8 @@ def check_size_indices(
     return sizes, cells, int(sizes @ cells)
 
 
-def _log_likelihood(
-    sizes: npt.NDArray[np.int64], cells: npt.NDArray[np.int64], n: int, K: int, c: float
-) -> float:
-    """Log-likelihood of the cell sizes up to what does not depend on c.
-
-    Written in 1 / c, so that c = infinity is no exception and large c loses no digits.
-    """
-    inverse = 1.0 / c
-    members = np.concatenate([[0.0], np.cumsum(np.log1p(np.arange(sizes.max()) * inverse))])
-    return float(cells @ members[sizes] - np.log(K + np.arange(n) * inverse).sum())
-
-
-@checked
-def unique_test(q: float, *, loss_accept: float, loss_reject: float) -> bool:
-    """Decide whether a sample unique is to be taken for a population unique.
-
-    Parameters
-    ----------
-    q : float
-        Probability that it is one, in [0, 1].
-    loss_accept : float
-        Loss when it is taken for one and is none, above 0.
-    loss_reject : float
-        Loss when it is not taken for one and is one, above 0.
-
-    Returns
-    -------
-    bool
-        False, rejected, when ``q < loss_accept / (loss_reject + loss_accept)``.
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range.
-
-    See Also
-    --------
-    bayes_sdc.unique_probability, bayes_sdc.largest_sample, bayes_sdc.smallest_sample
-
-    References
-    ----------
-    A. Cohen, H. B. Sackrowitz, "Some issues concerning disclosure risk in contingency tables".
-
-    Examples
-    --------
-    >>> unique_test(0.04, loss_accept=1, loss_reject=30)
-    True
-    >>> unique_test(0.04, loss_accept=1, loss_reject=10)
-    False
-    """
-    _check_probability(q)
-    for name, loss in (("loss_accept", loss_accept), ("loss_reject", loss_reject)):
-        if not (is_number(loss) and loss > 0 and math.isfinite(loss)):
-            raise InputError(f"{name} must be above 0; it is {loss!r}")
-    return not q < loss_accept / (loss_reject + loss_accept)
-
-
-@checked
-def largest_sample(N: int, K: int, q: float, *, concentration: float = 1.0) -> int:
-    """Find the largest sample whose sample uniques are alone with probability at most q.
-
-    Parameters
-    ----------
-    N, K, concentration
-        As for `unique_probability`.
-    q : float
-        In [0, 1].
-
-    Returns
-    -------
-    int
-        From 0, where even one sampled member is alone with a higher probability, to N.
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range.
-
-    See Also
-    --------
-    bayes_sdc.smallest_sample, bayes_sdc.unique_test
-
-    References
-    ----------
-    A. Cohen, H. B. Sackrowitz, "Some issues concerning disclosure risk in contingency tables".
-
-    Examples
-    --------
-    >>> largest_sample(46228, 1108, 0.04)
-    8360
-    """
-    _check_probability(q)
-    first = _first(N, K, lambda n: unique_probability(n, N, K, concentration=concentration) > q)
-    return first - 1
-
-
-@checked
-def smallest_sample(N: int, K: int, q: float, *, concentration: float = 1.0) -> int:
-    """Find the smallest sample whose sample uniques are alone with probability at least q.
-
-    Parameters
-    ----------
-    N, K, concentration
-        As for `unique_probability`.
-    q : float
-        In [0, 1].
-
-    Returns
-    -------
-    int
-        From 1 to N.
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range.
-
-    See Also
-    --------
-    bayes_sdc.largest_sample, bayes_sdc.unique_test
-
-    References
-    ----------
-    A. Cohen, H. B. Sackrowitz, "Some issues concerning disclosure risk in contingency tables".
-
-    Examples
-    --------
-    >>> smallest_sample(46228, 1108, 0.04)
-    8361
-    """
-    _check_probability(q)
-    return _first(N, K, lambda n: unique_probability(n, N, K, concentration=concentration) >= q)
-
-
-def _first(N: int, K: int, holds: Callable[[int], bool]) -> int:
-    """Return the first n from 1 where ``holds``, which stays so from there on; N + 1 if none."""
-    _check_sizes(1, N, K)
-    low, high = 1, N + 1
-    while low < high:
-        middle = (low + high) // 2
-        if holds(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-def _check_sizes(n: int, N: int, K: int) -> None:
+def check_sizes(n: int, N: int, K: int) -> None:
+    """Refuse sizes of sample, population and table that do not go together."""
     for name, value in (("n", n), ("N", N), ("K", K)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             raise InputError(f"{name} must be a whole number, 1 or more; it is {value!r}")
@@ -486,11 +241,13 @@ def _check_uniques(s: int, n: int, K: int) -> None:
         raise InputError(f"s must be a whole number from 0 to n and to K; it is {s!r}")
 
 
-def _check_concentration(c: float) -> None:
+def check_concentration(c: float) -> None:
+    """Refuse a concentration that is not above 0."""
     if not is_number(c) or not c >= LEAST_CONCENTRATION:
         raise InputError(f"concentration must be {LEAST_CONCENTRATION:g} or more; it is {c!r}")
 
 
-def _check_probability(q: float) -> None:
+def check_probability(q: float) -> None:
+    """Refuse what is no probability."""
     if not is_number(q) or not 0 <= q <= 1:
         raise InputError(f"q must be from 0 to 1; it is {q!r}")

@@ -5,9 +5,9 @@ A board reads it alone. The sections after it hold the reasons.
 
 from typing import Any
 
-from bayes_sdc.microdata.comparison import UNIQUES
+from bayes_sdc.microdata.comparison.result import UNIQUES
 from bayes_sdc.microdata.latent_classes.risk import Estimate90, LatentClassRisk
-from bayes_sdc.microdata.measure import Measurement
+from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.microdata.posterior.sampling import Estimate
 from bayes_sdc.microdata.treatment.result import METHODS, Treatment
 from bayes_sdc.microdata.treatment.utility import SMALL_RATIO, SMALL_TABLE, TreatedUtility

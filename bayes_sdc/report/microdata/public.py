@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from bayes_sdc.checks import Check
-from bayes_sdc.microdata.file.keys import RULES, VIOLATIONS, Microdata
+from bayes_sdc.microdata.file.combinations import RULES
+from bayes_sdc.microdata.file.microdata import VIOLATIONS, Microdata
 from bayes_sdc.microdata.latent_classes.risk import Estimate90
-from bayes_sdc.microdata.measure import Measurement
+from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.microdata.posterior.sampling import Estimate
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report.policy_limits import PUBLIC_REASON, Told, tell_limit

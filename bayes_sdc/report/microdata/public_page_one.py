@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bayes_sdc.microdata.measure import Measurement
+from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.microdata.treatment.result import METHODS, Treatment
 from bayes_sdc.microdata.treatment.utility import TreatedUtility
 from bayes_sdc.report.contents import NOT_JUDGED

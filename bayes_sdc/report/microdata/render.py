@@ -14,7 +14,7 @@ from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.individual.record_risk import BULK
 from bayes_sdc.microdata.individual.superpopulation import MODELS
-from bayes_sdc.microdata.measure import Measurement
+from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.microdata.treatment.result import Treatment
 from bayes_sdc.microdata.treatment.utility import TreatedUtility
 from bayes_sdc.report import plots
@@ -105,8 +105,8 @@ def render_microdata(
     Examples
     --------
     >>> import pandas as pd
-    >>> from bayes_sdc.microdata.measure import measure_microdata
-    >>> from bayes_sdc.microdata.file.keys import VIOLATIONS, read_microdata
+    >>> from bayes_sdc.microdata.measure.measure import measure_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> people = pd.DataFrame({"sex": list("mmf"), "w": [10, 30, 5]})
     >>> result = measure_microdata(read_microdata(people, keys=["sex"], weight="w"), seed=1)
     >>> call = {"command": "", "created": "2026-01-01", "seed": 1, "arguments": {}, "versions": {}}

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayes_sdc.microdata.comparison import MATCHES, UNIQUES, RiskComparison
+from bayes_sdc.microdata.comparison.result import MATCHES, UNIQUES, RiskComparison
 from bayes_sdc.microdata.latent_classes.risk import Estimate90
-from bayes_sdc.microdata.measure import Measurement, Truth
+from bayes_sdc.microdata.measure.result import Measurement, Truth
 from bayes_sdc.microdata.posterior.sampling import Estimate
 from bayes_sdc.report import plots
 from bayes_sdc.report.microdata.public import LEVELS

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayes_sdc.microdata.file.keys import VIOLATIONS, Microdata
+from bayes_sdc.microdata.file.microdata import VIOLATIONS, Microdata
 from bayes_sdc.microdata.individual.record_risk import RecordRisk
 from bayes_sdc.microdata.individual.superpopulation import SuperpopulationRisk
 from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk
-from bayes_sdc.microdata.measure import Measurement
+from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.microdata.posterior.sampling import Estimate
 from bayes_sdc.report import plots
 from bayes_sdc.report.microdata.public import LEVELS

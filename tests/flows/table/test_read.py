@@ -243,7 +243,7 @@ def test_lines_that_are_no_rows_are_told_from_marks(tmp_path):
     assert "The rows end with a separator ',' that the header lacks" in ends
     for mark in " :":
         apart = refused(csv_of(tmp_path, "from,to,n\nA,B,3\n".replace(",", mark)))
-        assert f"the names stand apart by {mark!r}" in apart
+        assert f"the names are separated by {mark!r}" in apart
     deep = refused(csv_of(tmp_path, "a note\n" * 200 + "from,to,n\nA,B,3\n"))
     assert "the names of the columns stand in line 201" in deep
 

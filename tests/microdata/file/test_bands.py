@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.form import FileForm
-from bayes_sdc.microdata.file.keys import read_microdata
-from bayes_sdc.microdata.measure import measure_microdata
+from bayes_sdc.microdata.file.read import read_microdata
+from bayes_sdc.microdata.measure.measure import measure_microdata
 
 
 def read(values: list, band: object, **more: object):
@@ -106,7 +106,7 @@ def test_what_has_no_class_is_refused_and_declared_codes_stay_missing():
     for band in (0, -5, "q0", "day", "inf"):
         with pytest.raises(InputError, match="bands of 'k' are"):
             read(["1"], band)
-    with pytest.raises(InputError, match="bands names 'z', which is no key variable"):
+    with pytest.raises(InputError, match="bands names 'z', which is not a key variable"):
         read_microdata(pd.DataFrame({"k": ["1"]}), keys=["k"], bands={"z": 5})
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.file.keys import read_microdata
+from bayes_sdc.microdata.file.read import read_microdata
 
 REUSED = pd.DataFrame(
     {"region": list("NNNSSS"), "hid": list("112112"), "k": list("abcabc"), "w": [5, 5, 7, 5, 5, 7]}

@@ -6,7 +6,7 @@ import pytest
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.tables import Dialect, encode
-from bayes_sdc.microdata.file.keys import read_microdata
+from bayes_sdc.microdata.file.read import read_microdata
 from bayes_sdc.microdata.file.simulate import (
     EXAMPLE_KEYS,
     EXAMPLE_SEED,

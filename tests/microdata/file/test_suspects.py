@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayes_sdc.microdata.file.keys import read_microdata
+from bayes_sdc.microdata.file.read import read_microdata
 from bayes_sdc.microdata.file.suspects import codes_by_label, codes_by_position
 
 

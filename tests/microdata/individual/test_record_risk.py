@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.file.keys import read_microdata
+from bayes_sdc.microdata.file.read import read_microdata
 from bayes_sdc.microdata.individual.record_risk import bulk_limit, compare_key_sets, record_risk
 
 PEOPLE = pd.DataFrame(

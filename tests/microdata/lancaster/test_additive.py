@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from bayes_sdc import InputError
-from bayes_sdc.microdata.file.keys import Microdata, read_microdata
+from bayes_sdc.microdata.file.microdata import Microdata
+from bayes_sdc.microdata.file.read import read_microdata
 from bayes_sdc.microdata.lancaster import additive, structural_zeros
 from bayes_sdc.microdata.lancaster.additive import lancaster
 from bayes_sdc.microdata.lancaster.cells import Additive, sample, walk
@@ -294,7 +295,7 @@ def test_weights_on_allowed_cells_have_the_observed_proportions(monkeypatch):
     data = read(codes)
     rules, _ = structural_zeros.read_rules(RULES, data)
     rows, number = np.unique(codes, axis=0, return_counts=True)
-    model = additive._fit(rows, number, [6, 4, 9, 3], rules)
+    model = additive.fit_additive(rows, number, [6, 4, 9, 3], rules)
     weight, term = in_full(model)
     cells = np.array(list(product(*(range(size) for size in (6, 4, 9, 3)))))
     allowed = np.array([not impossible(tuple(cell)) for cell in cells]).reshape(6, 4, 9, 3)
@@ -348,7 +349,7 @@ def test_structural_zeros_leave_more_probability_to_the_rest():
 def test_rules_that_cannot_be_are_refused():
     data = read(with_zeros(200, 10))
     for rules, message in [
-        ([{"age": "1"}], "names 'age', which is no key"),
+        ([{"age": "1"}], "names 'age', which is not a key"),
         ([{}], "names no key"),
         (["k0"], r"a list of Mappings; it is \['k0'\]"),
         ([{"k0": "3"}], "holds for"),

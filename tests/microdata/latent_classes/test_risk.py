@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from bayes_sdc import InputError, latent_class_risk, read_microdata
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.latent_classes.risk import recommended_line
 
 KEYS = ["region", "age", "job", "sex"]

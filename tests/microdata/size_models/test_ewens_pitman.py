@@ -13,7 +13,7 @@ from bayes_sdc import InputError
 from bayes_sdc.microdata.size_models import partitions
 from bayes_sdc.microdata.size_models.estimation import pitman_likelihood
 from bayes_sdc.microdata.size_models.ewens_pitman import ewens, pitman
-from bayes_sdc.microdata.size_models.poisson_gamma import poisson_gamma, zayatz
+from bayes_sdc.microdata.size_models.poisson_gamma import poisson_gamma, stays_unique, zayatz
 from bayes_sdc.microdata.size_models.size_table import check_sizes, completions
 
 PAPER = [2249, 521, 275, 132, 104, 60, 59, 34, 46, 19, 124]
@@ -264,9 +264,7 @@ def test_poisson_gamma_probability_by_integration(alpha):
         rate.ppf(1 - 1e-12),
         limit=200,
     )
-    from bayes_sdc.microdata.size_models.poisson_gamma import _stays_unique
-
-    assert _stays_unique(alpha, n, population, cells) == pytest.approx(expected, rel=1e-6)
+    assert stays_unique(alpha, n, population, cells) == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("estimator", ["moments", "maximum-likelihood", "quick"])

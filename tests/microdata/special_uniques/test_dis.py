@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from bayes_sdc import InputError
-from bayes_sdc.microdata.file.keys import Microdata, read_microdata
-from bayes_sdc.microdata.special_uniques import dis_special as special
+from bayes_sdc.microdata.file.microdata import Microdata
+from bayes_sdc.microdata.file.read import read_microdata
 from bayes_sdc.microdata.special_uniques.dis import dis
-from bayes_sdc.microdata.special_uniques.dis_special import dis_special
+from bayes_sdc.microdata.special_uniques.dis_special import MOST_FRAGMENTS, dis_special
+from bayes_sdc.microdata.special_uniques.fragments import aligned, match_all, match_fragment
 
 CASES = json.loads((Path(__file__).parents[2] / "data" / "suda_dis.json").read_text("utf-8"))
 
@@ -166,9 +167,9 @@ def test_fragments_are_matched_as_one_would_by_hand(codes, missing, random):
     protected = codes.copy()
     for row in protected:
         row[random.randrange(len(row))] = random.randrange(-1, 4)
-    known, released, rule = special._aligned(read(codes), read(protected, missing))
+    known, released, rule = aligned(read(codes), read(protected, missing))
     table = literal_match(codes, protected, missing)
-    counts = special._match_all(known, released, rule)
+    counts = match_all(known, released, rule)
     np.testing.assert_array_equal(counts, table.sum(axis=1))
     members = np.array(random.sample(range(len(codes)), random.randint(1, len(codes))))
     copied = np.array([random.random() < 0.5 for _ in members])
@@ -177,7 +178,7 @@ def test_fragments_are_matched_as_one_would_by_hand(codes, missing, random):
     found = table & left
     unique = [r for r in members if found[r].sum() == 1]
     correct = [r for r in unique if found[r, r]]
-    assert special._match_fragment(known, released, rule, counts, members, copied) == (
+    assert match_fragment(known, released, rule, counts, members, copied) == (
         len(unique),
         len(correct),
     )
@@ -188,7 +189,7 @@ def test_special_form_agrees_with_the_general_form():
     data = read(codes)
     general = dis(data, 0.2)
     found = dis_special(data, sampling_fraction=0.2, seed=1, error=0.003, fragment=1)
-    assert found.fragments == special.MOST_FRAGMENTS or found.stable
+    assert found.fragments == MOST_FRAGMENTS or found.stable
     several = dis_special(data, sampling_fraction=0.2, seed=1, error=0.003)
     assert several.stable
     assert abs(several.value - general.value) < 4 * several.monte_carlo_error
@@ -220,7 +221,7 @@ def test_order_of_records_does_not_matter_and_the_seed_does():
 
 
 def test_no_unique_match_is_undefined(monkeypatch):
-    monkeypatch.setattr(special, "MOST_FRAGMENTS", 50)
+    monkeypatch.setattr("bayes_sdc.microdata.special_uniques.dis_special.MOST_FRAGMENTS", 50)
     found = dis_special(read(np.zeros((9, 1), int)), sampling_fraction=0.5, seed=1)
     assert found.value is None
     assert "undefined" in str(found)

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayes_sdc import InputError
-from bayes_sdc.microdata.file.keys import Microdata, read_microdata
+from bayes_sdc.microdata.file.microdata import Microdata
+from bayes_sdc.microdata.file.read import read_microdata
 from bayes_sdc.microdata.special_uniques.dis_suda import dis_suda, share_out
 
 CASES = json.loads((Path(__file__).parents[2] / "data" / "suda_dis.json").read_text("utf-8"))

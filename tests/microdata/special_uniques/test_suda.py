@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from bayes_sdc import InputError
-from bayes_sdc.microdata.file.keys import Microdata, read_microdata
+from bayes_sdc.microdata.file.microdata import Microdata
+from bayes_sdc.microdata.file.read import read_microdata
 from bayes_sdc.microdata.special_uniques.collapsed import distinct_records
 from bayes_sdc.microdata.special_uniques.minimal import minimal_sample_uniques
 from bayes_sdc.microdata.special_uniques.suda import Suda, suda, suda_forecast

@@ -8,7 +8,7 @@ import pytest
 
 from bayes_sdc import measure_microdata, read_microdata
 from bayes_sdc.checks import Check
-from bayes_sdc.microdata.measure import Measurement
+from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.report.microdata.page_one import internal_page_one
 from bayes_sdc.report.microdata.public_page_one import external_page_one
 from bayes_sdc.report.microdata.render import render_microdata

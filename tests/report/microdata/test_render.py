@@ -15,9 +15,10 @@ import pytest
 from markupsafe import Markup
 
 from bayes_sdc import InputError, cli, commands
-from bayes_sdc.microdata.file.keys import read_microdata
+from bayes_sdc.microdata.file.read import read_microdata
 from bayes_sdc.microdata.individual import superpopulation
-from bayes_sdc.microdata.measure import Measurement, measure_microdata
+from bayes_sdc.microdata.measure.measure import measure_microdata
+from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.report.microdata.render import render_microdata
 
 NASTY = ['<script>alert("x")</script>', "Größe", "=1+1", "a;b", "Unit #7", "{{ 7 * 7 }}", "a & b"]

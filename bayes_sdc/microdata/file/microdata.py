@@ -1,46 +1,19 @@
-"""Reading microdata: key variables, combinations of their values, and how often each occurs.
+"""A checked file of persons: its key variables, and how often each combination of them occurs."""
 
-A combination is a set of values of the key variables that occurs in the file. Its sample frequency
-f is the number of records that match it and its estimated population frequency F the sum of their
-weights, kept as a real number. What a missing value matches is one named rule for the whole file:
-
-``"wildcard"``
-    it matches every value, so both records of a matching pair count for each other;
-``"own"``
-    it is a category of its own and matches only another missing value;
-``"conservative"``
-    what a record lacks itself can be anything, but a record that lacks one of its values does not
-    count for it: complete records are as rare as they look. A record counts those that have all
-    the values it has, so a further key never makes anybody more common, even one that nobody has.
-"""
-
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
-from bayes_sdc.io.form import UNTOLD, FileForm
-from bayes_sdc.microdata.file.columns import declared_missing
-from bayes_sdc.microdata.file.formats import load_columns
-from bayes_sdc.microdata.file.records import check_roles, read_records
-from bayes_sdc.microdata.file.tabulate import match, patterns, sums
+from bayes_sdc.microdata.file.combinations import RULES, MissingRule, combine
+from bayes_sdc.microdata.file.records import check_keys
 from bayes_sdc.results import Fact, Result
 
 VIOLATIONS = (2, 3, 5)  # k of the k-anonymity that is counted everywhere
-MissingRule = Literal["wildcard", "own", "conservative"]
-RULES = {
-    "wildcard": "a missing value matches every value",
-    "own": "missing is a category of its own",
-    "conservative": (
-        "a record counts those that have all the values it has; one that lacks some of them is not "
-        "counted for it"
-    ),
-}
 
 
 class Tally(NamedTuple):
@@ -194,7 +167,7 @@ class Microdata(Result):
         Raises
         ------
         InputError
-            If k is no whole number from 2.
+            If k is not a whole number of 2 or more.
         """
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 2:
             raise InputError(f"k must be a whole number, 2 or more; it is {k!r}")
@@ -219,16 +192,16 @@ class Microdata(Result):
         Raises
         ------
         InputError
-            If a name is no key variable here, or occurs twice.
+            If a name is not a key variable here, or occurs twice.
         """
-        names = _check_keys(keys)
+        names = check_keys(keys)
         for name in names:
             if name not in self.keys:
-                raise InputError(f"{name!r} is no key variable here; they are {list(self.keys)}")
+                raise InputError(f"{name!r} is not a key variable here; they are {list(self.keys)}")
         places = [self.keys.index(name) for name in names]
         labels = tuple(self.labels[place] for place in places)
         codes = np.ascontiguousarray(self.codes[:, places])
-        combination, combinations = _tabulate(names, labels, codes, self.weights, self.missing)
+        combination, combinations = combine(names, labels, codes, self.weights, self.missing)
         return replace(
             self,
             keys=names,
@@ -251,7 +224,7 @@ class Microdata(Result):
         Microdata
             Its ``labels`` are those of this file, whether they occur or not.
         """
-        combination, combinations = _tabulate(
+        combination, combinations = combine(
             self.keys, self.labels, codes, self.weights, self.missing
         )
         return replace(self, codes=codes, combination=combination, combinations=combinations)
@@ -299,150 +272,3 @@ class Microdata(Result):
             )
         facts.append(("missing values", self.missing, RULES[self.missing]))
         return facts
-
-
-@checked
-def read_microdata(
-    source: Any,
-    *,
-    keys: Sequence[str],
-    weight: str | None = None,
-    household: str | Sequence[str] | None = None,
-    missing: MissingRule = "wildcard",
-    missing_codes: Mapping[str, Any] | Sequence[Any] | None = None,
-    form: FileForm | None = None,
-    bands: Mapping[str, Any] | None = None,
-) -> Microdata:
-    """Read records and tabulate the combinations of their key variables.
-
-    Parameters
-    ----------
-    source : path or data frame
-        CSV (also gzipped), Parquet, Stata (.dta), SPSS (.sav, .zsav, .por), SAS (.sas7bdat), or a
-        data frame of any kind that narwhals knows. Only the named columns are read. Codes stay
-        text.
-    keys : sequence of str
-        Key variables: what somebody could know of a person in the file.
-    weight : str, optional
-        Column of sampling weights, above 0. Without it each record stands for itself, and F = f.
-    household : str or sequence of str, optional
-        Column that is equal for the members of a household; several, such as area and number, where
-        they tell households apart only together. One of several may be a key.
-    missing : {"wildcard", "own", "conservative"}
-        What a missing value matches; see the head of this module.
-    missing_codes : mapping from column to code or codes, or sequence of codes for all keys
-        Values that stand for a missing one. Empty and blank cells always do; ``-999`` does only
-        when it is declared, and then as ``-999.0`` too. The mapping may also name the household
-        column: a person with such a code shares no household.
-    form : FileForm, optional
-        How the file is to be read, where it does not say so itself.
-    bands : mapping, optional
-        Classes of key variables that are nearly unique: a width as ``{"age": 5}``, ``"q10"`` for
-        ten classes of as many records each, or ``"year"`` or ``"month"`` of dates.
-
-    Returns
-    -------
-    Microdata
-        Codes and combinations; nothing is dropped.
-
-    Raises
-    ------
-    InputError
-        If the source or an argument cannot be used. One error lists every kind of problem, with
-        rows and remedy.
-
-    See Also
-    --------
-    bayes_sdc.record_risk, bayes_sdc.measure_microdata
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> people = pd.DataFrame(
-    ...     {"sex": list("mmmf"), "age": ["20", "30", None, "20"], "w": [10.5, 20, 15, 30]}
-    ... )
-    >>> data = read_microdata(people, keys=["sex", "age"], weight="w")
-    >>> data.f.tolist(), data.F.tolist()
-    ([2, 2, 3, 1], [25.5, 35.0, 45.5, 30.0])
-    >>> read_microdata(people, keys=["sex", "age"], weight="w", missing="own").f.tolist()
-    [1, 1, 1, 1]
-    >>> data.k_violations(3)
-    Tally(records=3, combinations=3)
-    """
-    names = _check_keys(keys)
-    if missing not in RULES:
-        raise InputError(f"missing {missing!r} is unknown; choose from {list(RULES)}")
-    homes = (household,) if isinstance(household, str) else tuple(household or ())
-    check_roles(names, weight, homes)
-    declared = declared_missing(missing_codes, names, homes)
-    wanted = [*names, *([] if weight is None else [weight]), *homes]
-    loaded = load_columns(source, list(dict.fromkeys(wanted)), form)
-    if loaded.frame.empty:
-        raise InputError(f"{loaded.source}: a header but no rows")
-    read = read_records(
-        loaded, names, weight, homes, declared=declared, form=form or UNTOLD, bands=bands or {}
-    )
-    labels = tuple(level.labels for level in read.levels)
-    codes = np.column_stack([level.places for level in read.levels])
-    combination, combinations = _tabulate(names, labels, codes, read.weights, missing)
-    return Microdata(
-        keys=names,
-        labels=labels,
-        codes=codes,
-        combination=combination,
-        combinations=combinations,
-        weights=read.weights,
-        household=None if read.living is None else read.living.numbers,
-        household_ids=() if read.living is None else read.living.ids,
-        missing=missing,
-        weight_name=weight,
-        household_name=" + ".join(homes) or None,
-        value_labels=loaded.labels,
-        source=loaded.source,
-        sha256=loaded.sha256,
-        file_notes=read.notes,
-        key_notes=read.key_notes,
-    )
-
-
-def _check_keys(keys: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(keys, str) or not isinstance(keys, Iterable):
-        raise InputError(f"keys must be a sequence of column names; it is {keys!r}")
-    names = tuple(keys)
-    if not names:
-        raise InputError("keys must name at least one column")
-    for name in names:
-        if not isinstance(name, str):
-            raise InputError(f"column names must be text, got {name!r}")
-        if names.count(name) > 1:
-            raise InputError(f"key {name!r} is named twice")
-    return names
-
-
-def _tabulate(
-    keys: tuple[str, ...],
-    labels: tuple[tuple[str, ...], ...],
-    codes: npt.NDArray[np.int32],
-    weights: npt.NDArray[np.float64] | None,
-    missing: MissingRule,
-) -> tuple[npt.NDArray[np.intp], pd.DataFrame]:
-    """Return the combination of each record, and the table of combinations."""
-    sizes = tuple(map(len, labels))
-    combination, found = patterns(codes, sizes)
-    records = np.bincount(combination, minlength=len(found)).astype(np.int64)
-    total = (
-        records.astype(np.float64) if weights is None else sums(combination, weights, len(found))
-    )
-    f, weight_sum = records, total
-    if missing != "own":
-        f, weight_sum = match(found, records, total, sizes=sizes, mutual=missing == "wildcard")
-    index = pd.MultiIndex(
-        levels=list(labels), codes=list(found.T), names=list(keys), verify_integrity=False
-    )
-    columns = {
-        "records": records,
-        "f": f,
-        "weight_sum": weight_sum,
-        "F": np.maximum(weight_sum, f),
-    }
-    return combination, pd.DataFrame(columns, index=index)

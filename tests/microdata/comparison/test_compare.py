@@ -8,8 +8,10 @@ import pytest
 from scipy.stats import spearmanr
 
 from bayes_sdc import InputError
-from bayes_sdc.microdata.comparison import DRAWN, MATCHES, UNIQUES, RiskComparison, compare_risks
-from bayes_sdc.microdata.file.keys import Microdata, read_microdata
+from bayes_sdc.microdata.comparison.compare import compare_risks
+from bayes_sdc.microdata.comparison.result import DRAWN, MATCHES, UNIQUES, RiskComparison
+from bayes_sdc.microdata.file.microdata import Microdata
+from bayes_sdc.microdata.file.read import read_microdata
 from bayes_sdc.microdata.lancaster.additive import lancaster
 from bayes_sdc.microdata.loglinear.risk import loglinear_risk
 from bayes_sdc.microdata.patience import left_out

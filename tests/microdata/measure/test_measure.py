@@ -9,10 +9,11 @@ import pytest
 
 from bayes_sdc.agency_limits import FlowLimits, MicrodataLimits
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.file.keys import read_microdata
+from bayes_sdc.microdata.file.read import read_microdata
 from bayes_sdc.microdata.individual.closed_form import individual_risk
 from bayes_sdc.microdata.limits import check_limits
-from bayes_sdc.microdata.measure import Measurement, measure_microdata
+from bayes_sdc.microdata.measure.measure import measure_microdata
+from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.policy import Policy
 from bayes_sdc.report.microdata.render import render_microdata
 
@@ -263,7 +264,7 @@ def test_uniques_without_structure_are_those_of_the_rule_or_none():
 
 def test_too_few_cells_are_refused_before_the_work(monkeypatch):
     monkeypatch.setattr(
-        "bayes_sdc.microdata.measure.record_risk", lambda *a, **k: pytest.fail("late")
+        "bayes_sdc.microdata.measure.measure.record_risk", lambda *a, **k: pytest.fail("late")
     )
     with pytest.raises(InputError, match=r"whole number from the \d+ combinations in the file up"):
         measure(cells=3)

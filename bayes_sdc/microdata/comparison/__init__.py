@@ -1,0 +1,1 @@
+"""All risk measures of a file side by side."""

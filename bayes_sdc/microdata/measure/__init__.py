@@ -1,0 +1,1 @@
+"""Measuring a file in one call."""
