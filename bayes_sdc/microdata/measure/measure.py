@@ -1,12 +1,14 @@
 """Measuring the record-level risk of a file in one call: counts, risks, models, verdicts."""
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 
 import numpy.typing as npt
 import pandas as pd
 
 from bayes_sdc.arguments import PathLike, checked
+from bayes_sdc.cores import threads
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.comparison.compare import check_cells, compare_risks, size_indices_differ
 from bayes_sdc.microdata.comparison.result import RiskComparison
@@ -16,6 +18,7 @@ from bayes_sdc.microdata.individual.inclusion import weight_spread
 from bayes_sdc.microdata.individual.record_risk import RecordRisk, record_risk
 from bayes_sdc.microdata.individual.superpopulation import (
     MODELS,
+    Model,
     SuperpopulationRisk,
     superpopulation_risk,
 )
@@ -137,7 +140,9 @@ def measure_microdata(
     certain = bool((risk.combinations["p"] == 1).all())
     if certain:
         notes.append(ALL_IN_FILE)
-    models = _by_model(microdata, risk.combinations, draws, seed, seconds, certain=certain)
+    clock = monotonic()
+    models = _by_model(microdata, risk.combinations, draws, seed, certain=certain)
+    seconds["models of frequencies"] = monotonic() - clock
     clock = monotonic()
     households = _households(risk, models)
     if households is not None:
@@ -229,35 +234,31 @@ def _limits(policy: Policy | PathLike | None) -> Policy | None:
 
 
 def _by_model(
-    microdata: Microdata,
-    frame: pd.DataFrame,
-    draws: int,
-    seed: int,
-    seconds: dict[str, float],
-    *,
-    certain: bool,
+    microdata: Microdata, frame: pd.DataFrame, draws: int, seed: int, *, certain: bool
 ) -> dict[str, SuperpopulationRisk]:
-    """Risk by every model that goes with the file; its wall times are put into ``seconds``."""
-    models: dict[str, SuperpopulationRisk] = {}
-    for model in MODELS:
-        if certain and model != "known":
-            continue  # F = f leaves nothing to learn
-        clock = monotonic()
-        spread = None
-        if model == "uncertain":
-            if microdata.weights is None:
-                continue  # a fraction is known, not estimated
-            spread = weight_spread(
-                microdata.weights, microdata.combination, frame["records"], f=frame["f"]
-            )
-        models[model] = superpopulation_risk(
+    """Risk by every model that goes with the file, on threads: each has a stream of its own."""
+    spread = None
+    if microdata.weights is not None and not certain:
+        spread = weight_spread(
+            microdata.weights, microdata.combination, frame["records"], f=frame["f"]
+        )
+    names = [
+        model
+        for model in MODELS
+        # F = f leaves nothing to learn; and a fraction is known, not estimated
+        if model == "known" or not (certain or (model == "uncertain" and spread is None))
+    ]
+
+    def risk_by(model: Model) -> SuperpopulationRisk:
+        return superpopulation_risk(
             frame["f"],
             frame["p"],
             records=frame["records"],
             model=model,
-            spread=spread,
+            spread=spread if model == "uncertain" else None,
             draws=draws,
             seed=seed,
         )
-        seconds[f"model {model}"] = monotonic() - clock
-    return models
+
+    with ThreadPoolExecutor(min(threads(None), len(names))) as pool:
+        return dict(zip(names, pool.map(risk_by, names), strict=True))
