@@ -1,7 +1,8 @@
 """Measuring the record-level risk of a file in one call: counts, risks, models, verdicts."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from time import monotonic
 
 import numpy.typing as npt
@@ -124,41 +125,38 @@ def measure_microdata(
     if cells is not None:
         check_cells(microdata, cells)
     seconds: dict[str, float] = {}
-    clock = monotonic()
-    risk = record_risk(microdata, sampling_fraction=fraction)
-    seconds["individual risk"] = monotonic() - clock
+    with _timed(seconds, "individual risk"):
+        risk = record_risk(microdata, sampling_fraction=fraction)
     N = population_size or max(microdata.n, round(float(people_of(microdata, fraction))))
     truth = None if population_counts is None else truth_of(microdata, population_counts)
 
     notes: list[str] = []
     classes = None
     if microdata.n < N and microdata.sample_uniques:
-        clock = monotonic()
-        classes = latent_class_risk(microdata, population_size=N, seed=seed)
-        seconds["latent classes"] = monotonic() - clock
+        with _timed(seconds, "latent classes"):
+            classes = latent_class_risk(microdata, population_size=N, seed=seed)
     differing = size_indices_differ(microdata)
     certain = bool((risk.combinations["p"] == 1).all())
     if certain:
         notes.append(ALL_IN_FILE)
-    clock = monotonic()
-    models = _by_model(microdata, risk.combinations, draws, seed, certain=certain)
-    seconds["models of frequencies"] = monotonic() - clock
-    clock = monotonic()
-    households = _households(risk, models)
-    if households is not None:
-        seconds["households"] = monotonic() - clock
+    with _timed(seconds, "models of frequencies"):
+        models = _by_model(microdata, risk.combinations, draws, seed, certain=certain)
+    with _timed(seconds, "households"):
+        households = _households(risk, models)
     unstructured = None
     if cells is not None and differing:
         notes += [f"uniques without structure were not estimated: {why}" for why in differing]
     elif cells is not None:
-        clock = monotonic()
-        unstructured = _unstructured(microdata, N, cells, draws, seed)
-        seconds["uniques without structure"] = monotonic() - clock
-    clock = monotonic()
-    comparison, why = _comparison(microdata, N, cells, classes, models, seed, slow=force)
-    if comparison is not None or why:
-        seconds["comparison"] = monotonic() - clock
+        with _timed(seconds, "uniques without structure"):
+            unstructured = _unstructured(microdata, N, cells, draws, seed)
+    with _timed(seconds, "comparison"):
+        comparison, why = _comparison(microdata, N, cells, classes, models, seed, slow=force)
     notes += why
+    # a stage that had nothing to do is not one
+    if households is None:
+        del seconds["households"]
+    if comparison is None and not why:
+        del seconds["comparison"]
     return Measurement(
         data=microdata,
         risk=risk,
@@ -178,6 +176,14 @@ def measure_microdata(
         seconds=seconds,
         seed=seed,
     )
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
+    """Note the wall time of a stage."""
+    start = monotonic()
+    yield
+    seconds[stage] = monotonic() - start
 
 
 def _comparison(
