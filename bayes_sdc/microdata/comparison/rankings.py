@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
-from scipy.stats import rankdata
 
 from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.lancaster.additive import Lancaster
@@ -35,12 +35,25 @@ def by_record(
     return pd.DataFrame(columns, index=record)
 
 
+def average_ranks(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Ranks from 1; equal values share the mean of theirs.
+
+    Examples
+    --------
+    >>> average_ranks([0.5, 0.1, 0.5]).tolist()
+    [2.5, 1.0, 2.5]
+    """
+    _, place, number = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
+    last = np.cumsum(number)
+    return np.asarray((last - 0.5 * (number - 1))[place], dtype=np.float64)
+
+
 def agreement_of(records: pd.DataFrame) -> pd.DataFrame:
     """Spearman's rank correlations; undefined for a column without differences."""
     names = records.columns
     if not len(names):
         return pd.DataFrame(index=names, columns=names, dtype=float)
-    ranks = np.array([rankdata(records[name]) for name in names])
+    ranks = np.array([average_ranks(records[name]) for name in names])
     centred = ranks - ranks.mean(axis=1, keepdims=True) if records.shape[0] else ranks
     length = np.sqrt((centred**2).sum(axis=1))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -52,7 +65,7 @@ def disagreements_of(records: pd.DataFrame, microdata: Microdata, most: int) -> 
     """Records by the difference between their places in two rankings."""
     n, index = len(records), records.index
     below = pd.DataFrame(
-        {name: (rankdata(records[name]) - 0.5) / max(n, 1) for name in records.columns},
+        {name: (average_ranks(records[name]) - 0.5) / max(n, 1) for name in records.columns},
         index=index,
     )
     values = below.to_numpy()

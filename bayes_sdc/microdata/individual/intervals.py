@@ -22,7 +22,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize.elementwise import find_root
 from scipy.special import betainc, betaincinv
-from scipy.stats import nbinom
 
 from bayes_sdc.microdata.individual.closed_form import individual_risk
 from bayes_sdc.microdata.individual.interpolation import nodes_of
@@ -65,8 +64,28 @@ def known_interval(f: Integers, p: Floats) -> Floats:
     found = nodes_of(f, p, None)
     frequency = f[found.first]
     chance = np.maximum(found.p, 1.0 / MOST)
-    ends = [frequency + nbinom.ppf(level, frequency, chance) for level in LEVELS]
+    ends = [frequency + _smallest(level, frequency, chance) for level in LEVELS]
     return _inverse(ends)[found.place[:, 0]]
+
+
+def _smallest(level: float, size: Integers, chance: Floats) -> Floats:
+    """Smallest number at which the negative binomial distribution function reaches the level."""
+    high = np.ceil(_beyond(size, (1.0 - chance) / chance))
+    low = np.full(high.shape, -1.0)
+    while True:
+        middle = np.floor(0.5 * (low + high))
+        between = (low < middle) & (middle < high)
+        if not between.any():
+            return high
+        reached = betainc(size, middle + 1.0, chance) >= level
+        high = np.where(between & reached, middle, high)
+        low = np.where(between & ~reached, middle, low)
+
+
+def _beyond(size: npt.NDArray[np.float64 | np.int64], odds: Floats) -> Floats:
+    """Return what the largest of the Gamma variables, and of the Poisson variables, is below."""
+    mean = (size + 12.0 * np.sqrt(size) + 40.0) * odds
+    return np.asarray(mean + 12.0 * np.sqrt(mean) + 40.0)
 
 
 def uncertain_interval(f: Integers, p: Floats, spread: Floats) -> Floats:
@@ -181,9 +200,7 @@ def _solve(level: float, size: Floats, success: Floats, weight: Floats) -> Float
     def surplus(log_end: Floats, node: Integers) -> Floats:
         return betainc(size[node], np.exp(log_end)[:, None], success[node]) @ weight - level
 
-    # the largest of the Gamma variables, and of the Poisson variables given them, is below this
-    high = ((size + 12.0 * np.sqrt(size) + 40.0) * odds).max(axis=1)
-    high = np.log(np.minimum(high + 12.0 * np.sqrt(high) + 40.0, MOST))
+    high = np.log(np.minimum(_beyond(size, odds).max(axis=1), MOST))
     node = np.arange(len(size))
     result = np.full(len(size), np.log(LEAST))
     above = surplus(result, node) < 0

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.results import Fact, Result, or_undefined
@@ -349,4 +349,4 @@ def goodness_of_fit(
     freedom = len(groups) - fitted
     if freedom < 1 or (e <= 0).any():
         return frame, None
-    return frame, float(chi2.sf(((o - e) ** 2 / e).sum(), freedom))
+    return frame, float(chdtrc(freedom, ((o - e) ** 2 / e).sum()))

@@ -27,8 +27,7 @@ confidentiality (2003), Working Paper 22.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betaincinv
-from scipy.stats import norm
+from scipy.special import betaincinv, ndtri
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
@@ -209,7 +208,7 @@ def _estimate(
     squared = (others[pairs] * (own + others)[pairs]).sum() + false
     squared += 0.5 * (others[triples] ** 2).sum()
     error = float(np.sqrt(squared)) * uniques / (uniques + false) ** 2
-    half = float(norm.ppf(0.5 + LEVEL / 2)) * error
+    half = float(ndtri(0.5 + LEVEL / 2)) * error
     mean = false / pair_records if pair_records else float(own[f == 1].mean())
     return Dis(
         value=value,

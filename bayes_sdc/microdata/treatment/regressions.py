@@ -22,7 +22,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.stats import norm, t
+from scipy.special import ndtri, stdtrit
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.microdata import Microdata
@@ -47,14 +47,16 @@ def compare_regression(
         for codes in (treatment.data.codes, *treatment.codes)
     ]
     names = [n for n in fit[0] if all(n in one for one in fit)]
-    z = float(norm.ppf(0.5 + LEVEL / 2.0))
+    z = float(ndtri(0.5 + LEVEL / 2.0))
     rows = {}
     for name in names:
         q0, u0 = fit[0][name]
         q, total, df = combine(
             np.array([one[name][0] for one in fit[1:]]), np.array([one[name][1] for one in fit[1:]])
         )
-        half = z * np.sqrt(total) if np.isinf(df) else t.ppf(0.5 + LEVEL / 2.0, df) * np.sqrt(total)
+        half = (
+            z * np.sqrt(total) if np.isinf(df) else stdtrit(df, 0.5 + LEVEL / 2.0) * np.sqrt(total)
+        )
         true = (q0 - z * np.sqrt(u0), q0 + z * np.sqrt(u0))
         after = (q - half, q + half)
         rows[f"{outcome.strip()} ~ {name}"] = {

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
@@ -256,7 +256,7 @@ def combine(estimates: np.ndarray, within: np.ndarray) -> dict[str, np.ndarray]:
     agree = between == 0.0
     ratio = m * within / np.where(agree, 1.0, between)
     df = np.where(agree, np.inf, (m - 1) * (1.0 + ratio) ** 2)
-    half = student.ppf(0.975, df) * np.sqrt(variance)
+    half = stdtrit(df, 0.975) * np.sqrt(variance)
     return {
         "estimate": estimate,
         "between": between,
