@@ -6,14 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
-from scipy.stats import gamma, hypergeom
 
 from bayes_sdc import InputError
 from bayes_sdc.microdata.size_models import partitions
 from bayes_sdc.microdata.size_models.estimation import pitman_likelihood
 from bayes_sdc.microdata.size_models.ewens_pitman import ewens, pitman
-from bayes_sdc.microdata.size_models.poisson_gamma import poisson_gamma, stays_unique, zayatz
+from bayes_sdc.microdata.size_models.poisson_gamma import poisson_gamma, zayatz
 from bayes_sdc.microdata.size_models.size_table import check_sizes, completions
 
 PAPER = [2249, 521, 275, 132, 104, 60, 59, 34, 46, 19, 124]
@@ -62,9 +60,6 @@ def simulate(alpha: float, theta: float, n: int, rng: np.random.Generator) -> Co
     return Counter(sizes)
 
 
-# the paper's file
-
-
 def test_numbers_of_the_paper():
     assert ewens(PAPER, **FILE, estimator="moments").expected == pytest.approx(5.877, abs=5e-4)
     quick = pitman(PAPER, **FILE, estimator="quick")
@@ -88,9 +83,6 @@ def test_an_open_class_can_be_named_or_left_to_the_number_of_records():
     assert named.expected == implied.expected
     assert any("11 or more" in note for note in implied.notes)
     assert not any("11 or more" in note for note in named.notes)
-
-
-# what the formulas say
 
 
 @pytest.mark.parametrize(("alpha", "theta"), [(0.0, 1.7), (0.4, 2.5), (0.7, -0.3), (0.05, 40.0)])
@@ -126,9 +118,6 @@ def test_a_unique_stays_so_while_no_record_joins_it(alpha, theta):
 def test_differences_at_large_arguments_meet_those_at_small_ones(rise):
     below, above = rise(1e4 * (1 - 1e-12), 0.4), rise(1e4, 0.4)
     assert below == pytest.approx(above, rel=1e-9)
-
-
-# estimators
 
 
 def test_likelihood_is_largest_where_it_is_said_to_be():
@@ -203,9 +192,6 @@ def test_fit_rejects_ewens_and_accepts_the_model_that_made_the_file():
     assert found.fit["observed"].sum() == counts.total()
 
 
-# open classes
-
-
 def closed(table, sizes: tuple[int, ...]) -> dict[int, int]:
     counts = Counter(dict(zip(table.size.tolist(), table.cells.tolist(), strict=True)))
     counts.update(sizes)
@@ -246,58 +232,6 @@ def test_extreme_completions():
     assert uneven.size.max() == 2996 - 11 * 123
     alphas = [pitman_likelihood(done)[0] for done in (even, uneven)]
     assert alphas[0] < alphas[1]
-
-
-# Poisson-gamma and Zayatz
-
-
-@pytest.mark.parametrize("alpha", [0.05, 0.8, 6.0])
-def test_poisson_gamma_probability_by_integration(alpha):
-    """The rate given one record, and no further record in the rest of the population."""
-    n, population, cells = 300, 5000, 400
-    file = poisson_gamma([30, 10, 5, 5], 85, 1000, cells=200)
-    assert file.probability is not None
-    rate = gamma(alpha + 1, scale=1.0 / (cells * alpha + n))
-    expected, _ = quad(
-        lambda pi: rate.pdf(pi) * math.exp(-(population - n) * pi),
-        0,
-        rate.ppf(1 - 1e-12),
-        limit=200,
-    )
-    assert stays_unique(alpha, n, population, cells) == pytest.approx(expected, rel=1e-6)
-
-
-@pytest.mark.parametrize("estimator", ["moments", "maximum-likelihood", "quick"])
-def test_poisson_gamma_finds_alpha_and_its_error(estimator):
-    rng = np.random.default_rng(6)
-    values, errors = [], []
-    for _ in range(60):
-        rates = rng.gamma(0.5, 1.0, 3000)
-        f = rng.multinomial(4000, rates / rates.sum())
-        counts = Counter(f[f > 0].tolist())
-        found = poisson_gamma(counts, 4000, 40_000, cells=3000, estimator=estimator)
-        values.append(found.parameters["alpha"])
-        errors.append(found.standard_errors["alpha"])
-    assert abs(np.mean(values) - 0.5) < 4 * np.std(values) / math.sqrt(60) + 0.005
-    assert 0.7 < np.mean(errors) / np.std(values) < 1.4
-
-
-def test_poisson_gamma_with_very_many_cells_is_ewens():
-    many = poisson_gamma(PAPER, **FILE, cells=10**12)
-    assert many.expected == pytest.approx(ewens(PAPER, **FILE).expected, rel=1e-3)
-
-
-def test_zayatz_by_bayes_rule():
-    n, population = 53, 900
-    counts = {1: 12, 2: 5, 3: 1, 28: 1}
-    alone = {i: hypergeom(population, i, n).pmf(1) for i in counts}
-    share = counts[1] * alone[1] / sum(counts[i] * alone[i] for i in counts)
-    found = zayatz(counts, n, population)
-    assert found.probability == pytest.approx(share, rel=1e-10)
-    assert found.expected == pytest.approx(12 * share, rel=1e-10)
-
-
-# edges and wrong input
 
 
 MODELS = [
@@ -342,22 +276,6 @@ def test_a_file_of_uniques_tells_nothing(model, estimator):
         assert found.expected_error is None
         assert "every record is unique" in found.notes[-1]
         assert "undefined" in str(found)
-
-
-@pytest.mark.parametrize("cells", [1000, 10**7, 10**12])
-@pytest.mark.parametrize("estimator", ["moments", "maximum-likelihood", "quick"])
-def test_a_file_of_uniques_tells_nothing_of_possible_combinations_either(cells, estimator):
-    found = poisson_gamma([300], 300, 30_000, cells=cells, estimator=estimator)
-    assert found.expected is None
-    assert "every record is unique" in found.notes[-1]
-
-
-def test_an_alpha_that_gains_nothing_over_equal_cells_is_infinite_and_has_no_error():
-    # 20 cells, 20 records spread more evenly than by chance
-    found = poisson_gamma([18, 1], 20, 2000, cells=20)
-    assert found.parameters["alpha"] == np.inf
-    assert found.expected_error is None
-    assert any("equally likely" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(
