@@ -139,7 +139,7 @@ def measure_microdata(
     certain = bool((risk.combinations["p"] == 1).all())
     if certain:
         notes.append(ALL_IN_FILE)
-    with _timed(seconds, "models of frequencies"):
+    with _timed(seconds, "totals of the file"):
         models = _by_model(microdata, risk.combinations, draws, seed, certain=certain)
     with _timed(seconds, "households"):
         households = _households(risk, models)
