@@ -6,6 +6,7 @@ total of a family. Rounded totals are known up to half the base.
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -125,11 +126,11 @@ def families_of(
                 f"published totals {each!r}: no such file, and none of the words {list(WORDS)}"
             )
         else:
-            families.append(
-                _by_table(table, Path(each), number, counts, own, own_area, base, hidden_rows)
+            families += _by_table(
+                table, Path(each), number, counts, own, own_area, base, hidden_rows
             )
     for number, frame in enumerate((g for g in given if not isinstance(g, str)), start=1):
-        families.append(_by_table(table, frame, number, counts, own, own_area, base, hidden_rows))
+        families += _by_table(table, frame, number, counts, own, own_area, base, hidden_rows)
     return [family._replace(of=np.where(total, -1, family.of)) for family in families]
 
 
@@ -205,11 +206,32 @@ def _by_table(
     own_area: bool | None,
     base: int,
     hidden: Hidden,
-) -> Family:
-    """Read published totals; the columns that the table has too say what they are totals of."""
+) -> list[Family]:
+    """Read published totals; the columns that the table has too say what they are totals of.
+
+    One code that the table does not have, such as Total, stands for all. Columns of a matrix may be
+    codes of either end: then the numbers show of which.
+    """
     loaded = load(source, ())
-    frame = loaded.frame
     name = f"published totals {number}" if loaded.source == "DataFrame" else loaded.source
+    *others, last = _one_total_a_row(loaded.frame, table)
+    for frame in others:
+        with suppress(InputError):
+            return _by_rows(table, name, frame, counts, own, own_area, base, hidden)
+    return _by_rows(table, name, last, counts, own, own_area, base, hidden)
+
+
+def _by_rows(
+    table: FlowTable,
+    name: str,
+    frame: pd.DataFrame,
+    counts: Ints,
+    own: np.ndarray,
+    own_area: bool | None,
+    base: int,
+    hidden: Hidden,
+) -> list[Family]:
+    """Read published totals, one a row."""
     wanted = [c for c in frame.columns if c in table.frame.columns and c != table.count]
     rest = [c for c in frame.columns if c not in wanted]
     value = table.count if table.count in rest else rest[0] if len(rest) == 1 else None
@@ -225,26 +247,81 @@ def _by_table(
     codes = [read_codes(frame[c], str(c)) for c in wanted]
     refuse_problems(name, [*problems, *(p for c in codes for p in c.problems)])
     ours = [read_codes(table.frame[c], str(c)).texts() for c in wanted]
-    both = [
-        np.concatenate([mine, theirs.texts()]) for mine, theirs in zip(ours, codes, strict=True)
+    theirs = [code.texts() for code in codes]
+    families = []
+    for rows, places in _kinds(ours, theirs, shown):
+        of, labels = _positions(
+            name,
+            [ours[p] for p in places],
+            [theirs[p][rows] for p in places],
+            len(counts),
+            len(rows),
+        )
+        shown_here = shown[rows]
+        names = [label or "all" for label in labels]
+        inside = _own_area_inside(name, counts, own, of, shown_here, own_area, base, names, hidden)
+        families.append(
+            Family(
+                " and ".join(str(wanted[p]) for p in places) or "national",
+                labels,
+                np.where(inside, of, -1),
+                np.maximum(shown_here - base // 2, 0),
+                shown_here + base // 2,
+            )
+        )
+    return families
+
+
+def _one_total_a_row(frame: pd.DataFrame, table: FlowTable) -> list[pd.DataFrame]:
+    """Turn a matrix of totals, whose columns are codes of a column of the table, into rows."""
+    ours = [table.origin, table.destination, *table.groups]
+    wanted = [name for name in ours if name in frame.columns]
+    rest = [name for name in frame.columns if name not in table.frame.columns]
+    if len(rest) < 2 or table.count in frame.columns:
+        return [frame]
+    known = {name: {*read_codes(table.frame[name], name).labels} for name in ours}
+    return [
+        frame[[*wanted, *rest]].melt(wanted, var_name=column, value_name=table.count)
+        for column in ours
+        if column not in wanted and sum(str(r) in known[column] for r in rest) > len(rest) / 2
+    ] or [frame]
+
+
+def _kinds(
+    ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray], shown: Ints
+) -> list[tuple[np.ndarray, list[int]]]:
+    """Rows of each kind of total, and the places of the columns that it is a total of.
+
+    A code that the table does not have stands for all, if it is the only one of its column.
+    """
+    if not ours:
+        return [(np.arange(len(shown)), [])]
+    whole = np.zeros((len(shown), len(ours)), dtype=bool)
+    for place, (mine, others) in enumerate(zip(ours, theirs, strict=True)):
+        unknown = ~pd.Series(others).isin(set(mine)).to_numpy()
+        if len(set(others[unknown])) == 1 and shown[unknown].any():
+            whole[:, place] = unknown
+    kinds, of = np.unique(whole, axis=0, return_inverse=True)
+    of = of.ravel()
+    return [
+        (np.flatnonzero(of == k), [int(p) for p in np.flatnonzero(~kind)])
+        for k, kind in enumerate(kinds)
     ]
-    place, labels = keyed(both, len(counts) + len(frame))
-    of, totals = place[: len(counts)], place[len(counts) :]
+
+
+def _positions(
+    name: str, ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray], n: int, number: int
+) -> tuple[Ints, list[str]]:
+    """Return the position of the total of each of n rows, -1 for none, and labels of the totals."""
+    both = [np.concatenate(pair) for pair in zip(ours, theirs, strict=True)]
+    place, labels = keyed(both, n + number)
+    of, totals = place[:n], place[n:]
     if len(np.unique(totals)) < len(totals):
         twice = labels[int(pd.Series(totals)[pd.Series(totals).duplicated()].iloc[0])]
         raise InputError(f"{name}: the total of {twice or 'all'} more than once; keep one row")
     position = np.full(len(labels), -1, dtype=np.int64)
     position[totals] = np.arange(len(totals))
-    of = position[of]
-    names = [labels[t] or "all" for t in totals]
-    inside = _own_area_inside(name, counts, own, of, shown, own_area, base, names, hidden)
-    return Family(
-        " and ".join(map(str, wanted)) or "national",
-        [labels[t] for t in totals],
-        np.where(inside, of, -1),
-        np.maximum(shown - base // 2, 0),
-        shown + base // 2,
-    )
+    return position[of], [labels[t] for t in totals]
 
 
 def _own_area_inside(
