@@ -168,7 +168,7 @@ def draw(people: pd.DataFrame, keys: list[str], fraction: float, seed: list[int]
 def draw_households(people: pd.DataFrame, keys: list[str], fraction: float, seed: int) -> Drawn:
     """The survey of the package's example: households, regions at different rates, weights."""
     survey = draw_survey(people, fraction=fraction, seed=seed)
-    data = read_microdata(survey, keys=keys, weight="weight")
+    data = read_microdata(survey, keys=keys, weight="weight", household="household")
     return Drawn(data, len(people), survey["population_count"].to_numpy()[data.f == 1])
 
 
@@ -277,6 +277,8 @@ def study(folder: Path, results: Path, options: argparse.Namespace) -> pd.DataFr
     started = time.monotonic()
     for sample in range(options.samples):
         for key_set, fraction in designs(options.reduced, sample):
+            if options.only not in ("", key_set):
+                continue
             if time.monotonic() - started > 60.0 * options.minutes:
                 return pd.read_csv(results)
             name, design = KEYS[key_set][0], f"{key_set} {fraction:.1%}"
@@ -443,6 +445,7 @@ if __name__ == "__main__":
     parser.add_argument("--samples", type=int, default=2, help="of each design")
     parser.add_argument("--others", type=int, default=1, help="samples with all other estimators")
     parser.add_argument("--reduced", action="store_true", help="thirty designs")
+    parser.add_argument("--only", default="", help="one key set alone")
     parser.add_argument("--results", type=Path, default=Path("record_risk_results.csv"))
     parser.add_argument("--minutes", type=float, default=np.inf, help="stop after so many")
     chosen = parser.parse_args()

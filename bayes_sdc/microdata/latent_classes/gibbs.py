@@ -19,6 +19,12 @@ from bayes_sdc.microdata.latent_classes.conditionals import (
     sweep,
 )
 from bayes_sdc.microdata.latent_classes.draws import compiled
+from bayes_sdc.microdata.latent_classes.households import (
+    NOBODY,
+    Companions,
+    label_records,
+    without_household,
+)
 from bayes_sdc.microdata.latent_classes.prediction import HYPER_DRAWS, Prediction, predict
 from bayes_sdc.microdata.latent_classes.unseen import (
     EQUAL_WEIGHTS,
@@ -63,16 +69,19 @@ def plan_for(n: int, combinations: int) -> Plan:
 
     A larger file has more to say of dependences: where all classes are in use, chains settle for
     different ones, and find too many population uniques. Of a census of 63,388 people 60 classes
-    fit worse than 150 by 8,000 in log likelihood. In the largest files time sets the limit.
+    fit worse than 150 by 8,000 in log likelihood. In the largest files time sets the limit. In
+    small files the number of classes in use wanders slowly, and sweeps cost next to nothing.
 
     Examples
     --------
     >>> plan_for(300, 200)
-    Plan(classes=40, warm_up=350, draws=40, every=15)
+    Plan(classes=40, warm_up=700, draws=40, every=50)
     >>> plan_for(5000, 3000)
-    Plan(classes=141, warm_up=350, draws=40, every=15)
+    Plan(classes=106, warm_up=350, draws=40, every=15)
     """
-    classes = min(max(round(2.0 * math.sqrt(n)), FEWEST_CLASSES), MOST_CLASSES)
+    classes = min(max(round(1.5 * math.sqrt(n)), FEWEST_CLASSES), MOST_CLASSES)
+    if n < 1000:
+        return Plan(classes, 700, 40, 50)
     if combinations < 20_000:
         return Plan(classes, 350, 40, 15)
     if combinations < 100_000:
@@ -182,6 +191,8 @@ class Sample(NamedTuple):
         See :func:`bayes_sdc.microdata.latent_classes.zeros.rules_for`.
     effects : array, shape (row + 1,)
         See :func:`bayes_sdc.microdata.latent_classes.weights.log_weights`; empty without weights.
+    companions : Companions
+        Rest of the household of each sample unique.
     """
 
     cells: Cells
@@ -191,6 +202,7 @@ class Sample(NamedTuple):
     pull: float
     rules: npt.NDArray[np.bool_] = NO_RULES
     effects: Floats = EQUAL_WEIGHTS
+    companions: Companions = NOBODY
 
 
 def _nothing_predicted(uniques: int) -> Prediction:
@@ -217,6 +229,18 @@ def sweep_on(
             "the structural zeros forbid nearly everything that the other dependences of the keys "
             "expect, so that latent classes cannot be fitted; remedy: fewer rules"
         )
+
+
+def _households(rng: np.random.Generator, sample: Sample, state: State) -> Floats:
+    """How much lower log g is without the rest of the household, by sample unique."""
+    if not len(sample.companions.first):
+        return np.zeros(len(sample.unique))
+    cells = sample.cells
+    labels, counts = label_records(rng, cells.rows, cells.shared, cells.records, state)
+    found: Floats = without_household(
+        sample.unique, cells.rows, *sample.companions, labels, state, counts
+    )
+    return found
 
 
 def run_chain(
@@ -265,7 +289,8 @@ def run_chain(
         predict(
             second, f, np.log(known / share * state.g[complete]),
             np.log(max(known, 1.0) / share * unseen), unseen_times, known / max(possible, 1),
-            np.log(n / share * state.g[sample.unique]), sample.times, sample.population,
+            np.log(n / share * state.g[sample.unique]) + _households(second, sample, state),
+            sample.times, sample.population,
             sample.pull, result,
         )  # fmt: skip
         of_draw[0, draw], of_draw[1, draw], totals[draw] = (

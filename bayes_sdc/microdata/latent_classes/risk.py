@@ -30,6 +30,7 @@ from bayes_sdc.microdata.latent_classes.gibbs import (
     plan_for,
     run_chains,
 )
+from bayes_sdc.microdata.latent_classes.households import companions_of
 from bayes_sdc.microdata.latent_classes.unseen import EQUAL_WEIGHTS
 from bayes_sdc.microdata.latent_classes.verdicts import Facts, judge
 from bayes_sdc.microdata.latent_classes.weights import log_weights, weights_of_rows
@@ -47,6 +48,15 @@ MISFIT = 0.03
 #: typical sample unique. Samples of 100 to 300 tell nothing of the scatter, and a flat prior reads
 #: too low there. Chosen on samples of Fulton, Adult and eusilcP, see tests/validation.
 PULL = 1.5
+
+SAMPLED_WHOLE = (
+    "assumed: households are in the sample whole. The rest of a record's household says nothing of "
+    "how rare it is, and is left out where its risk is estimated"
+)
+SAMPLED_ALONE = (
+    "assumed: people are in the sample or not one by one. Where households are sampled, the risk "
+    "of their members reads too low unless the file is read with its households"
+)
 
 Floats = npt.NDArray[np.float64]
 
@@ -179,11 +189,11 @@ def latent_class_risk(
 ) -> LatentClassRisk:
     """Estimate which sample uniques are population uniques, by latent classes.
 
-    It does not know that the levels of a key may have an order (ages), nor that members of a
-    household are sampled together and are alike; where weights differ, the number of people that a
-    record stands for is the mean of those of its key values. Misfit of the scatter beyond what it
-    learns is left to a factor with a standard deviation of 3 %, a constant measured on six
-    populations.
+    It does not know that the levels of a key may have an order (ages). Where weights differ, the
+    number of people that a record stands for is the mean of those of its key values. Where the file
+    is read with its households they count as sampled whole: what they tell of the rarity of one of
+    their members is left out. Misfit of the scatter beyond what is learned is left to a factor with
+    a standard deviation of 3 %, a constant measured on six populations.
 
     Parameters
     ----------
@@ -253,8 +263,9 @@ def latent_class_risk(
         effects = log_weights(cells, frame["weight_sum"] / frame["f"], size)
         times = weights_of_rows(cells.rows, effects)
     sample = Sample(
-        cells, unique[order], times[unique[order]], size / microdata.n, PULL, rules, effects
-    )
+        cells, unique[order], times[unique[order]], size / microdata.n, PULL, rules, effects,
+        companions_of(microdata, row, record[order]),
+    )  # fmt: skip
     plan = plan_for(microdata.n, len(cells.rows))
     chains = run_chains(sample, plan, seed=seed, threads=threads(cores))
     return _result(microdata, chains, record[order], size, seed, _notes(microdata, len(rules)))
@@ -371,8 +382,7 @@ def _notes(data: Microdata, rules: int) -> tuple[str, ...]:
     notes = [
         "assumed: the order of the levels of a key means nothing, and combinations scatter about "
         "the classes independently of each other",
-        "assumed: people are in the sample or not one by one"
-        + ("; members of a household count so too" if data.household is not None else ""),
+        SAMPLED_WHOLE if data.household is not None else SAMPLED_ALONE,
     ]
     if rules:
         notes.append(

@@ -1,0 +1,129 @@
+"""What the rest of a household says of a record is left out, and nothing else."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayes_sdc import latent_class_risk, read_microdata
+from bayes_sdc.microdata.latent_classes import households as hh
+from bayes_sdc.microdata.latent_classes.combinations import cells_of
+from bayes_sdc.microdata.latent_classes.gibbs import start_state
+
+KEYS = ["place", "age", "job"]
+
+
+def homes(N: int = 900, seed: int = 1) -> pd.DataFrame:
+    """People in homes of one to four, whose members come from the same place."""
+    rng = np.random.default_rng(seed)
+    size = rng.integers(1, 5, N)
+    home = np.repeat(np.arange(N), size)[:N]
+    place = rng.geometric(0.12, N)[home]
+    frame = {"place": place, "age": rng.integers(0, 9, N), "job": rng.integers(0, 4, N)}
+    people = pd.DataFrame({name: values.astype(str) for name, values in frame.items()})
+    return people.assign(home=home.astype(str))
+
+
+def prepared(frame: pd.DataFrame, missing: str = "own"):
+    data = read_microdata(frame, keys=KEYS, household="home", missing=missing)
+    cells = cells_of(data)
+    row = np.empty(len(cells.place), dtype=np.int64)
+    row[cells.place] = np.arange(len(cells.place))
+    record = np.flatnonzero(data.f == 1)
+    record = record[np.argsort(row[data.combination[record]], kind="stable")]
+    return data, cells, row, record
+
+
+@pytest.mark.parametrize("missing", ["own", "wildcard"])
+def test_the_ratio_is_that_of_counts_without_the_household(missing: str) -> None:
+    """By hand: the mean of g over phi and eta given all classes, with the household and without."""
+    frame = homes(120)
+    frame.loc[::17, "job"] = None
+    data, cells, row, record = prepared(frame, missing)
+    rest = hh.companions_of(data, row, record)
+    rng = np.random.default_rng(2)
+    state = start_state(rng, cells, 5)
+    labels, counts = hh.label_records(rng, cells.rows, cells.shared, cells.records, state)
+    before = counts.level.copy()
+    unique = row[data.combination[record]]
+    found = hh.without_household(unique, cells.rows, *rest, labels, state, counts)
+    np.testing.assert_array_equal(counts.level, before)
+    cell_of = np.repeat(np.arange(len(cells.rows)), cells.records)
+
+    def mean(x: np.ndarray, kept: np.ndarray) -> float:
+        total = 0.0
+        for h in range(5):
+            members = cells.rows[cell_of[kept & (labels == h)]]
+            value = (len(members) + state.alpha[0] / 5) / (kept.sum() + state.alpha[0])
+            for j in range(3):
+                if x[j] >= 0:
+                    b, m = state.strength[j], state.base[x[j]]
+                    value *= ((members[:, j] == x[j]).sum() + b * m) / (
+                        (members[:, j] >= 0).sum() + b
+                    )
+            total += value
+        return total
+
+    everybody = np.ones(len(labels), dtype=bool)
+    for i in range(len(unique)):
+        kept = everybody.copy()
+        kept[rest.place[rest.first[i] : rest.first[i + 1]]] = False
+        x = cells.rows[unique[i]]
+        assert found[i] == pytest.approx(np.log(mean(x, kept) / mean(x, everybody)), abs=1e-9)
+
+
+def test_companions_are_the_others_of_the_home() -> None:
+    data, cells, row, record = prepared(homes(200))
+    rest = hh.companions_of(data, row, record)
+    assert data.household is not None
+    for i, one in enumerate(record):
+        others = np.flatnonzero(data.household == data.household[one])
+        others = others[others != one]
+        cell = rest.cell[rest.first[i] : rest.first[i + 1]]
+        assert sorted(cell) == sorted(row[data.combination[others]])
+        place = rest.place[rest.first[i] : rest.first[i + 1]]
+        assert len(set(place)) == len(others)
+        np.testing.assert_array_equal(np.repeat(np.arange(len(row)), cells.records)[place], cell)
+
+
+def test_people_who_live_alone_are_as_without_households() -> None:
+    frame = homes(60).assign(home=lambda part: part.index.astype(str))
+    alone = latent_class_risk(prepared(frame)[0], population_size=900, seed=1)
+    plain = latent_class_risk(read_microdata(frame, keys=KEYS), population_size=900, seed=1)
+    assert alone.tau1 == plain.tau1
+    pd.testing.assert_frame_equal(alone.records, plain.records)
+
+
+def test_the_order_of_the_file_does_not_matter() -> None:
+    frame = homes(60)
+    mixed = frame.sample(frac=1.0, random_state=3)
+    one = latent_class_risk(prepared(frame)[0], population_size=900, seed=1, cores=1)
+    two = latent_class_risk(prepared(mixed)[0], population_size=900, seed=1, cores=2)
+    assert one.tau1 == two.tau1
+    moved = two.records.set_axis(mixed.index[two.records.index]).sort_index()
+    np.testing.assert_array_equal(moved.to_numpy(), one.records.to_numpy())
+
+
+@pytest.mark.slow
+def test_families_from_far_away_are_rarer_than_they_look() -> None:
+    """Whole homes at 6 %, of which three in ten are the only one from their place.
+
+    Four of a family look like four of seventy people from their place, who are all of it.
+    """
+    people = homes(8000, seed=7)
+    rng = np.random.default_rng(8)
+    home = people["home"].astype(int).to_numpy()
+    far = (rng.random(8000) < 0.3)[home]
+    people["place"] = np.where(far, "far " + people["home"], people["place"])
+    people["age"] = rng.integers(0, 40, 8000).astype(str)
+    F = people.groupby(KEYS)["home"].transform("size").to_numpy()
+    taken = (rng.random(8000) < 0.06)[home]
+    sample, own = people[taken].reset_index(drop=True), F[taken]
+    found = {}
+    for household in ("home", None):
+        data = read_microdata(sample, keys=KEYS, household=household)
+        risk = latent_class_risk(data, population_size=8000, seed=1)
+        found[household] = risk.records["P_unique"][far[taken][risk.records.index]].mean()
+        assert any(("sampled" in note or "whole" in note) for note in risk.notes)
+    truth = (own[far[taken] & (data.f == 1)] == 1).mean()
+    assert found[None] < found["home"] < 1.0
+    assert truth - found["home"] < 0.6 * (truth - found[None])
