@@ -238,7 +238,7 @@ def _households(rng: np.random.Generator, sample: Sample, state: State) -> Float
     cells = sample.cells
     labels, counts = label_records(rng, cells.rows, cells.shared, cells.records, state)
     found: Floats = without_household(
-        sample.unique, cells.rows, *sample.companions, labels, state, counts
+        sample.unique, cells.start, cells.rows, *sample.companions, labels, state, counts
     )
     return found
 

@@ -8,7 +8,9 @@ combination is learned from everybody but the rest of the household.
 
 Given the classes of all records, the mean of g follows from their counts, with the rest of the
 household or without it. The draw of g is multiplied by the ratio of the two. It is 1 for whoever
-lives alone.
+lives alone. The means of the classes, m, are learned from the same people, through the tables that
+their counts sit at: without the household there are fewer of its levels, and m is less in
+proportion. Strengths, and the classes of the others, are left as they are.
 """
 
 from itertools import pairwise
@@ -18,8 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bayes_sdc.microdata.file.keys import Microdata
-from bayes_sdc.microdata.latent_classes.conditionals import State, extend_products
+from bayes_sdc.microdata.latent_classes.conditionals import BASE, State, extend_products
 from bayes_sdc.microdata.latent_classes.draws import compiled, pick
+
+EXACT = 100  # customers; of more, an integral stands for the rest of the sum
 
 Integers = npt.NDArray[np.int64]
 
@@ -157,45 +161,93 @@ def label_records(
 
 
 @compiled
-def mean_in_class(row: np.ndarray, h: int, state: State, counts: Counts) -> float:
-    """Weight of a class times the mean probability of a combination in it, given the classes."""
-    mean: float = counts.size[h] + state.alpha[0] / len(state.eta)
-    for j in range(len(row)):
-        if row[j] >= 0:
-            mean *= counts.level[row[j], h] + state.strength[j] * state.base[row[j]]
-            mean /= counts.known[j, h] + state.strength[j]
-    return mean
+def expected_tables(customers: int, strength: float) -> float:
+    """Mean of CRT(customers, strength): the sum of strength / (strength + i) over i < customers."""
+    total = 0.0
+    for i in range(min(customers, EXACT)):
+        total += strength / (strength + i)
+    if customers > EXACT:
+        total += strength * np.log((strength + customers - 0.5) / (strength + EXACT - 0.5))
+    return total
+
+
+@compiled
+def tables_by_level(state: State, counts: Counts, start: np.ndarray) -> np.ndarray:
+    """Tables expected of each level, over all classes."""
+    found = np.zeros(len(state.base))
+    for j in range(len(start) - 1):
+        for row in range(start[j], start[j + 1]):
+            shape = state.strength[j] * state.base[row]
+            for h in range(len(state.eta)):
+                found[row] += expected_tables(counts.level[row, h], shape)
+    return found
+
+
+@compiled
+def mean_over_classes(row: np.ndarray, base: np.ndarray, state: State, counts: Counts) -> float:
+    """Mean of g of a combination given the classes of all, times a constant.
+
+    ``base`` has m of its level of each key.
+    """
+    total = 0.0
+    for h in range(len(state.eta)):
+        mean: float = counts.size[h] + state.alpha[0] / len(state.eta)
+        for j in range(len(row)):
+            if row[j] >= 0:
+                mean *= counts.level[row[j], h] + state.strength[j] * base[j]
+                mean /= counts.known[j, h] + state.strength[j]
+        total += mean
+    return total
+
+
+@compiled
+def tables_lost(row: int, shape: float, labels: np.ndarray, cells: np.ndarray, counts: Counts,
+                rows: np.ndarray, key: int) -> float:  # fmt: skip
+    """Tables of a level that are expected only because of some people, who are counted out."""
+    lost = 0.0
+    for c in range(len(labels)):
+        if rows[cells[c], key] == row:
+            # one after the other: so many of the level are left in the class, and one more
+            left = counts.level[row, labels[c]]
+            for before in range(c):
+                if labels[before] == labels[c] and rows[cells[before], key] == row:
+                    left += 1
+            lost += shape / (shape + left)
+    return lost
 
 
 @compiled
 def without_household(
-    unique: np.ndarray, rows: np.ndarray, first: np.ndarray, place: np.ndarray, cell: np.ndarray,
-    labels: np.ndarray, state: State, counts: Counts,
+    unique: np.ndarray, start: np.ndarray, rows: np.ndarray, first: np.ndarray, place: np.ndarray,
+    cell: np.ndarray, labels: np.ndarray, state: State, counts: Counts,
 ) -> np.ndarray:  # fmt: skip
     """Log of the mean of g without the rest of the household over that with it, by sample unique.
 
     ``counts`` are those of ``labels``, and are so again afterwards.
     """
     found = np.zeros(len(unique))
-    records, classes = float(len(labels)), len(state.eta)
-    means = np.empty(classes)
+    keys, records = rows.shape[1], float(len(labels))
+    tables = tables_by_level(state, counts, start)
+    base = np.empty(keys)
     for i in range(len(unique)):
-        others = range(first[i], first[i + 1])
+        cells = cell[first[i] : first[i + 1]]
+        others = labels[place[first[i] : first[i + 1]]]
+        if len(others) == 0:
+            continue
         row = rows[unique[i]]
-        whole = 0.0
-        for h in range(classes):
-            means[h] = mean_in_class(row, h, state, counts)
-            whole += means[h]
-        for c in others:
-            count(rows[cell[c]], labels[place[c]], -1, counts)
-        for c in others:
-            # classes that somebody has left; twice the same changes nothing
-            means[labels[place[c]]] = mean_in_class(row, labels[place[c]], state, counts)
-        part = 0.0
-        for h in range(classes):
-            part += means[h]
-        for c in others:
-            count(rows[cell[c]], labels[place[c]], 1, counts)
+        for j in range(keys):
+            base[j] = state.base[row[j]] if row[j] >= 0 else 1.0
+        whole = mean_over_classes(row, base, state, counts)
+        for c in range(len(others)):
+            count(rows[cells[c]], others[c], -1, counts)
+        for j in range(keys):
+            if row[j] >= 0:
+                shape = state.strength[j] * base[j]
+                lost = tables_lost(row[j], shape, others, cells, counts, rows, j)
+                base[j] *= 1.0 - lost / (BASE + tables[row[j]])
+        part = mean_over_classes(row, base, state, counts)
+        for c in range(len(others)):
+            count(rows[cells[c]], others[c], 1, counts)
         # of fewer records, each class has a larger share
         share = (records + state.alpha[0]) / (records - len(others) + state.alpha[0])
         found[i] = np.log(part / whole * share)

@@ -45,21 +45,31 @@ def test_the_ratio_is_that_of_counts_without_the_household(missing: str) -> None
     labels, counts = hh.label_records(rng, cells.rows, cells.shared, cells.records, state)
     before = counts.level.copy()
     unique = row[data.combination[record]]
-    found = hh.without_household(unique, cells.rows, *rest, labels, state, counts)
+    found = hh.without_household(unique, cells.start, cells.rows, *rest, labels, state, counts)
     np.testing.assert_array_equal(counts.level, before)
     cell_of = np.repeat(np.arange(len(cells.rows)), cells.records)
 
+    def tables(row: int, j: int, kept: np.ndarray) -> float:
+        """Tables expected of a level: the sum over customers, class by class."""
+        shape = state.strength[j] * state.base[row]
+        here = kept & (cells.rows[cell_of, j] == row)
+        each = np.bincount(labels[here], minlength=5)
+        return float(sum((shape / (shape + np.arange(c))).sum() for c in each))
+
     def mean(x: np.ndarray, kept: np.ndarray) -> float:
+        base = {
+            j: state.base[x[j]] * (0.5 + tables(x[j], j, kept)) / (0.5 + tables(x[j], j, everybody))
+            for j in range(3)
+            if x[j] >= 0
+        }
         total = 0.0
         for h in range(5):
             members = cells.rows[cell_of[kept & (labels == h)]]
             value = (len(members) + state.alpha[0] / 5) / (kept.sum() + state.alpha[0])
-            for j in range(3):
-                if x[j] >= 0:
-                    b, m = state.strength[j], state.base[x[j]]
-                    value *= ((members[:, j] == x[j]).sum() + b * m) / (
-                        (members[:, j] >= 0).sum() + b
-                    )
+            for j, m in base.items():
+                b = state.strength[j]
+                value *= (members[:, j] == x[j]).sum() + b * m
+                value /= (members[:, j] >= 0).sum() + b
             total += value
         return total
 
@@ -69,6 +79,12 @@ def test_the_ratio_is_that_of_counts_without_the_household(missing: str) -> None
         kept[rest.place[rest.first[i] : rest.first[i + 1]]] = False
         x = cells.rows[unique[i]]
         assert found[i] == pytest.approx(np.log(mean(x, kept) / mean(x, everybody)), abs=1e-9)
+
+
+@pytest.mark.parametrize(("customers", "strength"), [(0, 0.3), (1, 5.0), (90, 0.02), (4000, 2.5)])
+def test_expected_tables(customers: int, strength: float) -> None:
+    exact = (strength / (strength + np.arange(customers))).sum()
+    assert hh.expected_tables(customers, strength) == pytest.approx(exact, rel=1e-5)
 
 
 def test_companions_are_the_others_of_the_home() -> None:
