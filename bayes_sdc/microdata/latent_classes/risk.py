@@ -22,6 +22,7 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.io.columns import LARGEST_COUNT
 from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.lancaster.structural_zeros import StructuralZeros
+from bayes_sdc.microdata.latent_classes.assumptions import assumed
 from bayes_sdc.microdata.latent_classes.combinations import cells_of
 from bayes_sdc.microdata.latent_classes.gibbs import (
     MONITORS,
@@ -48,15 +49,6 @@ MISFIT = 0.03
 #: typical sample unique. Samples of 100 to 300 tell nothing of the scatter, and a flat prior reads
 #: too low there. Chosen on samples of Fulton, Adult and eusilcP, see tests/validation.
 PULL = 1.5
-
-SAMPLED_WHOLE = (
-    "assumed: households are in the sample whole. The rest of a record's household says nothing of "
-    "how rare it is, and is left out where its risk is estimated"
-)
-SAMPLED_ALONE = (
-    "assumed: people are in the sample or not one by one. Where households are sampled, the risk "
-    "of their members reads too low unless the file is read with its households"
-)
 
 Floats = npt.NDArray[np.float64]
 
@@ -268,7 +260,7 @@ def latent_class_risk(
     )  # fmt: skip
     plan = plan_for(microdata.n, len(cells.rows))
     chains = run_chains(sample, plan, seed=seed, threads=threads(cores))
-    return _result(microdata, chains, record[order], size, seed, _notes(microdata, len(rules)))
+    return _result(microdata, chains, record[order], size, seed, assumed(microdata, len(rules)))
 
 
 def _population_size(data: Microdata, size: int | None, fraction: float | None) -> float:
@@ -376,28 +368,3 @@ def _diagnose(quantities: list[Floats]) -> tuple[Floats, Floats]:
             judged = convergence(draws[:, :, None])
             rhat[k], ess[k] = judged[0][0], judged[1][0]
     return rhat, ess
-
-
-def _notes(data: Microdata, rules: int) -> tuple[str, ...]:
-    notes = [
-        "assumed: the order of the levels of a key means nothing, and combinations scatter about "
-        "the classes independently of each other",
-        SAMPLED_WHOLE if data.household is not None else SAMPLED_ALONE,
-    ]
-    if rules:
-        notes.append(
-            f"{rules:,} structural zeros: their combinations have probability 0, and the classes "
-            "are learned with the impossible records that must have been left out"
-        )
-    if data.weights is not None and np.ptp(data.weights) > 0.0:
-        notes.append(
-            "weights differ: how many people a record stands for follows from its key values, by a "
-            "regression on all weights; how much a combination scatters goes with the records that "
-            "are expected in it"
-        )
-    if data.missing != "own" and bool((data.codes < 0).any()):
-        notes.append(
-            "missing values are summed over: a record with one counts as any combination it may "
-            "be; the scatter is learned from the complete records"
-        )
-    return tuple(notes)
