@@ -162,13 +162,14 @@ def match(
         Their weights.
     """
     f, weighted = records.copy(), weights.copy()
-    incomplete = np.flatnonzero((found < 0).any(axis=1))
+    lacking = (found < 0).any(axis=1)
+    incomplete = np.flatnonzero(lacking)
     if len(incomplete):
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         levels = max(1, int(offsets[-1]))  # none where every value is missing
         words = min(BLOCK, max(1, HELD // levels), -(-len(found) // 64))
         bits = np.zeros((levels, words), dtype=np.uint64)
-        _match(found, incomplete, records, weights, offsets, mutual, f, weighted, bits)
+        _match(found, incomplete, ~lacking, records, weights, offsets, mutual, f, weighted, bits)
     return f, weighted
 
 
@@ -176,6 +177,7 @@ def match(
 def _match(
     found: np.ndarray,
     incomplete: np.ndarray,
+    is_complete: np.ndarray,
     records: np.ndarray,
     weights: np.ndarray,
     offsets: np.ndarray,
@@ -185,8 +187,6 @@ def _match(
     bits: np.ndarray,
 ) -> None:
     n, keys = found.shape
-    is_complete = np.ones(n, dtype=np.bool_)
-    is_complete[incomplete] = False
     low_bit, one = np.uint64(0), np.uint64(1)
     block = 64 * bits.shape[1]
     for start in range(0, n, block):

@@ -35,6 +35,7 @@ import numpy as np
 from bayes_sdc.microdata.latent_classes.draws import (
     compiled,
     draw_tables,
+    inlined,
     log_gamma_draw,
     normalise,
     pick,
@@ -101,7 +102,7 @@ def log_alpha_density(log_alpha: float, size: np.ndarray) -> float:
     return total
 
 
-@compiled
+@inlined
 def draw_alpha(rng: np.random.Generator, state: State) -> None:
     """Move alpha by a random walk on its log, eta summed out."""
     now = math.log(state.alpha[0])
@@ -144,7 +145,7 @@ def log_strength_density(log_strength: float, base: np.ndarray, counts: np.ndarr
     return total
 
 
-@compiled
+@inlined
 def draw_strength(rng: np.random.Generator, start: np.ndarray, state: State) -> None:
     """Move each b by a random walk on its log, phi summed out."""
     for j in range(len(start) - 1):
@@ -158,7 +159,7 @@ def draw_strength(rng: np.random.Generator, start: np.ndarray, state: State) -> 
             state.strength[j] = math.exp(proposed)
 
 
-@compiled
+@inlined
 def draw_base(rng: np.random.Generator, start: np.ndarray, state: State) -> None:
     """Draw each m by the numbers of tables that the counts of the classes sit at."""
     for j in range(len(start) - 1):

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_sdc.microdata.latent_classes.draws import compiled, pick, sum_of
+from bayes_sdc.microdata.latent_classes.draws import compiled, inlined, pick, sum_of
 
 NODE = 0.25  # between nodes of log(n g); an error of about 1e-6 of each term
 TABULATED = 32  # larger f are taken one by one
@@ -152,7 +152,7 @@ def log_likelihood(terms: Terms, log_r: float, kappa: float) -> float:
     return total
 
 
-@compiled
+@inlined
 def log_rising(shape: float, f: float) -> float:
     """Log of Gamma(shape + f) / (Gamma(shape) shape^f): the sum of log(1 + i / shape), i < f.
 
@@ -165,7 +165,7 @@ def log_rising(shape: float, f: float) -> float:
     return main + (1.0 / end - 1.0 / shape) / 12.0
 
 
-@compiled
+@inlined
 def log_likelihood_without(terms: Terms) -> float:
     """Return the limit for large R: combinations do not scatter about the base at all."""
     total = terms.constant
@@ -176,7 +176,7 @@ def log_likelihood_without(terms: Terms) -> float:
     return total
 
 
-@compiled
+@inlined
 def log_prior(log_r: float, kappa: float, typical: float, pull: float) -> float:
     """Log prior of log R and kappa, up to a constant; minus infinity outside its box.
 
@@ -250,7 +250,7 @@ def moments(weights: np.ndarray, box: np.ndarray) -> np.ndarray:
     return found
 
 
-@compiled
+@inlined
 def closer_box(values: np.ndarray, box: np.ndarray, turn: float) -> np.ndarray:
     """Return a box about what is not negligible, with a margin of one cell.
 
@@ -273,7 +273,7 @@ def closer_box(values: np.ndarray, box: np.ndarray, turn: float) -> np.ndarray:
     return near
 
 
-@compiled
+@inlined
 def corners(slope: float) -> np.ndarray:
     """Bound kappa and log R + slope kappa over the whole prior."""
     box = np.empty(4)
@@ -302,8 +302,9 @@ def posterior_grid(
     """
     slope = typical
     box = corners(slope)
+    points = np.int64(POINTS)  # a constant would be a type of its own
     for _ in range(8):
-        values = evaluate(terms, box, slope, POINTS, typical, pull)
+        values = evaluate(terms, box, slope, points, typical, pull)
         found = moments(weights_of(values), box)
         turn = -found[4] / max(found[2], 1e-12)
         near = closer_box(values, box, turn)
@@ -312,7 +313,7 @@ def posterior_grid(
         box, slope = near, slope + turn
         if part > CLOSER:
             break
-    points = 2 * POINTS
+    points *= 2
     while True:
         values = evaluate(terms, box, slope, points, typical, pull)
         weights = weights_of(values)

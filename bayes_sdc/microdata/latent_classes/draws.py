@@ -6,6 +6,8 @@ import numba
 import numpy as np
 
 compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
+# of one caller: part of its code, and not compiled once more by itself
+inlined = numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")
 
 
 @compiled

@@ -18,7 +18,7 @@ from bayes_sdc.microdata.latent_classes.dispersion import (
     log_likelihood_without,
     posterior_grid,
 )
-from bayes_sdc.microdata.latent_classes.draws import compiled, sum_of
+from bayes_sdc.microdata.latent_classes.draws import compiled, inlined, sum_of
 
 HYPER_DRAWS = 5  # of R and kappa, for one draw of the base
 
@@ -55,7 +55,7 @@ def mean_inverse(q: float, shape: float) -> float:
     return min(q * -math.expm1(shape * math.log(q)) / ((1.0 - q) * shape), 1.0)
 
 
-@compiled
+@inlined
 def expected_unseen_uniques(terms: Terms, times: float, log_r: float, kappa: float) -> float:
     """Population uniques expected among the combinations that nobody in the sample has."""
     total = 0.0
@@ -71,7 +71,7 @@ def expected_unseen_uniques(terms: Terms, times: float, log_r: float, kappa: flo
     return max(total, 0.0)
 
 
-@compiled
+@inlined
 def expected_unequal_uniques(
     unseen: np.ndarray, times: np.ndarray, weight: float, log_r: float, kappa: float
 ) -> float:

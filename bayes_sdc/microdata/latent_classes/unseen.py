@@ -143,6 +143,7 @@ def draw_unseen(
     g = np.empty(number)
     times = np.empty(number if len(effects) > 0 else 0)
     missed, possible = 0, 0
+    none_shared = np.int64(0)  # a constant would be a type of its own
     for i in range(number):
         place = (i + rng.random()) / number * of_class[-1]
         draw_row(rng, place, start, of_class, cumulative, drawn)
@@ -150,7 +151,7 @@ def draw_unseen(
             continue
         possible += 1
         if not is_occupied(drawn, rows, table):
-            g[missed] = extend_products(drawn, 0, phi, products)
+            g[missed] = extend_products(drawn, none_shared, phi, products)
             if len(effects) > 0:
                 times[missed] = weight_of(drawn, effects)
             missed += 1

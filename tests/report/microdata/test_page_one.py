@@ -134,5 +134,5 @@ def test_the_public_reads_whole_per_cents_with_intervals(measured: Measurement) 
     assert few.n == 400
     small = external_page_one(dataclasses.replace(measured, data=few), None)
     assert small["figures"] == []
-    assert "not told" in said(small, "What an intruder")
+    assert "Not shown" in said(small, "What an intruder")
     assert "%" not in " ".join(answer for _, answer in small["page_one"])
