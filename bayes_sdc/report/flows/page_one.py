@@ -15,12 +15,16 @@ from bayes_sdc.flows.protection import Measured, Protection
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report.contents import NOT_JUDGED
 from bayes_sdc.report.figures import Figure, listed
+from bayes_sdc.report.flows.public_shares import PUBLIC_CELLS
 from bayes_sdc.results import or_undefined
 
 ONE_SIDED = 0.9  # share of the largest errors with one sign, from which the page says so
 LARGEST = 20  # number of errors of totals considered
 CLOSE = 0.10  # error of totals up to which it passes
 ALIKE = 3.0  # pMSE ratio up to which it passes; at 1 to 2 nobody can tell the rows apart
+
+FEW = "Not shown: with few small counts it could reveal them."
+UNRELIABLE = "Not shown: it rests on unreliable weights, or on too few draws."
 
 
 def internal_page_one(result: Protection) -> dict[str, Any]:
@@ -75,9 +79,7 @@ def external_page_one(result: Protection, adds: str, rows: str) -> dict[str, Any
         ),
         (
             "What it reveals about single counts",
-            adds
-            or "Not shown: with few small counts it could reveal them, and shares that rest on "
-            "unreliable weights say nothing.",
+            adds or (FEW if table.n_small < PUBLIC_CELLS else UNRELIABLE),
         ),
         (
             "What it is for",
