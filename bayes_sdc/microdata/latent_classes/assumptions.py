@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 
 SAMPLED_WHOLE = (
     "assumed: households are in the sample whole. The rest of a record's household says nothing of "

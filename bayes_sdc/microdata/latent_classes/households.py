@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bayes_sdc.microdata.file.keys import Microdata
+from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.latent_classes.conditionals import BASE, State, extend_products
 from bayes_sdc.microdata.latent_classes.draws import compiled, pick
 
@@ -87,7 +87,7 @@ def companions_of(data: Microdata, row: Integers, unique: Integers) -> Companion
     Examples
     --------
     >>> import pandas as pd
-    >>> from bayes_sdc.microdata.file.keys import read_microdata
+    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> people = pd.DataFrame({"age": list("2345"), "home": list("aabb")})
     >>> data = read_microdata(people, keys=["age"], household="home")
     >>> companions_of(data, np.arange(4), np.arange(4)).place.tolist()
