@@ -108,7 +108,7 @@ def _findings(table: FlowTable, selection: Selection) -> Iterator[Finding]:
     told = [
         *_identities(table, selection, columns, small),
         *levels(table, kept, small.rows),
-        *statistics(table, selection.kept),
+        *statistics(table, selection.kept, selection.areas),
     ]
     yield from told
     settled = {name for found in told for name in found.columns}

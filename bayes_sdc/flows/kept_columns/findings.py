@@ -10,7 +10,7 @@ from bayes_sdc.checks import Verdict
 from bayes_sdc.flows.kept_columns.features import Codes, Column
 from bayes_sdc.flows.kept_columns.functions import ACCIDENT, codes_of, depends_on
 from bayes_sdc.flows.kept_columns.levels import from_levels, from_shares
-from bayes_sdc.flows.kept_columns.selection import END_NAMES
+from bayes_sdc.flows.kept_columns.selection import END_NAMES, with_another
 from bayes_sdc.flows.kept_columns.statistics import statistic_in
 from bayes_sdc.flows.kept_columns.totals import ends_of
 from bayes_sdc.flows.table.families import keyed
@@ -80,19 +80,23 @@ def levels(table: FlowTable, kept: Sequence[Column], rows: Codes) -> Iterator[Fi
                 break
 
 
-def statistics(table: FlowTable, kept: Sequence[str]) -> Iterator[Finding]:
+def statistics(table: FlowTable, kept: Sequence[str], areas: Sequence[str]) -> Iterator[Finding]:
     """Columns of areas that were made from their small counts.
 
     Parameters
     ----------
     table : FlowTable
         Counts as they are.
-    kept : sequence of str
-        Columns that are released because they were named.
+    kept, areas : sequence of str
+        Columns that are released because they were named, and because they describe areas.
     """
     ends = ends_of(table)
-    for name in kept:
+    for place, name in enumerate(kept):
         column = table.frame[name]
+        others = [*areas, *kept[:place]]
+        if why := with_another(table, name, others, ends):
+            yield Finding("fail", -np.inf, (name,), why)
+            continue
         for side in END_NAMES:
             if depends_on(codes_of(column), getattr(ends, side)) is not False:
                 found = statistic_in(table, column, side, ends)

@@ -7,20 +7,23 @@ an area is a function of the area too, but publishes the total; so is one with t
 counts, or the number of its ones. Both are recognised by arithmetic.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.kept_columns.functions import codes_of, depends_on
-from bayes_sdc.flows.kept_columns.statistics import statistic_in
+from bayes_sdc.flows.kept_columns.numbers import numbers_in
+from bayes_sdc.flows.kept_columns.statistics import statistic_in, totals_together
 from bayes_sdc.flows.kept_columns.totals import Ends, ends_of, total_in
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.io.text import find_columns
 
 END_NAMES = ("origin", "destination")
+MOST_TOGETHER = 12  # columns of areas before it, with each of which a column is looked at
 
 
 class LeftOut(NamedTuple):
@@ -131,9 +134,43 @@ def select_columns(table: FlowTable, keep: Collection[str] = ()) -> Selection:
             left_out.append(LeftOut(name, why))
             continue
         else:
-            areas.append(name)
+            together = with_another(table, name, areas, ends)
+            if together and name in keep:
+                kept.append(name)
+            elif together:
+                left_out.append(LeftOut(name, together))
+                continue
+            else:
+                areas.append(name)
         released.append(name)
     return Selection(tuple(released), tuple(areas), tuple(kept), tuple(left_out))
+
+
+def with_another(table: FlowTable, name: str, areas: Sequence[str], ends: Ends) -> str:
+    """Return why a column of areas is not released beside others; nothing where it may be.
+
+    Parameters
+    ----------
+    table : FlowTable
+        Counts as they are.
+    name : str
+        Of the column.
+    areas : sequence of str
+        Other columns of areas that are released.
+    ends : Ends
+        From :func:`bayes_sdc.flows.kept_columns.totals.ends_of`.
+    """
+    column = table.frame[name]
+    if np.isnan(numbers_in(column)).all():
+        return ""
+    for other in areas[-MOST_TOGETHER:]:
+        for side in END_NAMES:
+            end = getattr(ends, side)
+            if all(depends_on(codes_of(each), end) for each in (column, table.frame[other])):
+                how = totals_together(table, column, table.frame[other], side, ends)
+                if how is not None:
+                    return f"with {other!r} it publishes totals: {how}"
+    return ""
 
 
 def _why_not(table: FlowTable, column: pd.Series, ends: Ends) -> str:

@@ -20,6 +20,8 @@ from bayes_sdc.flows.table.read import FlowTable
 Numbers = npt.NDArray[np.float64]
 
 NEARLY_ALL = 0.95  # of the areas have the statistic
+FEWEST_AREAS = 6  # with equal multiples, none of which is an accident
+DIGITS = 1e-3  # relative distance that rounding may leave
 CHANCE = 1e-4  # with which one statistic may agree with a column of areas by accident
 
 
@@ -47,16 +49,16 @@ def statistic_in(table: FlowTable, column: pd.Series, side: str, ends: Ends) -> 
     Returns
     -------
     Statistic or None
-        Extremes, means, medians and deviations of counts; numbers and shares of cells with a count
-        or up to it, and whether there are any: of the area as origin or as destination. The column
-        may hold a class of the statistic instead.
+        Functions of totals; extremes, means, medians and deviations of counts; numbers and shares
+        of cells with a count or up to it, and whether there are any: of the area as origin or as
+        destination. The column may hold a class of the statistic instead.
     """
     at, first = np.unique(getattr(ends, side), return_index=True)
     shown, numbers = codes_of(column.iloc[first]), numbers_in(column.iloc[first])
     count = table.frame[table.count].to_numpy(np.float64)
     found = []
     for by in (side, "destination" if side == "origin" else "origin"):
-        for words, values in _statistics(count, getattr(ends, by), len(ends.labels), table):
+        for words, values in _statistics(count, ends, by, table):
             here = values[at]
             known = np.isfinite(here)
             if known.sum() < 3 or len(np.unique(shown[known])) < 2:
@@ -71,9 +73,10 @@ def statistic_in(table: FlowTable, column: pd.Series, side: str, ends: Ends) -> 
 
 
 def _statistics(
-    count: Numbers, key: npt.NDArray[np.intp], number: int, table: FlowTable
+    count: Numbers, ends: Ends, by: str, table: FlowTable
 ) -> Iterator[tuple[str, Numbers]]:
     """Statistics by area, nan for an area without small counts."""
+    key, number = getattr(ends, by), len(ends.labels)
     small = (count >= table.low) & (count <= table.high)
     of_small = pd.Series(count[small]).groupby(key[small])
     whole = pd.Series(count).groupby(key)
@@ -91,6 +94,7 @@ def _statistics(
     yield "the median of the small counts", by_area(of_small.median())
     yield "the deviation of the small counts", by_area(of_small.std())
     yield "the number of different small counts", by_area(of_small.nunique())
+    yield from _of_sums(count, ends, number, key)
     for k in range(table.low, table.high + 1):
         for words, chosen in ((f"of {k}", count == k), (f"up to {k}", small & (count <= k))):
             if k == table.high and "up to" in words:  # which cells are small is public
@@ -99,6 +103,77 @@ def _statistics(
             found = np.where(np.isfinite(cells), found, np.nan)
             yield f"the number of counts {words}", found
             yield f"the share of counts {words}", found / cells
+
+
+def totals_together(
+    table: FlowTable, one: pd.Series, other: pd.Series, side: str, ends: Ends
+) -> str | None:
+    """Return how two columns of areas give totals together, as a rate beside the population does.
+
+    Parameters
+    ----------
+    table : FlowTable
+        Counts as they are.
+    one, other : Series
+        In the order of the rows; functions of one side.
+    side, ends
+        As for :func:`statistic_in`.
+    """
+    at, first = np.unique(getattr(ends, side), return_index=True)
+    x, y = (numbers_in(column.iloc[first]) for column in (one, other))
+    count = table.frame[table.count].to_numpy(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ways = {
+            "product": x * y,
+            "ratio": x / y,
+            "ratio turned round": y / x,
+            "sum": x + y,
+            "difference": np.abs(x - y),
+        }
+    for rows in (np.ones(len(count), dtype=bool), ends.origin != ends.destination):
+        for by in ("origin", "destination"):
+            key = getattr(ends, by)[rows]
+            sums = np.bincount(key, count[rows], minlength=len(ends.labels))[at]
+            for words, values in ways.items():
+                if _multiples(values, sums):
+                    return f"their {words} is the sum of the counts of each {by}"
+    return None
+
+
+def _multiples(values: Numbers, sums: Numbers) -> bool:
+    """Whether values are one multiple of sums, rounded, in nearly all areas and not by accident."""
+    known = np.isfinite(values) & (values > 0) & (sums > 0)
+    if known.sum() < FEWEST_AREAS:
+        return False
+    ratio = values[known] / sums[known]
+    return bool((np.abs(ratio / np.median(ratio) - 1.0) <= DIGITS).mean() >= NEARLY_ALL)
+
+
+def _of_sums(
+    count: Numbers, ends: Ends, number: int, key: npt.NDArray[np.intp]
+) -> Iterator[tuple[str, Numbers]]:
+    """Functions of totals, which publish them as well as the totals themselves."""
+    for without, rows in (
+        ("", np.ones(len(count), dtype=bool)),
+        (" without own areas", ends.origin != ends.destination),
+    ):
+        sums, out, into = (
+            np.bincount(of[rows], count[rows], minlength=number)
+            for of in (key, ends.origin, ends.destination)
+        )
+        yield f"the flows in and out together{without}", out + into
+        yield f"inflow less outflow{without}", into - out
+        yield f"outflow less inflow{without}", out - into
+        with np.errstate(divide="ignore"):
+            for words, values in (
+                ("logarithm", np.log(sums)),
+                ("logarithm to base 10", np.log10(sums)),
+                ("logarithm to base 2", np.log2(sums)),
+                ("logarithm of one more than the sum", np.log1p(sums)),
+                ("root", np.sqrt(sums)),
+            ):
+                finite = np.where(np.isfinite(values), values, np.nan)
+                yield f"the {words} of the sum of counts{without}", finite
 
 
 def _equal(values: Numbers, statistic: Numbers) -> float:
