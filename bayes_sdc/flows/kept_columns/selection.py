@@ -121,7 +121,10 @@ def select_columns(table: FlowTable, keep: Collection[str] = ()) -> Selection:
     find_columns(table.source, names, list(keep))
     own = {table.origin, table.destination, table.count, *table.groups}
     ends = ends_of(table)
-    released, areas, kept, left_out = [], [], [], []
+    released: list[str] = []
+    areas: list[str] = []
+    kept: list[str] = []
+    left_out: list[LeftOut] = []
     for place, name in enumerate(names):
         if name in own:
             released.append(name)
