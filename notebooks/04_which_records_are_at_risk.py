@@ -157,9 +157,10 @@ assert (totals["estimate"] / totals["truth"]).between(0.8, 1.25).all()
 totals.round(1)
 
 # %% [markdown]
-# Both intervals hold the truth, and both estimates are a little low. That is no accident: whole
-# households were sampled, at unequal rates, and over many samples of this kind the estimate is
-# an eighth low (`tests/validation/record_risk.md`, "D5 survey", beside many other populations).
+# Both intervals hold the truth, and both estimates are a little low. That is no accident. The keys of
+# this country are nearly independent, so that classes follow chance, and whole households were
+# sampled: over several samples of this kind the estimate is an eighth low, and most intervals miss
+# (`tests/validation/record_risk.md`, "D5 survey", beside other populations, where they do better).
 # Name the household when reading the file: without it the members of a rare family make each
 # other look common, and the estimate is lower still.
 
