@@ -157,7 +157,7 @@ assert (totals["estimate"] / totals["truth"]).between(0.8, 1.25).all()
 totals.round(1)
 
 # %% [markdown]
-# Both intervals hold the truth, and both estimates are a little low. That is no accident. The keys of
+# Both intervals hold the truth, and both estimates are a little low, which is no accident. Keys of
 # this country are nearly independent, so that classes follow chance, and whole households were
 # sampled: over several samples of this kind the estimate is an eighth low, and most intervals miss
 # (`tests/validation/record_risk.md`, "D5 survey", beside other populations, where they do better).
