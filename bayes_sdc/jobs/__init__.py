@@ -27,7 +27,7 @@ Each job reads a file, does its work and writes a folder of its own, by the one 
 - ``gain_by_prior.csv``, ``gain_by_cell.csv``, ``log_ratios.csv``: what the release adds, for each
   prior and cell, and what one count can change of the release's distribution.
 - ``combined_totals.csv``: with several data sets, totals and net migration with intervals.
-- ``totals_not_to_publish.csv``: where totals are kept, those that are kept in sum only.
+- ``totals_not_to_publish.csv``: where totals are kept, those that are kept in sum only, and why.
 - ``uses.csv``: what a demographer can do with the release, use by use, and what not.
 - ``other_protections.csv``: risk and utility beside rounding, noise, suppression and others.
 - ``groups.csv``: R-hat, effective sample size and verdict of each group, worst first.

@@ -3,15 +3,28 @@
 A pinned cell has one count in all tables with these totals, so its released count is the truth.
 They are found in time that grows with the number of cells (:mod:`bayes_sdc.flows.audit.network`).
 The remedy is to merge totals until no cell is pinned: one of an area and a partner group with the
-area's other ones, then one of an area with those of other areas.
+area's other ones, then one of an area with those of other areas. What was merged without need is
+taken out again.
 """
+
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from bayes_sdc.flows.audit.network import Network, unpinned
 from bayes_sdc.flows.release.totals.bands import Band
-from bayes_sdc.flows.release.totals.kept import BY_ITSELF, WITH_ALL, WITH_AREA, KeptSide, KeptTotals
+from bayes_sdc.flows.release.totals.kept import (
+    BESIDE,
+    BY_ITSELF,
+    PINS,
+    WITH_ALL,
+    WITH_AREA,
+    KeptSide,
+    KeptTotals,
+)
 from bayes_sdc.flows.release.totals.margins import Margins
+
+WORK = 4_000_000  # cells that are looked at while merged totals are tried by themselves
 
 
 def pinned_cells(
@@ -83,18 +96,27 @@ def without_pinned(kept: KeptTotals, y: np.ndarray, upper: int) -> KeptTotals:
 
     Notes
     -----
-    Which totals are merged depends on the true counts, like any choice of what to suppress.
+    Which totals are merged depends on the true counts, like any choice of what to suppress. All
+    cells that are pinned are seen to at once. In the end what was merged is tried by itself again,
+    in halves (:func:`taken_out`).
     """
+
+    def fits(kept: KeptTotals) -> bool:
+        return not pinned_cells(kept.margins(y), y, upper, kept.band(y)).any()
+
+    wanted = kept
     while kept.sides:
         pinned = pinned_cells(kept.margins(y), y, upper, kept.band(y))
         if not pinned.any():
             break
-        kept = merge_around(kept, pinned)
-    return kept
+        kept = merge_around(kept, pinned, PINS)
+    return taken_out(kept, wanted, fits, trials=WORK // len(y))
 
 
-def merge_around(kept: KeptTotals, cells: np.ndarray) -> KeptTotals:
-    """Merge further the smaller of the two totals of each of these cells.
+def merge_around(kept: KeptTotals, cells: np.ndarray, why: int, *, more: int = 1) -> KeptTotals:
+    """Merge further one of the two totals of each of these cells.
+
+    It is the smaller one, or the other one if that is merged with all already.
 
     Parameters
     ----------
@@ -102,6 +124,10 @@ def merge_around(kept: KeptTotals, cells: np.ndarray) -> KeptTotals:
         With at least one side.
     cells : array of bool, shape (cell,)
         At least one.
+    why : int
+        What is wrong with these cells.
+    more : int
+        Totals to add to those that are all in one already, where one of the cells is among them.
 
     Returns
     -------
@@ -110,36 +136,48 @@ def merge_around(kept: KeptTotals, cells: np.ndarray) -> KeptTotals:
     """
     blocks = [side.cells for side in kept.sides]
     sizes = [np.bincount(block)[block] for block in blocks]
-    smallest = np.argmin(sizes, axis=0)
-    sides = []
-    for number, (side, block) in enumerate(zip(kept.sides, blocks, strict=True)):
-        marked = np.unique(block[cells & (smallest == number)])
-        sides.append(_merged(side, marked) if len(marked) else side)
-    if all(np.array_equal(a.level, b.level) for a, b in zip(sides, kept.sides, strict=True)):
-        # the smaller totals are all in one already: then the others
-        sides = [_merged(side, np.unique(side.cells[cells])) for side in kept.sides]
-        if all(np.array_equal(a.level, b.level) for a, b in zip(sides, kept.sides, strict=True)):
+    merged = [side.level[side.of] == WITH_ALL for side in kept.sides]
+    first = np.argmin(np.where(merged, len(cells) + np.array(sizes), sizes), axis=0)
+    sides = [
+        _merged(side, cells & (first == number), why, more)
+        for number, side in enumerate(kept.sides)
+    ]
+    if _same_levels(sides, kept.sides):
+        # all of these are in one already: then the others
+        sides = [_merged(side, cells, why, more) for side in kept.sides]
+        if _same_levels(sides, kept.sides):
             return KeptTotals((), ())
     return KeptTotals(kept.names, tuple(sides), kept.base)
 
 
-def _merged(side: KeptSide, marked: np.ndarray) -> KeptSide:
-    """Merge some blocks one step further."""
+def _same_levels(some: Sequence[KeptSide], others: Sequence[KeptSide]) -> bool:
+    return all(np.array_equal(a.level, b.level) for a, b in zip(some, others, strict=True))
+
+
+def _merged(side: KeptSide, cells: np.ndarray, why: int, more: int) -> KeptSide:
+    """Merge the blocks of some cells one step further."""
+    if not cells.any():
+        return side
     level, block = side.level.copy(), side.block
-    inside = np.isin(block, marked)
+    inside = np.isin(block, block[side.of[cells]])
     last = level == WITH_ALL
     level[inside & (level < WITH_ALL)] += 1 if side.area is not None else 2
     size = np.bincount(side.of, minlength=len(level))
     if side.area is not None:
         _join_of_area(level, size, np.unique(side.labels[side.area], return_inverse=True)[1])
-    # a single total is merged with nothing, and one that still pins cells needs another
-    grow = bool((inside & last).any()) or (level == WITH_ALL).sum() == 1
-    rest = np.flatnonzero(level < WITH_ALL)
-    if grow and len(rest):
+    # a single total is merged with nothing, and one that still pins cells needs others
+    lacks = more if (inside & last).any() else int((level == WITH_ALL).sum() == 1)
+    while lacks > 0 and (level < WITH_ALL).any():
         now = side._replace(level=level).block
+        rest = np.flatnonzero(level < WITH_ALL)
         members = np.bincount(now, size)
-        level[now == now[rest[np.argmin(members[now[rest]])]]] = WITH_ALL
-    return side._replace(level=level)
+        joined = now == now[rest[np.argmin(members[now[rest]])]]
+        level[joined] = WITH_ALL
+        lacks -= int(joined.sum())
+    own = np.bincount(side.of, cells, minlength=len(level)) > 0
+    beside = np.where(side.why == 0, BESIDE, side.why)
+    reason = np.where(level == side.level, side.why, np.where(own, why, beside))
+    return side._replace(level=level, why=reason)
 
 
 def _join_of_area(level: np.ndarray, size: np.ndarray, area: np.ndarray) -> None:
@@ -151,3 +189,56 @@ def _join_of_area(level: np.ndarray, size: np.ndarray, area: np.ndarray) -> None
             level[others[np.argmin(size[others])]] = WITH_AREA
         else:
             level[(area == one) & (level == WITH_AREA)] = WITH_ALL
+
+
+def taken_out(
+    kept: KeptTotals, wanted: KeptTotals, fits: Callable[[KeptTotals], bool], *, trials: int
+) -> KeptTotals:
+    """Keep merged totals as they were wanted again, as many as can be.
+
+    Halves are tried at once, the large totals first, then halves of what does not fit, down to
+    single ones as far as the trials go. When all were tried one by one, none that is merged could
+    be kept beside all that are.
+
+    Parameters
+    ----------
+    kept, wanted : KeptTotals
+        What fits, and what is less merged.
+    fits : callable
+        Whether some totals can be kept.
+    trials : int
+        Most calls of ``fits``.
+    """
+    if not kept.sides:
+        return kept
+    start = np.cumsum([0, *(len(side.level) for side in kept.sides)])
+    size = np.concatenate([np.bincount(side.of, minlength=len(side.level)) for side in kept.sides])
+    merged = np.concatenate(
+        [now.level > then.level for now, then in zip(kept.sides, wanted.sides, strict=True)]
+    )
+    order = np.flatnonzero(merged)
+    halves = np.array_split(order[np.argsort(-size[order], kind="stable")], 2)
+    waiting = [half for half in halves if len(half)]
+    while waiting and trials > 0:
+        some, trials = waiting.pop(0), trials - 1
+        sides = [
+            _as_wanted(now, then, some[(some >= first) & (some < first + len(now.level))] - first)
+            for now, then, first in zip(kept.sides, wanted.sides, start[:-1], strict=True)
+        ]
+        tried = KeptTotals(kept.names, tuple(sides), kept.base)
+        if fits(tried):
+            kept = tried
+        elif len(some) > 1:
+            waiting += np.array_split(some, 2)
+    return kept
+
+
+def _as_wanted(side: KeptSide, wanted: KeptSide, totals: np.ndarray) -> KeptSide:
+    """Take some totals out of what they are merged with; one that is left alone is out too."""
+    level, why = side.level.copy(), side.why.copy()
+    level[totals], why[totals] = wanted.level[totals], wanted.why[totals]
+    block = side._replace(level=level).block
+    alone = (np.bincount(block)[block] == 1) & (level > BY_ITSELF)
+    level[alone] = BY_ITSELF
+    why[level == BY_ITSELF] = 0
+    return side._replace(level=level, why=why)

@@ -5,12 +5,25 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayes_sdc import read_flows
-from bayes_sdc.flows.audit.kept_totals import merge_around, pinned_cells, without_pinned
-from bayes_sdc.flows.release.totals.kept import WITH_ALL, WITH_AREA, kept_by_name
+from bayes_sdc.flows.audit.kept_totals import (
+    merge_around,
+    pinned_cells,
+    taken_out,
+    without_pinned,
+)
+from bayes_sdc.flows.release.totals.kept import (
+    BESIDE,
+    BY_ITSELF,
+    PINS,
+    WITH_ALL,
+    WITH_AREA,
+    KeptTotals,
+    kept_by_name,
+)
 from bayes_sdc.flows.release.totals.margins import Margins
 
 edges = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=7)
@@ -69,7 +82,7 @@ def test_partner_groups_are_merged_before_areas() -> None:
     start = kept_by_name(table, "origin-by-group,destination-by-group")
     pinned = pinned_cells(start.margins(y), y, table.k)
     assert pinned.any()
-    once = merge_around(start, pinned)
+    once = merge_around(start, pinned, PINS)
     levels = np.concatenate([side.level for side in once.sides])
     assert (levels == WITH_AREA).any()
     lone = [  # areas of one partner group have nothing to be merged with but other areas
@@ -85,3 +98,61 @@ def test_where_nothing_can_be_kept_nothing_is() -> None:
     assert kept.sides == ()
     assert str(kept) == "no totals are kept"
     assert kept.merged.empty
+
+
+def pins_one(kept: KeptTotals, y: np.ndarray, every: np.ndarray, alone=()) -> np.ndarray:
+    """Cells with one count in all tables with these totals, and with some by themselves."""
+    fits = np.ones(len(every), bool)
+    for number, side in enumerate(kept.sides):
+        blocks = [side.cells == block for block in np.unique(side.cells)]
+        blocks += [side.of == total for other, total in alone if other == number]
+        for block in blocks:
+            fits &= every[:, block].sum(axis=1) == y[block].sum()
+    return (every[fits] == y).all(axis=0)
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_no_cell_is_pinned_and_no_total_is_merged_without_need(seed: int, groups: bool) -> None:
+    """By enumeration: any total of the list, by itself beside what is kept, pins a cell."""
+    rng = np.random.default_rng(seed)
+    pairs = list(itertools.product("abc", "xyz"))
+    taken = rng.permutation(9)[: rng.integers(4, 9)]
+    frame = pd.DataFrame([pairs[k] for k in np.sort(taken)], columns=["o", "d"])
+    frame["so"], frame["sd"] = frame["o"] == "a", frame["d"] == "z"
+    frame["n"] = rng.integers(1, 4, len(frame))
+    table = read_flows(
+        frame.astype({"so": str, "sd": str}), origin="o", destination="d", count="n", high=3,
+        groups=["so", "sd"] if groups else None,
+    )  # fmt: skip
+    names = "origin-by-group,destination-by-group" if groups else "origin,destination"
+    y, wanted = table.cells["y"].to_numpy(), kept_by_name(table, names)
+    kept = without_pinned(wanted, y, table.k)
+    every = np.array(list(itertools.product(range(3), repeat=len(y))))
+    at_first = pins_one(wanted, y, every)
+    if kept.sides:
+        assert not pins_one(kept, y, every).any()
+    for number, side in enumerate(kept.sides):
+        for total in np.flatnonzero(side.level > BY_ITSELF):
+            assert pins_one(kept, y, every, [(number, total)]).any()
+            assert side.why[total] in (PINS, BESIDE)
+            if side.why[total] == PINS:
+                assert at_first[side.of == total].any()
+        assert (side.why[side.level == BY_ITSELF] == 0).all()
+
+
+def test_halves_are_tried_until_the_trials_are_used_up() -> None:
+    table = table_of(2)
+    y = table.cells["y"].to_numpy()
+    wanted = kept_by_name(table, "origin,destination")
+    merged = merge_around(wanted, np.ones(len(y), bool), PINS)
+    calls = []
+
+    def never(kept: KeptTotals) -> bool:
+        calls.append(kept)
+        return False
+
+    assert taken_out(merged, wanted, never, trials=5) is merged
+    assert len(calls) == 5
+    every = taken_out(merged, wanted, lambda kept: True, trials=5)
+    assert every.merged.empty

@@ -1,6 +1,7 @@
 """Which totals a release can keep without giving a small count away."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,21 +11,31 @@ import xarray as xr
 from bayes_sdc.arguments import checked
 from bayes_sdc.checks import Check, Verdict
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.audit.kept_totals import merge_around, pinned_cells, without_pinned
+from bayes_sdc.flows.audit.kept_totals import (
+    merge_around,
+    pinned_cells,
+    taken_out,
+    without_pinned,
+)
 from bayes_sdc.flows.fit.fitted_to import check_posterior
-from bayes_sdc.flows.model.rates import rates_by_draw
+from bayes_sdc.flows.model.rates import Rates, rates_by_draw
+from bayes_sdc.flows.model.truncated import log_table
 from bayes_sdc.flows.release.synthetic.plateau import share_at_plateau
 from bayes_sdc.flows.release.synthetic.released import released_counts
 from bayes_sdc.flows.release.synthetic.synthesis import spread_draws
 from bayes_sdc.flows.release.totals.chances import chances
-from bayes_sdc.flows.release.totals.kept import KeptTotals, kept_by_name
-from bayes_sdc.flows.table.cells import fitted_cells
+from bayes_sdc.flows.release.totals.kept import TELLS, KeptTotals, kept_by_name
+from bayes_sdc.flows.table.cells import SmallCells, fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import say
 from bayes_sdc.seeds import generator, seed_or_fresh
 
 LIMIT = 0.9  # probability of a true count above which a cell is as good as known
 DRAWS = 20  # of the posterior, with some tables each
+SWEEPS = 16  # cycles for each cell before the first of these tables: at the plateau
+FEWEST, MOST, LOOKED_AT = 20, 200, 50_000  # tables of a draw, and counts in all of them
+TRIALS = 5  # of totals that were merged for probable cells, by themselves again
+ERRORS = 3.0  # Monte Carlo errors by which totals must make a count more probable
 
 
 @checked
@@ -77,11 +88,17 @@ def keep_totals(
 
     Notes
     -----
-    A pinned cell has one count in all tables with these totals, and is found exactly. Around each,
-    the smaller of its totals is merged: with the totals of the same area and other partner groups
-    first, then with those of other areas. The same is done around cells whose true count is too
-    probable, until there is none. Which totals are merged depends on the true counts, like every
-    choice of what is suppressed.
+    A pinned cell has one count in all tables with these totals, and is found exactly. Around all
+    of them at once, the smaller of their totals is merged: with the totals of the same area and
+    other partner groups first, then with those of other areas. What was merged without need is
+    then kept by itself again, by halves.
+
+    The same is done around cells whose true count is too probable, by more than the error of the
+    computation. Where the rates alone make it so, no total is to blame, and none is merged. If all
+    totals around a cell are merged and that does not help yet, more and more of the smallest ones
+    join them, twice as many each time. What was too much is tried by itself again, by halves, as
+    far as five trials go. Which totals are merged depends on the true counts, like every choice of
+    what is suppressed.
 
     References
     ----------
@@ -113,26 +130,74 @@ def keep_totals(
     y = table.cells["y"].to_numpy(np.int64)
     kept = kept_by_name(table, names, base=base)
     seed = seed_or_fresh(seed)
-    while True:
-        kept = without_pinned(kept, y, table.k)
+    kept = without_pinned(kept, y, table.k)
+    if not kept.sides:
+        return kept
+    return _without_told(table, posterior, kept, limit=limit, seed=seed, cores=cores)
+
+
+def _without_told(
+    table: FlowTable,
+    posterior: xr.DataTree,
+    kept: KeptTotals,
+    *,
+    limit: float,
+    seed: int,
+    cores: int | None,
+) -> KeptTotals:
+    """Merge totals until they make no true count more probable than the limit."""
+
+    def told(kept: KeptTotals) -> npt.NDArray[np.bool_]:
+        chance = chance_of_truth(table, posterior, kept, seed=seed, cores=cores)
+        found = chance.told(limit)
+        say(f"{kept}; {int(found.sum()):,} cells above {limit:.0%}")
+        return found
+
+    wanted, more, above = kept, 1, told(kept)
+    if not above.any():
+        return kept
+    while above.any():
+        kept = merge_around(kept, above, TELLS, more=more)
         if not kept.sides:
             return kept
-        told = chance_of_truth_given(table, posterior, kept, seed=seed, cores=cores) > limit
-        say(f"{kept}; {int(told.sum()):,} cells above {limit:.0%}")
-        if not told.any():
-            return kept
-        kept = merge_around(kept, told)
+        more, above = 2 * more, told(kept)
+    y = table.cells["y"].to_numpy(np.int64)
+
+    def fits(kept: KeptTotals) -> bool:
+        pinned = pinned_cells(kept.margins(y), y, table.k, kept.band(y))
+        return not pinned.any() and not told(kept).any()
+
+    return taken_out(kept, wanted, fits, trials=TRIALS)
 
 
-def chance_of_truth_given(
+class ChanceOfTruth(NamedTuple):
+    """How probable the true count of each cell is before any release."""
+
+    given: np.ndarray  # (cell,) given totals and posterior
+    alone: np.ndarray  # (cell,) given the posterior alone
+    tables: int  # from which the first was tallied
+
+    def told(self, limit: float) -> npt.NDArray[np.bool_]:
+        """Whether totals make the true count more probable than a limit: (cell,).
+
+        By more than the error of the computation, and where the rates alone do not: else no total
+        is to blame.
+        """
+        error = np.sqrt(limit * (1.0 - limit) / self.tables)
+        more = self.given > self.alone + ERRORS * error
+        certain = self.given > min(limit + error, (1.0 + limit) / 2.0)
+        return np.asarray(certain & (self.alone <= limit) & more)
+
+
+def chance_of_truth(
     table: FlowTable,
     posterior: xr.DataTree,
     kept: KeptTotals,
     *,
     seed: int,
     cores: int | None = None,
-) -> np.ndarray:
-    """Probability of the true count of each cell given totals and posterior: (cell,).
+) -> ChanceOfTruth:
+    """Probability of the true count of each cell given totals and posterior, and posterior alone.
 
     The posterior is fitted to the true counts, so this is the knowledge of an intruder who knows
     the rates as well as the agency does: no less than anybody has without a release.
@@ -142,8 +207,23 @@ def chance_of_truth_given(
         raise InputError("no totals are kept")
     rng = generator(seed, "draws for the probabilities given totals")
     draws = spread_draws(rng, rates.n_draws, min(DRAWS, rates.n_draws))
-    found = chances(cells, rates, kept.mixing(cells.y), draws, seed=seed, cores=cores)
-    return np.asarray(found.mean(axis=0)[np.arange(len(cells.y)), cells.y])
+    tables = int(np.clip(LOOKED_AT // len(cells.y), FEWEST, MOST))
+    found = chances(
+        cells, rates, kept.mixing(cells.y), draws, seed=seed, tables=tables, sweeps=SWEEPS,
+        cores=cores,
+    )  # fmt: skip
+    given = np.asarray(found.mean(axis=0)[np.arange(len(cells.y)), cells.y])
+    return ChanceOfTruth(given, _alone(cells, rates, draws), tables * len(draws))
+
+
+def _alone(cells: SmallCells, rates: Rates, draws: np.ndarray) -> np.ndarray:
+    """Mean probability of the true count over some draws: (cell,)."""
+    total = np.zeros(len(cells.y))
+    for at in draws.tolist():
+        log_rate, rungs = rates.at(cells, at)
+        log_weight = log_table(log_rate, cells.group, rungs)
+        total += np.exp(log_weight[np.arange(len(total)), cells.y])
+    return total / len(draws)
 
 
 def pinned_by(table: FlowTable, kept: KeptTotals) -> npt.NDArray[np.bool_]:
@@ -160,7 +240,7 @@ def pinned_by(table: FlowTable, kept: KeptTotals) -> npt.NDArray[np.bool_]:
 def check_kept(
     table: FlowTable,
     kept: KeptTotals,
-    chance: np.ndarray,
+    chance: ChanceOfTruth,
     *,
     limit: float = LIMIT,
     pinned_allowed: bool = False,
@@ -173,15 +253,16 @@ def check_kept(
         The true table.
     kept : KeptTotals
         The totals.
-    chance : array of float, shape (cell,)
-        From :func:`chance_of_truth_given`.
+    chance : ChanceOfTruth
+        From :func:`chance_of_truth`.
     limit : float
         Above it a cell is as good as known.
     pinned_allowed : bool
         Whether somebody decided that pinned cells may be released.
     """
     pinned = pinned_by(table, kept)
-    near = (chance > limit) & ~pinned
+    near = chance.told(limit) & ~pinned
+    known = int((chance.alone > limit).sum())
     number, n = int(pinned.sum()), len(pinned)
     verdict: Verdict = "look" if number or near.any() or len(kept.merged) else "pass"
     if number and not pinned_allowed:
@@ -196,6 +277,11 @@ def check_kept(
         words += (
             f"; of {int(near.sum()):,} more the true count has a probability above {limit:.0%} "
             "before any release"
+        )
+    if known:
+        words += (
+            f"; of {known:,} the rates alone make the true count more probable than {limit:.0%}, "
+            "whatever totals are kept"
         )
     if len(kept.merged):
         words += "; those kept in sum only must not be published by themselves"
@@ -250,7 +336,7 @@ def kept_checks(
     """
     if not kept.sides:
         return []
-    chance = chance_of_truth_given(table, posterior, kept, seed=seed, cores=cores)
+    chance = chance_of_truth(table, posterior, kept, seed=seed, cores=cores)
     cells, rates = fitted_cells(table, posterior), rates_by_draw(posterior)
     prepared, released = kept.mixing(cells.y), released_counts(table, release)
     return [

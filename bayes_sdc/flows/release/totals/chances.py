@@ -12,7 +12,7 @@ import numpy as np
 from bayes_sdc.cores import threads
 from bayes_sdc.flows.model import truncated as counts
 from bayes_sdc.flows.model.rates import Rates
-from bayes_sdc.flows.release.totals.draws import Mixing, with_totals
+from bayes_sdc.flows.release.totals.draws import SWEEPS, Mixing, with_totals
 from bayes_sdc.flows.table.cells import SmallCells
 from bayes_sdc.seeds import seed_sequence
 
@@ -27,6 +27,7 @@ def chances(
     *,
     seed: int,
     tables: int = TABLES,
+    sweeps: int = SWEEPS,
     cores: int | None = None,
     advance: Callable[[float], None] = lambda units: None,
 ) -> np.ndarray:
@@ -46,6 +47,8 @@ def chances(
         The same seed gives the same shares, whatever the cores.
     tables : int
         Tallied for each draw.
+    sweeps : int
+        Cycles for each cell before the first table.
     cores : int, optional
         Threads; by default all.
     advance : callable
@@ -63,7 +66,7 @@ def chances(
         rng = np.random.default_rng(seed_sequence(seed, "chances given totals", f"{at}"))
         free = counts.draw(log_rate, cells.group, rungs, rng.random(len(log_rate)))
         own = int(rng.integers(2**62))
-        y = with_totals(kept, free, log_weight, seed=own, dataset=0, cores=1)
+        y = with_totals(kept, free, log_weight, seed=own, dataset=0, cores=1, sweeps=sweeps)
         share = np.zeros(log_weight.shape, np.float32)
         every = np.arange(len(y))
         for _ in range(tables):

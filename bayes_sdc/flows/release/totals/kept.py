@@ -23,6 +23,12 @@ from bayes_sdc.results import Fact, Result
 
 BY_ITSELF, WITH_AREA, WITH_ALL = 0, 1, 2  # how far a total is merged
 MERGED = {WITH_AREA: "other partner groups of the area", WITH_ALL: "all totals that are merged"}
+PINS, TELLS, BESIDE = 1, 2, 3  # why a total is merged
+REASONS = {
+    PINS: "a small count would follow from it",
+    TELLS: "a small count would be nearly certain",
+    BESIDE: "another total of this list would follow from it",
+}
 
 
 class KeptSide(NamedTuple):
@@ -42,6 +48,8 @@ class KeptSide(NamedTuple):
         Whether it is kept by itself, merged with its area, or with all.
     rest : array of int, shape (total,)
         Content of the total besides the small counts, from 0.
+    why : array of int, shape (total,)
+        Reason for which it is merged; 0 where it is not.
     """
 
     name: str  # of the margin
@@ -49,6 +57,7 @@ class KeptSide(NamedTuple):
     labels: pd.DataFrame  # (total,) area and group, those that the margin has
     level: np.ndarray  # (total,) BY_ITSELF, WITH_AREA or WITH_ALL
     rest: np.ndarray  # (total,) content of the total besides the small counts, from 0
+    why: np.ndarray  # (total,) 0, PINS, TELLS or BESIDE
 
     @property
     def area(self) -> str | None:
@@ -119,8 +128,8 @@ class KeptTotals(Result):
     def merged(self) -> pd.DataFrame:
         """Totals that are kept together with others only, and must not be published.
 
-        One row per total: ``margin``, ``area``, ``group`` (missing where the margin has none) and
-        ``with``, what it is merged with.
+        One row per total: ``margin``, ``area``, ``group`` (missing where the margin has none),
+        ``with``, what it is merged with, and ``why`` it must not be published.
         """
         rows = []
         for side in self.sides:
@@ -134,10 +143,11 @@ class KeptTotals(Result):
                         "area": labels[area[0]] if area else pd.NA,
                         "group": labels["group"] if "group" in labels.columns else pd.NA,
                         "with": [MERGED[int(level)] for level in side.level[at]],
+                        "why": [REASONS[int(why)] for why in side.why[at]],
                     }
                 ).astype("string")
             )
-        columns = ["margin", "area", "group", "with"]
+        columns = ["margin", "area", "group", "with", "why"]
         return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=columns)
 
     @property
@@ -191,7 +201,8 @@ def kept_by_name(table: FlowTable, totals: str | Sequence[str], *, base: int = 1
         first = np.unique(blocks, return_index=True)[1]
         labels = columns.iloc[first].reset_index(drop=True)
         rest = _rest(table, name, labels, np.bincount(blocks))
-        sides.append(KeptSide(name, blocks, labels, np.zeros(len(labels), np.int64), rest))
+        level, why = np.zeros((2, len(labels)), np.int64)
+        sides.append(KeptSide(name, blocks, labels, level, rest, why))
     return KeptTotals(names, tuple(sides), base)
 
 

@@ -180,3 +180,23 @@ def test_totals_chosen_by_themselves_tell_no_count(small) -> None:
     assert "o3" in kept.merged["area"].tolist() or "d2" in kept.merged["area"].tolist()
     for side in kept.sides:
         assert (np.bincount(side.cells, y) == np.bincount(side.cells, found)).all()
+
+
+@pytest.mark.parametrize("limit", [0.5, 0.9])
+def test_no_true_count_is_made_more_probable_than_the_limit(small, limit: float) -> None:
+    """By all tables, in many draws; where the rates alone are above it no total is to blame."""
+    table, posterior, _ = small
+    kept = keep_totals(table, posterior, limit=limit, seed=1)
+    cells, rates = fitted_cells(table, posterior), rates_by_draw(posterior)
+    every = np.array(list(itertools.product(range(UPPER + 1), repeat=len(cells.y))))
+    with_them = tables(kept.margins(cells.y), UPPER) if kept.sides else every
+    truth = np.arange(len(cells.y)), cells.y
+    chance, alone = [], []
+    for s in range(0, rates.n_draws, 5):
+        weight = log_table(rates.at(cells, s)[0], cells.group, rates.at(cells, s)[1])
+        chance.append(shares(with_them, weight)[truth])
+        alone.append(np.exp(weight[truth]))
+    chance, alone = np.mean(chance, axis=0), np.mean(alone, axis=0)
+    # 20 draws, and these, stand for 300: their means differ by up to 0.03
+    assert ((chance < limit + 0.03) | (alone > limit - 0.03)).all()
+    assert (np.abs(chance[-1] - 1.0) > 1e-9) or alone[-1] > limit  # the pinned cell is not told
