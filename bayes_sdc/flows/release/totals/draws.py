@@ -4,10 +4,17 @@ Each data set starts at its unconditional draw, which one maximum flow changes u
 met, never at the true counts: a chain that starts there and stops early releases them, and every
 check of totals and utility looks perfect. The draws depend on the true counts through the totals
 and the posterior alone.
+
+The totals of areas join the cells of a whole nation. So large a part is mixed in pieces at a time,
+each with the cells of some left nodes, chosen at random without a look at the counts. A cycle
+within a piece leaves all totals as they are, so pieces can be mixed side by side, each given the
+counts of the others; the next pieces are others, and every cycle lies in one of them some time.
 """
 
+import itertools
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +29,9 @@ from bayes_sdc.seeds import seed_sequence
 
 SWEEPS = 40  # cycles for each cell; counts by number are at their plateau after about 16
 LEAST = 50  # cells: a smaller part takes as many cycles, because few of its walks find one
-BATCH = 20_000  # cells, roughly, that one thread mixes; connected parts are never split
+BATCH = 20_000  # cells, roughly, of the connected parts that one thread mixes
+PIECE = 100_000  # cells, roughly, of a piece; a connected part of fewer than two is not split
+TOGETHER = 4  # sweeps before a large part is split anew
 
 
 class Mixing(NamedTuple):
@@ -95,12 +104,60 @@ def with_totals(
         stream = seed_sequence(seed, "synthesis given totals", f"{dataset}", f"{batch}")
         rng = np.random.default_rng(stream)
         for part in prepared.batches[batch]:
-            steps = sweeps * max(len(part), LEAST)
-            mix(rng, prepared.graph, part, log_weight, y, steps)
+            if len(part) < 2 * PIECE:
+                steps = sweeps * max(len(part), LEAST)
+                mix(rng, prepared.graph, part, log_weight, y, steps)
 
     with ThreadPoolExecutor(threads(cores)) as pool:
         list(pool.map(mixed, range(len(prepared.batches))))
+        for part in itertools.chain.from_iterable(prepared.batches):
+            if len(part) >= 2 * PIECE:
+                _mix_in_pieces(
+                    pool, prepared.graph, part, log_weight, y, sweeps,
+                    ("pieces given totals", f"{dataset}", f"{part[0]}"), seed,
+                )  # fmt: skip
     return y
+
+
+def _mix_in_pieces(
+    pool: ThreadPoolExecutor,
+    graph: Graph,
+    part: np.ndarray,
+    log_weight: np.ndarray,
+    y: np.ndarray,
+    sweeps: int,
+    labels: tuple[str, ...],
+    seed: int,
+) -> None:
+    """Mix a large connected part in pieces side by side, in place."""
+    pieces, n_left = len(part) // PIECE, len(graph.left_start) - 1
+    for first in range(0, sweeps, TOGETHER):
+        own, *streams = seed_sequence(seed, *labels, f"{first}").spawn(pieces + 1)
+        # each by itself, so that any nodes come together some time, and with them any cycle
+        among = np.random.default_rng(own).integers(0, pieces, n_left)
+        piece_of = among[graph.left[part]]
+        again = min(TOGETHER, sweeps - first)
+
+        cells = [part[piece_of == number] for number in range(pieces)]
+        list(pool.map(partial(_mix_piece, graph, log_weight, y, again), cells, streams))
+
+
+def _mix_piece(
+    graph: Graph,
+    log_weight: np.ndarray,
+    y: np.ndarray,
+    sweeps: int,
+    cells: np.ndarray,
+    stream: np.random.SeedSequence,
+) -> None:
+    """Mix some cells among themselves, in place."""
+    if len(cells) == 0:
+        return
+    inside, counts = graph_of(graph.left[cells], graph.right[cells]), y[cells]
+    if len(inside.edges):
+        rng, steps = np.random.default_rng(stream), sweeps * len(inside.edges)
+        mix(rng, inside, inside.edges, log_weight[cells], counts, steps)
+    y[cells] = counts  # no other piece has them
 
 
 def connected_parts(graph: Graph) -> list[np.ndarray]:

@@ -1,6 +1,7 @@
 """Releases that keep totals, against the enumeration of all tables with these totals."""
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -13,8 +14,14 @@ from bayes_sdc.flows.release.synthetic.synthesis import (
     draw_datasets_given_totals,
     rates_by_draw,
 )
+from bayes_sdc.flows.release.totals import draws as totals_drawn
 from bayes_sdc.flows.release.totals.alternating_cycles import graph_of, mix
-from bayes_sdc.flows.release.totals.draws import connected_parts, mixing, with_totals
+from bayes_sdc.flows.release.totals.draws import (
+    _mix_in_pieces,
+    connected_parts,
+    mixing,
+    with_totals,
+)
 from bayes_sdc.flows.release.totals.margins import Margins, check_margins, margins_of, repaired
 from bayes_sdc.flows.table.cells import fitted_cells
 from bayes_sdc.flows.table.simulate import simulate_flows
@@ -70,6 +77,32 @@ def test_draws_are_those_of_the_enumeration(shape: list[tuple[int, int]]) -> Non
     # 4.5 standard errors of the worst table, were the draws independent; they nearly are
     error = np.sqrt(exact * (1.0 - exact) / draws)
     assert np.all(np.abs(seen / draws - exact) <= 4.5 * error + 1e-12)
+
+
+@pytest.mark.parametrize("shape", ["dense", "ring of six"])
+def test_pieces_side_by_side_draw_from_the_enumeration(
+    shape: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every cycle must lie in a piece some time, and no two pieces may change a cell."""
+    rng, cells, upper, draws = np.random.default_rng(6), SHAPES[shape], 1, 1500
+    weight = rng.dirichlet(np.full(upper + 1, 4.0), len(cells))
+    kept = margins(cells, np.arange(len(cells)) % 2)
+    every = tables(kept, upper)
+    exact = np.array([np.prod(weight[np.arange(len(cells)), y]) for y in every])
+    exact /= exact.sum()
+    y = repaired(kept, np.zeros(len(cells), np.int64), upper)
+    graph, all_cells = graph_of(kept.left, kept.right), np.arange(len(cells))
+    monkeypatch.setattr(totals_drawn, "PIECE", len(cells) // 2)
+    place = {table: k for k, table in enumerate(every)}
+    seen = np.zeros(len(every))
+    with ThreadPoolExecutor(2) as pool:
+        for draw in range(draws):
+            _mix_in_pieces(pool, graph, all_cells, np.log(weight), y, 8, (f"{draw}",), 1)
+            seen[place[tuple(int(count) for count in y)]] += 1
+    # draws are not independent: a ring lies in one piece in every fourth split, so twice the error
+    error = 2.0 * np.sqrt(exact * (1.0 - exact) / draws)
+    assert len(every) > 1
+    assert np.all(np.abs(seen / draws - exact) <= 4.5 * error)
 
 
 @given(
