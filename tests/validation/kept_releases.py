@@ -1,11 +1,14 @@
 """Releases that keep totals, of whole tables by the command, and of a nation by the sampler alone.
 
-    python tests/validation/kept_releases.py DATA --tables norway gb us [--work FOLDER]
+    python tests/validation/kept_releases.py DATA --tables norway gb us us-within [--work FOLDER]
+    python tests/validation/kept_releases.py DATA --auto norway gb us [--work FOLDER]
     python tests/validation/kept_releases.py DATA --nation
 
 DATA is a folder with ``flows/`` (public files, not part of the repository). For each table the
 command writes a run with ``--totals-kept``; the error of the totals is taken from the file it
-released, and a release without totals is drawn from the posterior that the run left. The nation
+released, and a release without totals is drawn from the posterior that the run left. With
+``--auto`` as many totals by area and partner state as tell no count are chosen with that posterior,
+and a release is drawn that keeps them. The nation
 is simulated, and its rates are those that it was simulated with: what is timed is the sampler.
 ``kept_releases.md`` gets one row per run; rows of other runs stay. Everything random follows from
 SEED.
@@ -18,17 +21,19 @@ import resource
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from bayes_sdc import flow_uses, intruder_risk, read_flows, synthesize, utility
+from bayes_sdc import flow_uses, intruder_risk, keep_totals, read_flows, synthesize, utility
 from bayes_sdc.flows.audit.kept_totals import pinned_cells, without_pinned
 from bayes_sdc.flows.model import truncated
+from bayes_sdc.flows.release.synthetic.released import released_counts
 from bayes_sdc.flows.release.totals.draws import with_totals
-from bayes_sdc.flows.release.totals.kept import KeptTotals, kept_by_name
+from bayes_sdc.flows.release.totals.kept import WITH_ALL, KeptTotals, kept_by_name
 from bayes_sdc.flows.release.use.distinguishing import told_apart
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.flows.table.simulate import DISPERSION, simulate_flows
@@ -40,9 +45,11 @@ TABLES = {
     "norway": "norway_municipality_commuting_2017",
     "gb": "gb_lad_migration_2011",
     "us": "us_county_commuting_acs2009_2013",
+    "us-within": "us_county_migration_within_state_acs2009_2013",
 }
-KEPT = "origin,destination"
-OPTIONS = ["--draws", "250", "--tune", "200", "--releases", "5", "--seed", str(SEED)]
+KEPT, BY_GROUP = "origin,destination", "origin-by-group,destination-by-group"
+GRAVITY = "gravity model: effect of one state"
+OPTIONS = ["--draws", "100", "--tune", "150", "--releases", "2", "--seed", str(SEED)]
 NATION = {"areas": 3142, "states": 51, "small": 515_000, "seed": 7}
 HEAD = """\
 # Releases that keep totals by area
@@ -64,6 +71,14 @@ time are for the whole run, diagnostics, risk and reports included.
 
 {runs}
 
+## Totals by area and partner state, as many as tell no count
+
+`keep_totals(table, posterior, seed={seed})` with the posterior of the runs above. Merged: totals
+that must not be published, of all; beyond the area: those merged with totals of other areas. Pinned
+before and after the choice. Seconds of processor time are for the choice.
+
+{auto}
+
 ## A nation, by the sampler alone
 
 {nation_words}
@@ -80,7 +95,11 @@ RUN = (
     "pMSE ratio without", "with", "right model", "gravity without", "with", "bits without", "with",
     "unchanged", "4 times the steps", "processor s", "wall s",
 )  # fmt: skip
-SWEPT = (0, 5, 40, 80)  # sweeps; a release takes 40
+OF_AUTO = (
+    "table", "small counts", "pinned before", "after", "totals in all", "merged",
+    "beyond the area", "processor s", "totals wrong", "pMSE ratio", "gravity", "bits",
+)  # fmt: skip
+SWEPT = (0, 5, 10, 20, 40)  # sweeps
 OF_NATION = (
     "totals", "small counts", "pinned", "seconds", "processor s", "totals wrong",
     *(f"unchanged after {sweeps}" for sweeps in SWEPT),
@@ -134,7 +153,6 @@ def measured(
     ]
     told = [told_apart(table, posterior, one, plan, seed=SEED) for one, plan, _ in of]
     uses = [flow_uses(table, one).table.set_index("use")["value"] for one, _, _ in of]
-    gravity = "gravity model: effect of one state"
     record = json.loads((out / "confidential" / "run.json").read_text(encoding="utf-8"))
     reason = next(c["reason"] for c in record["checks"] if c["key"] == "mixing_given_totals")
     shares = [word for word in reason.split() if word.endswith("%")]
@@ -143,9 +161,40 @@ def measured(
         name, f"{table.n_small:,}", f"{pinned.mean():.2%}", f"{wrong:,}",
         *(f"{utility(table, one).totals_error:.1%}" for one, _, _ in of),
         *(f"{one.every.ratio:.1f}" for one in told), null,
-        *(f"{one[gravity]:.2f}" if gravity in one else "" for one in uses),
+        *(f"{one[GRAVITY]:.2f}" if GRAVITY in one else "" for one in uses),
         *(f"{risk.strongest.bits.gain:+.4f}" for _, _, risk in of),
         *shares[:2],
+    ]  # fmt: skip
+
+
+def of_auto(name: str, data: Path, work: Path) -> list[str]:
+    """Choose totals by area and partner state with the posterior of a run, and draw a release."""
+    table = read(data / "flows" / f"{TABLES[name]}.csv.gz")
+    posterior = xr.load_datatree(work / name / "confidential" / "posterior.nc")
+    y = table.cells["y"].to_numpy(np.int64)
+    every = kept_by_name(table, BY_GROUP)
+    before = pinned_cells(every.margins(y), y, table.k)
+    start = time.process_time()
+    kept = keep_totals(table, posterior, seed=SEED)
+    took = time.process_time() - start
+    after = pinned_cells(kept.margins(y), y, table.k)
+    release = synthesize(table, posterior, totals=kept, seed=SEED)
+    (drawn,) = released_counts(table, release)
+    wrong = sum(
+        int((got != wanted).sum())
+        for got, wanted in zip(kept.margins(drawn)[2:], kept.margins(y)[2:], strict=True)
+    )
+    told = told_apart(table, posterior, release, kept, seed=SEED)
+    uses = flow_uses(table, release).table.set_index("use")["value"]
+    risk = intruder_risk(table, posterior, release, totals=kept, seed=SEED)
+    number = sum(len(side.labels) for side in kept.sides)
+    beyond = sum(int((side.level == WITH_ALL).sum()) for side in kept.sides)
+    return [
+        name, f"{table.n_small:,}", f"{before.mean():.2%}", f"{after.mean():.2%}", f"{number:,}",
+        f"{len(kept.merged):,} ({len(kept.merged) / number:.1%})",
+        f"{beyond:,} ({beyond / number:.1%})", f"{took:.0f}", f"{wrong:,}",
+        f"{told.every.ratio:.1f}", f"{uses.get(GRAVITY, np.nan):.2f}",
+        f"{risk.strongest.bits.gain:+.4f}",
     ]  # fmt: skip
 
 
@@ -169,12 +218,13 @@ def of_nation(totals: str, table: FlowTable, mean: np.ndarray) -> list[str]:
         int((got != wanted).sum())
         for got, wanted in zip(kept.margins(found)[2:], kept.margins(y)[2:], strict=True)
     )
-    after = [
-        with_totals(prepared, first, weight, seed=SEED, dataset=2, sweeps=sweeps)
-        for first in (free, y)
-        for sweeps in SWEPT
-    ]
-    shares = [f"{(counts == y).mean():.2%}" for counts in after]
+    shares = []
+    for counts in (free, y):
+        for number, (since, until) in enumerate(pairwise((0, *SWEPT))):
+            counts = with_totals(  # goes on where it was: a table with these totals stays as it is
+                prepared, counts, weight, seed=SEED, dataset=2 + number, sweeps=until - since
+            )
+            shares.append(f"{(counts == y).mean():.2%}")
     return [
         totals,
         f"{len(y):,}",
@@ -194,7 +244,8 @@ def written(rows: dict[str, dict[str, list[str]]]) -> str:
         return "\n".join([*head, *("| " + " | ".join(row) + " |" for row in of.values())])
 
     return HEAD.format(
-        kept=KEPT, options=" ".join(OPTIONS), runs=table(RUN, rows["runs"]),
+        kept=KEPT, options=" ".join(OPTIONS), seed=SEED, runs=table(RUN, rows["runs"]),
+        auto=table(OF_AUTO, rows["auto"]),
         nation_words=NATION_WORDS, nation=table(OF_NATION, rows["nation"]),
     )  # fmt: skip
 
@@ -204,6 +255,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=[])
+    parser.add_argument("--auto", nargs="+", choices=TABLES, default=[])
     parser.add_argument("--nation", action="store_true")
     parser.add_argument("--work", type=Path, default=Path("kept-releases"))
     asked = parser.parse_args()
@@ -213,22 +265,28 @@ def main() -> None:
         asked.work.mkdir(parents=True, exist_ok=True)
         rows["runs"][name] = by_command(name, asked.data, asked.work)
         report.write_text(written(rows), encoding="utf-8")
+    for name in asked.auto:
+        rows["auto"][name] = of_auto(name, asked.data, asked.work)
+        report.write_text(written(rows), encoding="utf-8")
     if asked.nation:
         frame = simulate_flows(**NATION, truth=True)
         table = read(frame.drop(columns=["mean", "rate"]))
         mean = frame["mean"].to_numpy()[table.cells["row"].to_numpy()]
-        for totals in ("origin,destination", "origin-by-group,destination-by-group"):
+        for totals in (KEPT, BY_GROUP):
             rows["nation"][totals] = of_nation(totals, table, mean)
             report.write_text(written(rows), encoding="utf-8")
 
 
 def rows_of(text: str) -> dict[str, dict[str, list[str]]]:
     """Rows of an earlier report, by the first cell."""
-    rows: dict[str, dict[str, list[str]]] = {"runs": {}, "nation": {}}
+    rows: dict[str, dict[str, list[str]]] = {"runs": {}, "auto": {}, "nation": {}}
+    sections = dict(zip(("##", "## T", "## A"), rows, strict=True))
+    part = "runs"
     for line in text.splitlines():
+        part = next((p for head, p in reversed(sections.items()) if line.startswith(head)), part)
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if line.startswith("| ") and cells[0] not in ("table", "totals"):
-            rows["runs" if cells[0] in TABLES else "nation"][cells[0]] = cells
+            rows[part][cells[0]] = cells
     return rows
 
 
