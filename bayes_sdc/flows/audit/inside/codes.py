@@ -275,8 +275,14 @@ def _likely(tested: _Tested, match: np.ndarray, testable: np.ndarray, n: int) ->
 
 
 def nearly_all(matches: Any, tests: Any) -> Any:
-    """Whether nearly all are right: but for one, or one in ten."""
-    return tests - matches <= np.maximum((1 - PARTNERS) * tests, 1)
+    """Whether nearly all are right: but for one, or one in ten.
+
+    Examples
+    --------
+    >>> bool(nearly_all(27, 30)), bool(nearly_all(26, 30)), bool(nearly_all(1, 2))
+    (True, False, True)
+    """
+    return tests - matches <= np.maximum(np.round((1 - PARTNERS) * tests, 6), 1)
 
 
 def _judge(
