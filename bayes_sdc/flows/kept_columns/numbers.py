@@ -49,7 +49,7 @@ def last_digit(values: npt.NDArray[np.float64]) -> float:
 
     Examples
     --------
-    >>> last_digit(np.array([0.25, 3.0])), last_digit(np.array([1 / 3]))
+    >>> last_digit(np.array([0.25, 3.0])), last_digit(np.array([np.pi / 1000]))
     (0.01, 0.0)
     """
     for places in range(7):
