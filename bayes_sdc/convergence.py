@@ -196,8 +196,7 @@ def effective_size(x: Floats) -> Floats:
     # and no pair counts for more than the one before
     sums = np.minimum.accumulate(pairs, axis=1)
     summed = np.where(start < 2 * number[:, None], sums, 0.0).sum(axis=1)
-    # the first of the pair that ended it counts once where it is above 0, or the pair was not below
-    # 0
+    # the first of the pair that ended it counts once, where it is above 0 or the pair not below 0
     end = rho[rows, 2 * number]
     end = np.where((end > 0.0) | (pairs[rows, number] >= 0.0), end, 0.0)
     time = -1.0 + 2.0 * summed + end

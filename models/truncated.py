@@ -31,10 +31,10 @@ CACHE_VERSION = 4  # raise it with each change of the code below: PyTensor cache
 UPPER_LIMIT = 150  # beyond it K! leaves double precision when the ladder is climbed down
 
 
-# fastmath must be refused by name: PyTensor compiles with it, numba passes it on to every called
-# function, and log1p would lose the digits that it is there for the file can also be imported by
-# its path (doctests do): code compiled under that name must not be cached for the package, which
-# would look for a module that does not exist
+# Without fastmath, by name: PyTensor compiles with it, numba passes it on to every called function,
+# and _log1p would lose the digits that it is there for. The cache is for the package alone: this
+# file can also be imported by its path (doctests do), and code compiled under that name would make
+# the package look for a module that does not exist.
 @numba.njit(cache=__name__.startswith("bayes_sdc."), fastmath=False)
 def _log1p(x: float) -> float:
     """Log of 1 + x for x >= 0, in less than half the time of the library function."""

@@ -104,7 +104,7 @@ WHOLE_ROOMS = {"report/test_browser.py", "report/test_shown_numbers.py"}
 
 
 def test_test_files_are_named_for_what_they_test() -> None:
-    """Who changes a module looks for its tests where the same path leads in tests/."""
+    """Anyone who changes a module looks for its tests under the same path in tests/."""
     folders = {"models": ROOT / "models"}
     lost = []
     for path in sorted((ROOT / "tests").rglob("test_*.py")):

@@ -113,9 +113,8 @@ def _read_parquet(data: bytes, name: str) -> pd.DataFrame:
         table = pq.read_table(pa.BufferReader(data))
         table.validate(full=True)  # or text that is no UTF-8 would fail where it is used
         return from_arrow(table)
-    except (
-        Exception
-    ) as error:  # a damaged file makes Arrow raise errors that are documented nowhere
+    # a damaged file makes Arrow raise errors that are documented nowhere
+    except Exception as error:
         raise damaged(name, "Parquet", error) from error
 
 

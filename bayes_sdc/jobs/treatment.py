@@ -335,7 +335,7 @@ def recoded_columns(stored: Stored, data: Microdata, named: Sequence[str]) -> St
 
 
 def read_structural_zeros(path: Path) -> pd.DataFrame:
-    """Read rules, a row each: a column a key, empty for any value.
+    """Read rules, one per row, with one column per key; an empty cell stands for any value.
 
     Raises
     ------

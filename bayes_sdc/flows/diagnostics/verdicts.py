@@ -31,13 +31,13 @@ def checks(
     Parameters
     ----------
     groups : DataFrame
-        From :func:`group_diagnostics`.
+        From :func:`bayes_sdc.flows.diagnostics.groups.group_diagnostics`.
     predictive : DataFrame
-        From :func:`predictive_counts`.
+        From :func:`bayes_sdc.flows.diagnostics.fit.predictive_counts`.
     by_size : DataFrame
         From :func:`bayes_sdc.flows.release.synthetic.predictive.predictive_counts_by_size`.
     dispersion : Dispersion
-        From :func:`dispersion`.
+        From :func:`bayes_sdc.flows.diagnostics.fit.dispersion`.
     risk : IntruderRisk
         From :func:`bayes_sdc.intruder_risk`.
     base_gain : float
@@ -135,7 +135,7 @@ def misfits(predictive: pd.DataFrame) -> pd.Series:
     Parameters
     ----------
     predictive : DataFrame
-        From :func:`predictive_counts`, or by size of the group.
+        From :func:`bayes_sdc.flows.diagnostics.fit.predictive_counts`, or by size of the group.
     """
     # a count that no cell has gives no relative error, but too many replicas may have it
     error = predictive["relative_error"].fillna(np.inf)

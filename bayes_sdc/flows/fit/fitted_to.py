@@ -24,8 +24,7 @@ def check_posterior(table: FlowTable, posterior: xr.DataTree) -> None:
     expected = {"input_sha256": table.sha256, "low": table.low, "high": table.high}
     for name, value in expected.items():
         if attributes.get(name) != value:
-            # not the hashes themselves: anyone who has one finds the last unknown count by trying
-            # nine
+            # not the hashes: anyone who has one finds the last unknown count by trying nine
             raise InputError(
                 f"the posterior was fitted to another table (its {name} differs); "
                 "fit this table first"

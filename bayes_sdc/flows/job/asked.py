@@ -23,7 +23,7 @@ FEW = 5  # releases over which it is measured
 
 @dataclass(frozen=True)
 class Job:
-    """What :func:`protect_flows` is asked for."""
+    """What :func:`bayes_sdc.protect_flows` is asked for."""
 
     sampling: Sampling
     asked: RiskSettings  # the intruder asked for

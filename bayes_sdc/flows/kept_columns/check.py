@@ -56,7 +56,7 @@ def check_columns(table: FlowTable, selection: Selection) -> Check:
     table : FlowTable
         With the true counts.
     selection : Selection
-        From :func:`select_columns`.
+        From :func:`bayes_sdc.flows.kept_columns.selection.select_columns`.
 
     Returns
     -------
@@ -78,8 +78,7 @@ def check_columns(table: FlowTable, selection: Selection) -> Check:
         )
         return Check("other columns", "pass", reason + without, key="other_columns")
     worst = findings[0]
-    # what holds for a column holds for it together with any other, which says nothing about the
-    # other
+    # what holds for a column holds for it and any other together: that says nothing of the other
     apart = [found for found in findings[1:] if not {*worst.columns} <= {*found.columns}]
     others = sorted({name for found in apart for name in found.columns} - {*worst.columns})
     named = ("column " if len(worst.columns) == 1 else "columns ") + ", ".join(

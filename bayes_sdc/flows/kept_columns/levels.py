@@ -46,7 +46,8 @@ def from_shares(
     small, safe : ndarray of bool
         Rows whose counts are hidden, and rows whose counts everybody reads.
     keys : mapping from words to array of int
-        What each row may be a share of, such as its origin: (row,).
+        Totals that each row may be a share of, such as "the total of the origin": the number of
+        that total, from 0: (row,).
 
     Yields
     ------
@@ -58,8 +59,9 @@ def from_shares(
     >>> count = np.array([1.0, 4.0, 50.0, 2.0, 98.0])
     >>> origin, small = np.array([0, 0, 0, 1, 1]), count < 10
     >>> x = np.round(count / np.array([55, 55, 55, 100, 100]), 3)
-    >>> [found.share for found in from_shares(x, count, small, ~small, {"origin": origin})]
-    [1.0]
+    >>> keys = {"the total of the origin": origin}
+    >>> [(found.words, found.share) for found in from_shares(x, count, small, ~small, keys)]
+    [('it may be a share of the total of the origin', 1.0)]
     """
     known = np.isfinite(x)
     if not known.any():
@@ -70,7 +72,7 @@ def from_shares(
     low, high = np.maximum(x - half, 0.0), x + half
     truth = count[small]
     with np.errstate(divide="ignore"):
-        ways = {"a share": (low, high), "a total over the count": (1.0 / high, 1.0 / low)}
+        ways = {"a share of {}": (low, high), "{} over the count": (1.0 / high, 1.0 / low)}
     for (words, key), (way, (least, most)) in product(keys.items(), ways.items()):
         lower, upper = _scaled(least, most, count, safe & known & (high > 0), key)
         lower, upper = lower[small], upper[small]
@@ -81,7 +83,7 @@ def from_shares(
         left = np.searchsorted(place, upper[told], "right") - np.searchsorted(place, lower[told])
         narrower = float((left < len(place)).sum() / len(truth))
         log_chance = float(np.log(np.maximum(left, 1) / len(place)).sum())
-        yield Followed(f"it may be {way} of each {words}", log_chance, narrower)
+        yield Followed(f"it may be {way.format(words)}", log_chance, narrower)
 
 
 def _scaled(

@@ -130,9 +130,8 @@ def _read_parquet(data: bytes, name: str, wanted: Sequence[str]) -> pd.DataFrame
         return from_arrow(table)
     except InputError:
         raise
-    except (
-        Exception
-    ) as error:  # a damaged file makes Arrow raise errors that are documented nowhere
+    # a damaged file makes Arrow raise errors that are documented nowhere
+    except Exception as error:
         raise damaged(name, "Parquet", error) from error
 
 
@@ -225,9 +224,8 @@ def _read_statistical(path: Path, wanted: Sequence[str]) -> Columns:
         frame = read(str(path), usecols=columns)[0] if declared else marked
     except InputError:
         raise
-    except (
-        Exception
-    ) as error:  # a damaged file makes pyreadstat raise errors that are documented nowhere
+    # a damaged file makes pyreadstat raise errors that are documented nowhere
+    except Exception as error:
         raise damaged(path.name, path.suffix.lower(), error) from error
     labels = {
         column: {text_of(code) or "": label for code, label in given.items()}

@@ -82,9 +82,8 @@ def _load_statistical(path: Path, wanted: Sequence[str]) -> Stored:
     read: Callable[..., Any] = getattr(pyreadstat, STATISTICAL[suffix])
     try:
         frame, described = read(str(path), user_missing=True)
-    except (
-        Exception
-    ) as error:  # a damaged file makes pyreadstat raise errors that are documented nowhere
+    # a damaged file makes pyreadstat raise errors that are documented nowhere
+    except Exception as error:
         raise damaged(path.name, suffix, error) from error
     find_columns(path.name, described.column_names, wanted)
     return Stored(frame, suffix, described=described)

@@ -1,7 +1,7 @@
 """Verdicts on fit and use as the public reads them: of measures with noise.
 
 A verdict changes where a measure crosses a limit, and where it stands close to one a single true
-count can decide. Who knows all other counts could then tell this one. So the public reads a
+count can decide. Anyone who knows all other counts could then tell this one. So the public reads a
 verdict on the measure moved by noise that outweighs what one count does to it. Whether a check
 failed is told without noise, because the release is held then, and anyone sees that.
 """
