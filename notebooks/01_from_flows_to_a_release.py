@@ -194,7 +194,7 @@ axes.set(
 _ = axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small")
 
 # %% [markdown]
-# Where totals are kept, who knows all other counts subtracts them: then there is nothing to
+# Where totals are kept, anyone who knows all other counts subtracts them, and nothing is left to
 # measure. The strongest intruder with something to learn lacks the counts along one cycle of
 # totals. What they know before any release they know from the totals; the release adds next to
 # nothing.
@@ -228,8 +228,8 @@ repeats.describe().loc[["mean", "std", "min", "max"]].round(3)
 # The command does all of the above, with its checks, and writes a folder: `release/` is what may
 # leave, the table and a report for the public; `confidential/` is for the board. If a check fails,
 # the release is written to `held/`, until somebody approves it with a reason. The seed is given
-# here so that this page stays as it is; leave it out for a real release, and never publish it: who
-# has it can undo the release.
+# here so that this page stays as it is; leave it out for a real release, and never publish it:
+# anyone who has it can undo the release.
 
 # %%
 policy = """

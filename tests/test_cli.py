@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 from markupsafe import Markup
 
-from bayes_sdc import cli, commands, read_flows
+from bayes_sdc import cli, commands, jobs, read_flows
 from bayes_sdc.flows.table.simulate import simulate_flows
 from bayes_sdc.results import LINES
 
@@ -129,6 +129,8 @@ def test_run_writes_both_folders_and_ends_with_a_summary(whole: Whole) -> None:
         "run.json",
         "uses.csv",
     }
+    listed = jobs.__doc__ or ""
+    assert all(name in listed for name in confidential - {".gitignore"}), "help(bayes_sdc.jobs)"
     assert stat.S_IMODE((out / "confidential").stat().st_mode) == 0o700
     for path in (out / "confidential").iterdir():
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path.name

@@ -130,8 +130,8 @@ scheduler
     totals_base : int
         With more than 1 the kept totals need only round to the same multiple of it.
     kept_limit : float
-        A cell whose true count is more probable than this given the totals, before any release, is
-        as good as known: ``"auto"`` merges totals until there is none.
+        A cell whose true count the totals make more probable than this, before any release, is as
+        good as known: ``"auto"`` merges totals until there is none.
     pinned_allowed : bool
         Whether pinned cells may be released as they are; a decision for the board.
     distance : sequence of float, optional

@@ -28,6 +28,8 @@ Each job reads a file, does its work and writes a folder of its own, by the one 
   prior and cell, and what one count can change of the release's distribution.
 - ``combined_totals.csv``: with several data sets, totals and net migration with intervals.
 - ``totals_not_to_publish.csv``: where totals are kept, those that are kept in sum only, and why.
+- ``published_totals.csv``, ``given_totals.csv``: where totals are published, the bounds that they
+  leave each small count, and its probabilities given the release and them.
 - ``uses.csv``: what a demographer can do with the release, use by use, and what not.
 - ``other_protections.csv``: risk and utility beside rounding, noise, suppression and others.
 - ``groups.csv``: R-hat, effective sample size and verdict of each group, worst first.
@@ -42,11 +44,13 @@ Each job reads a file, does its work and writes a folder of its own, by the one 
   by every model its risk, a 95 % interval of the risk over the parameters of the model, and one of
   1/F itself (``inverse_F_...``); number and risk of its household.
 - ``risk_by_household.csv``, ``risk_by_combination.csv``: the same by household and by combination.
+- ``risk_of_uniques.csv``: the risk of each sample unique by latent classes.
+- ``combinations_by_size.csv``: how many combinations one record has, two records, and so on.
 - ``comparison_of_methods.csv``: expected population uniques and matches by every method, with what
   each assumes.
 - ``comparison_of_records.csv``, ``comparison_of_rankings.csv``, ``disagreements.csv``: the risk of
   each sample unique by every method, how the rankings agree, and where they do not.
-- ``key_sets.csv``: sets of keys side by side.
+- ``key_sets.csv``, ``treatments.csv``: sets of keys, and treatments, side by side.
 - ``changes_by_record.csv``, ``risk_after_treatment.csv``: true and released values of every treated
   record, and the risk of every record afterwards.
 - ``utility_of_tables.csv``, ``utility_of_regressions.csv``, ``rare_levels.csv``,

@@ -126,7 +126,7 @@ def totals_together(
         ways = {
             "product": x * y,
             "ratio": x / y,
-            "ratio turned round": y / x,
+            "inverse ratio": y / x,
             "sum": x + y,
             "difference": np.abs(x - y),
         }
@@ -136,7 +136,7 @@ def totals_together(
             sums = np.bincount(key, count[rows], minlength=len(ends.labels))[at]
             for words, values in ways.items():
                 if _multiples(values, sums):
-                    return f"their {words} is the sum of the counts of each {by}"
+                    return f"their {words} gives the sum of the counts of each {by}"
     return None
 
 

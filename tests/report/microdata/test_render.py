@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from markupsafe import Markup
 
-from bayes_sdc import InputError, cli, commands
+from bayes_sdc import InputError, cli, commands, jobs
 from bayes_sdc.microdata.file.read import read_microdata
 from bayes_sdc.microdata.individual import superpopulation
 from bayes_sdc.microdata.measure.measure import measure_microdata
@@ -314,6 +314,7 @@ def test_command_writes_the_folders(
         "risk_by_record.csv",
         "run.json",
     }
+    assert all(name in (jobs.__doc__ or "") for name in names - {".gitignore"})
     for path in (out / "confidential").iterdir():
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     records = pd.read_csv(out / "confidential" / "risk_by_record.csv")

@@ -59,27 +59,6 @@ def check_margins(totals: str | Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def margins_of(table: FlowTable, totals: Sequence[str]) -> Margins:
-    """Build the graph of the totals of a table's small cells.
-
-    Parameters
-    ----------
-    table : FlowTable
-        With at least one small cell.
-    totals : sequence of str
-        At least one name of :data:`MARGINS`.
-
-    Raises
-    ------
-    InputError
-        If the totals form more than a two-way table: then no alternating path keeps them all.
-    """
-    finest = finest_of(table, totals)
-    left, right = [*finest.values(), *finest.values()][:2]
-    y = table.cells["y"].to_numpy(np.int64)
-    return Margins(left, right, _sums(left, y), _sums(right, y))
-
-
 def finest_of(table: FlowTable, totals: Sequence[str]) -> dict[str, np.ndarray]:
     """Margins that all others follow from, at most two, with the block of each cell.
 
@@ -113,8 +92,8 @@ LEAST_BLOCKS = 10  # totals that must all agree to rule out chance
 def totals_kept(table: FlowTable, released: np.ndarray) -> list[str]:
     """Names of the margins that every data set of a release has exactly as the table.
 
-    Only totals of two or more small cells whose counts changed are compared, and there must be
-    :data:`LEAST_BLOCKS` of them: fewer may agree by chance.
+    Only totals with a small count that changed are compared, and there must be :data:`LEAST_BLOCKS`
+    of them: fewer may agree by chance.
 
     Parameters
     ----------

@@ -22,8 +22,10 @@ from bayes_sdc.flows.release.totals.draws import (
     mixing,
     with_totals,
 )
-from bayes_sdc.flows.release.totals.margins import Margins, check_margins, margins_of, repaired
+from bayes_sdc.flows.release.totals.kept import kept_by_name
+from bayes_sdc.flows.release.totals.margins import Margins, check_margins, repaired
 from bayes_sdc.flows.table.cells import fitted_cells
+from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.flows.table.simulate import simulate_flows
 
 # cells as pairs of blocks: dense, sparse, rings, a bridge between two squares, parts, one partition
@@ -43,6 +45,11 @@ SHAPES = {
 def margins(shape: list[tuple[int, int]], y: np.ndarray) -> Margins:
     left, right = np.array(shape, np.int64).T
     return Margins(left, right, *(np.bincount(b, y).astype(np.int64) for b in (left, right)))
+
+
+def by_area(table: FlowTable) -> Margins:
+    """The totals of the small counts by origin and by destination."""
+    return kept_by_name(table, ["origin", "destination"]).margins(table.cells["y"].to_numpy())
 
 
 def tables(kept: Margins, upper: int) -> list[tuple[int, ...]]:
@@ -178,7 +185,7 @@ def test_two_truths_with_equal_totals_give_the_same_release(fitted) -> None:
     """What starts at the truth, or looks at it on the way, gives itself away here."""
     table, posterior = fitted
     cells, rates = fitted_cells(table, posterior), rates_by_draw(posterior)
-    kept = margins_of(table, ["origin", "destination"])
+    kept = by_area(table)
     graph = graph_of(kept.left, kept.right)
     other = cells.y.copy()
     for part in connected_parts(graph):
@@ -205,7 +212,7 @@ def test_share_of_unchanged_counts_is_at_its_plateau_from_the_start(fitted) -> N
     """A chain that starts at the truth comes down to the plateau; ours is there, or below."""
     table, posterior = fitted
     cells, rates = fitted_cells(table, posterior), rates_by_draw(posterior)
-    kept = mixing(margins_of(table, ["origin", "destination"]))
+    kept = mixing(by_area(table))
     rng = np.random.default_rng(2)
     same = {sweeps: [] for sweeps in (0, 5, 40)}
     for number in range(20):
@@ -224,7 +231,7 @@ def test_the_plateau_does_not_depend_on_the_start(fitted) -> None:
     """A start at the truth shows at first and is forgotten: both come to the same share."""
     table, posterior = fitted
     cells, rates = fitted_cells(table, posterior), rates_by_draw(posterior)
-    kept = mixing(margins_of(table, ["origin", "destination"]))
+    kept = mixing(by_area(table))
     rng = np.random.default_rng(6)
     same = {(start, sweeps): [] for start in ("truth", "repaired draw") for sweeps in (1, 40)}
     for number in range(40):
