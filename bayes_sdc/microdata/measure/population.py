@@ -48,7 +48,7 @@ def truth_of(data: Microdata, population_counts: npt.ArrayLike) -> Truth:
     """Sum up what a known population says, or refuse counts that cannot be true."""
     counts = check_numbers(population_counts, "population_counts").astype(np.float64)
     if counts.shape != (data.n,):
-        raise InputError(f"population_counts must have {data.n:,} values, one a record")
+        raise InputError(f"population_counts must have {data.n:,} values, one per record")
     first = np.empty(len(data.combinations), dtype=np.intp)
     first[data.combination] = np.arange(data.n)
     of_combination = counts[first][data.combination]

@@ -80,13 +80,13 @@ def _could(result: Measurement) -> str:
     if result.whole_population:
         return (
             f"They are sure of the {uniques:,} records that are alone, for nobody else has these "
-            f"values. Of every {result.data.n:,} guesses, one a record, "
+            f"values. Of every {result.data.n:,} guesses, one per record, "
             f"{result.risk.expected:,.0f} are right."
         )
     if found is None:
         return (
             "No record is alone in the file with its values, so they cannot be sure of one. Of "
-            f"every {result.data.n:,} guesses, one a record, {_wide(result.worst.expected)} are "
+            f"every {result.data.n:,} guesses, one per record, {_wide(result.worst.expected)} are "
             "right by the worst model."
         )
     share = found.tau2.value / found.uniques
