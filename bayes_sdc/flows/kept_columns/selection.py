@@ -23,7 +23,7 @@ from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.io.text import find_columns
 
 END_NAMES = ("origin", "destination")
-MOST_TOGETHER = 12  # columns of areas before it, with each of which a column is looked at
+MOST_TOGETHER = 30  # columns of numbers of areas that are looked at two by two
 
 
 class LeftOut(NamedTuple):
@@ -166,13 +166,22 @@ def with_another(table: FlowTable, name: str, areas: Sequence[str], ends: Ends) 
     column = table.frame[name]
     if np.isnan(numbers_in(column)).all():
         return ""
-    for other in areas[-MOST_TOGETHER:]:
-        for side in END_NAMES:
-            end = getattr(ends, side)
-            if all(depends_on(codes_of(each), end) for each in (column, table.frame[other])):
-                how = totals_together(table, column, table.frame[other], side, ends)
-                if how is not None:
-                    return f"with {other!r} it publishes totals: {how}"
+    for side in END_NAMES:
+        end = getattr(ends, side)
+        if not depends_on(codes_of(column), end):
+            continue
+        others = [
+            other
+            for other in areas
+            if not np.isnan(numbers_in(table.frame[other])).all()
+            and depends_on(codes_of(table.frame[other]), end)
+        ]
+        if len(others) > MOST_TOGETHER:
+            return f"{len(others)} columns of numbers before it describe areas: too many to compare"
+        for other in others:
+            how = totals_together(table, column, table.frame[other], side, ends)
+            if how is not None:
+                return f"with {other!r} it publishes totals: {how}"
     return ""
 
 

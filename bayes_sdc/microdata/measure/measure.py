@@ -1,7 +1,6 @@
 """Measuring the record-level risk of a file in one call: counts, risks, models, verdicts."""
 
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from time import monotonic
 
@@ -9,7 +8,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from bayes_sdc.arguments import PathLike, checked
-from bayes_sdc.cores import threads
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.comparison.compare import check_cells, compare_risks, size_indices_differ
 from bayes_sdc.microdata.comparison.result import RiskComparison
@@ -242,7 +240,11 @@ def _limits(policy: Policy | PathLike | None) -> Policy | None:
 def _by_model(
     microdata: Microdata, frame: pd.DataFrame, draws: int, seed: int, *, certain: bool
 ) -> dict[str, SuperpopulationRisk]:
-    """Risk by every model that goes with the file, on threads: each has a stream of its own."""
+    """Risk by every model that goes with the file.
+
+    Not on threads: the libraries behind them load dask when first asked, each in its own way, and
+    one that meets the half loaded module fails.
+    """
     spread = None
     if microdata.weights is not None and not certain:
         spread = weight_spread(
@@ -266,5 +268,4 @@ def _by_model(
             seed=seed,
         )
 
-    with ThreadPoolExecutor(min(threads(None), len(names))) as pool:
-        return dict(zip(names, pool.map(risk_by, names), strict=True))
+    return {name: risk_by(name) for name in names}

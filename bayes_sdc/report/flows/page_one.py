@@ -12,6 +12,7 @@ from bayes_sdc.checks import Check
 from bayes_sdc.convergence import RHAT_LIMIT
 from bayes_sdc.flows.intruder.probabilities.gain import LIMITS, Gain, headline
 from bayes_sdc.flows.protection import Measured, Protection
+from bayes_sdc.flows.release.use.uses import VERDICTS
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report.contents import NOT_JUDGED
 from bayes_sdc.report.figures import Figure, listed
@@ -141,7 +142,7 @@ def _lost(measured: Measured) -> str:
     sentences = []
     if measured.uses is not None:
         by_verdict = measured.uses.table.groupby("verdict", sort=False)["use"].agg(list)
-        for verdict in ("good for", "with care for", "not good for"):
+        for verdict in VERDICTS:
             if verdict in by_verdict:
                 uses = by_verdict[verdict]
                 sentences.append(f"{verdict.capitalize()} {listed([_lower(u) for u in uses])}.")

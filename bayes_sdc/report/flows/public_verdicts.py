@@ -14,7 +14,7 @@ import pandas as pd
 from bayes_sdc.checks import Check, Verdict
 from bayes_sdc.flows.diagnostics.verdicts import dispersed, misfits
 from bayes_sdc.flows.protection import Measured
-from bayes_sdc.flows.release.use.uses import Z, by_error, by_overlap
+from bayes_sdc.flows.release.use.uses import NOT_GOOD, UNDEFINED, Z, by_error, by_overlap
 from bayes_sdc.report.flows.public_shares import ODDS, PUBLIC_CELLS, PublicShares
 
 OF_FIT = ("fit", "fit_by_size", "dispersion")
@@ -86,5 +86,6 @@ def public_uses(uses: pd.DataFrame, shares: PublicShares) -> list[list[str]]:
             if overlaps
             else by_error(row["value"] * factor)
         )
-        rows.append([verdict, str(row["use"])])
+        # that a measure is undefined is a fact of the true counts
+        rows.append([NOT_GOOD if verdict == UNDEFINED else verdict, str(row["use"])])
     return rows

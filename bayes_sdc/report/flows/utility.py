@@ -144,7 +144,8 @@ def internal_uses(measured: Measured) -> dict[str, Any]:
     """
     rows = [] if measured.uses is None else [
         [
-            str(row["verdict"]), str(row["use"]), str(row["measure"]), f"{row['value']:.3g}",
+            str(row["verdict"]), str(row["use"]), str(row["measure"]),
+            or_undefined(row["value"], ".3g"),
             _percent(row["covered"], "{:.1%}", "one data set"),
         ]
         for _, row in measured.uses.table.iterrows()

@@ -75,6 +75,34 @@ def test_other_numbers_of_areas_are_released(frame):
     assert "population" in selection.released
 
 
+@pytest.mark.parametrize("between", [3, 14])
+def test_a_rate_far_from_its_population_is_found(frame, between):
+    """Only the last twelve columns were looked at beside it."""
+    total = frame.groupby("origin")["count"].sum()
+    rng = np.random.default_rng(1)
+    population = (total * rng.uniform(5, 50, len(total))).round()
+    frame = frame.assign(population=frame["origin"].map(population))
+    for k in range(between):
+        frame[f"x{k}"] = frame["origin"].map(pd.Series(rng.normal(size=len(total)), total.index))
+    frame["rate"] = frame["origin"].map((total / population).round(7))
+    left = {one.name: one.why for one in select(frame).left_out}
+    assert list(left) == ["rate"]
+    assert "with 'population'" in left["rate"]
+
+
+def test_more_columns_than_can_be_compared_do_not_leave(frame, monkeypatch):
+    monkeypatch.setattr("bayes_sdc.flows.kept_columns.selection.MOST_TOGETHER", 5)
+    rng = np.random.default_rng(2)
+    areas = frame["origin"].unique()
+    many = {
+        f"x{k}": frame["origin"].map(dict(zip(areas, rng.normal(size=len(areas)), strict=True)))
+        for k in range(6)
+    }
+    selection = select(pd.concat([frame, pd.DataFrame(many)], axis=1))
+    assert "x5" in [one.name for one in selection.left_out]
+    assert "too many" in selection.left_out[-1].why
+
+
 def test_a_column_that_is_to_be_kept_must_be_there(frame):
     with pytest.raises(InputError, match="no column 'bands'"):
         select(frame, ["bands"])

@@ -14,9 +14,11 @@ from bayes_sdc.flows.release.use.combining import combine, combined_totals
 from bayes_sdc.flows.release.use.gravity import Gravity, fit_gravity, interval_overlap
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.io.columns import own_area, read_codes
-from bayes_sdc.results import Fact, Result
+from bayes_sdc.results import Fact, Result, or_undefined
 
 GOOD, WITH_CARE, NOT_GOOD = "good for", "with care for", "not good for"
+UNDEFINED = "undefined for"  # nothing is there whose error could be measured
+VERDICTS = (GOOD, WITH_CARE, NOT_GOOD, UNDEFINED)
 SMALL_ERROR, LARGE_ERROR = 0.02, 0.10  # relative errors and shares moved: good up to, care up to
 FIRST = 5  # destinations of an origin that are ranked
 HALF = 1.959963984540054  # of a 95 % interval, in standard errors
@@ -33,8 +35,9 @@ class FlowUses(Result):
     ----------
     table : DataFrame
         One row per use: ``use`` in words, ``measure``, ``value``, ``verdict`` ("good for", "with
-        care for", "not good for") and ``covered``, the share of true values inside their 95 %
-        intervals combined over data sets, where there are several.
+        care for", "not good for"; "undefined for" where nothing is there to measure) and
+        ``covered``, the share of true values inside their 95 % intervals combined over data sets,
+        where there are several.
     datasets : int
         Number of data sets.
     """
@@ -47,7 +50,7 @@ class FlowUses(Result):
 
     def _facts(self) -> list[Fact]:
         return [
-            (row["use"], row["verdict"], f"{row['measure']}: {row['value']:.3g}")
+            (row["use"], row["verdict"], f"{row['measure']}: {or_undefined(row['value'], '.3g')}")
             for _, row in self.table.iterrows()
         ]
 
@@ -160,9 +163,11 @@ def by_error(value: float) -> str:
 
     Examples
     --------
-    >>> by_error(0.0), by_error(0.05), by_error(0.3)
-    ('good for', 'with care for', 'not good for')
+    >>> by_error(0.0), by_error(0.05), by_error(0.3), by_error(float("nan"))
+    ('good for', 'with care for', 'not good for', 'undefined for')
     """
+    if np.isnan(value):
+        return UNDEFINED
     return GOOD if value <= SMALL_ERROR else WITH_CARE if value <= LARGE_ERROR else NOT_GOOD
 
 
@@ -174,6 +179,8 @@ def by_overlap(value: float) -> str:
     >>> by_overlap(0.99), by_overlap(0.85), by_overlap(-2.0)
     ('good for', 'with care for', 'not good for')
     """
+    if np.isnan(value):
+        return UNDEFINED
     return GOOD if value >= 0.95 else WITH_CARE if value >= 0.8 else NOT_GOOD
 
 
@@ -237,6 +244,8 @@ def _net(table: FlowTable, whole: Whole) -> tuple[np.ndarray, np.ndarray]:
 
 def _mean_error(true: np.ndarray, released: np.ndarray) -> float:
     there = true > 0
+    if not there.any():
+        return float("nan")
     return float((np.abs(released - true)[there] / true[there]).mean())
 
 
