@@ -158,7 +158,7 @@ def flows(
     ] = 1,
     kept_limit: Annotated[
         float,
-        option("With totals kept: largest probability of a true count given them.", RELEASE),
+        option("With totals kept: largest probability of a true count they may cause.", RELEASE),
     ] = 0.9,
     pinned_allowed: Annotated[
         bool,

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from bayes_sdc import CombinedTotals, Protection
 from bayes_sdc.flows.intruder.result import KNOWLEDGE
-from bayes_sdc.jobs import flows as flows_folder
+from bayes_sdc.jobs.flows_record import record_of
 from bayes_sdc.report import plots
 from bayes_sdc.report.flows.intruder import (
     ESTIMATORS,
@@ -337,7 +337,7 @@ def test_summary_names_intruder_worst_case_utility_and_choice(result: Protection
     assert f"{result.measured.utility.totals_error:.1%}" in line
     assert f"{result.measured.utility.pmse_ratio:.2f}" in line
     assert str(result.measured.choice) in said
-    record = json.loads(json.dumps(flows_folder._record(result, CALL), default=str))
+    record = json.loads(json.dumps(record_of(result, CALL), default=str))
     assert record["worst_case"]["r_all"]["value"] == result.measured.worst.r_all.value
     assert record["utility"]["totals_error"] == result.measured.utility.totals_error
     assert record["choice"] == str(result.measured.choice)

@@ -162,7 +162,7 @@ def compare_protections(
     for one in releases:
         for published in (True,) if one.totals else (False, True):
             prior = even[published] if one.prior is None else one.prior
-            rho = _rho(one, prior, y, cycles, published)
+            rho = believed_counts(one, prior, y, cycles, published)
             rows.append(
                 {
                     "method": one.method,
@@ -209,7 +209,7 @@ def _words(kept: bool, published: bool) -> str:
     return "kept" if kept else "published beside" if published else "not published"
 
 
-def _rho(
+def believed_counts(
     one: Protected, prior: np.ndarray, y: np.ndarray, cycles: Cycles, published: bool
 ) -> np.ndarray:
     """Probability of each candidate, from the cell alone or from all along its cycle."""

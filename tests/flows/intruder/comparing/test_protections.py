@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from bayes_sdc import InputError, compare_protections, fit_flows, read_flows
-from bayes_sdc.flows.intruder.comparing.protections import Protected, _rho
+from bayes_sdc.flows.intruder.comparing.protections import Protected, believed_counts
 from bayes_sdc.flows.intruder.totals.cycles import tables_along, widest_cycles
 from bayes_sdc.flows.release.protections.noise import geometric_noise
 from bayes_sdc.flows.release.totals.alternating_cycles import graph_of
@@ -22,7 +22,7 @@ def test_what_is_released_along_a_cycle_counts_where_totals_are_published() -> N
     cycles = widest_cycles(rng, graph_of(LEFT, RIGHT), y, 4)
     even = tables_along(np.ones(5), y, cycles)
     one = Protected("noise", released.astype(float), np.log(m.T[released]), totals=False)
-    found = _rho(one, even, y, cycles, published=True)
+    found = believed_counts(one, even, y, cycles, published=True)
     for t in range(12):
         expected = np.zeros(5)
         for d in range(cycles.low[t], cycles.high[t] + 1):
@@ -31,7 +31,7 @@ def test_what_is_released_along_a_cycle_counts_where_totals_are_published() -> N
             other[cells] += d * np.resize([1, -1], len(cells))
             expected[other[t]] = np.prod(m[other, released])
         np.testing.assert_allclose(found[t], expected / expected.sum(), atol=1e-12)
-    alone = _rho(one, np.full((12, 5), 0.2), y, cycles, published=False)
+    alone = believed_counts(one, np.full((12, 5), 0.2), y, cycles, published=False)
     np.testing.assert_allclose(alone, (m.T / m.T.sum(axis=1, keepdims=True))[released])
 
 
