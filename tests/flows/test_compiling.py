@@ -59,7 +59,7 @@ def test_a_process_that_fails_is_said_and_does_not_end_the_job(monkeypatch, caps
     monkeypatch.setattr(compiling, "start_compiling", lambda: (started,))
     compiling.finish_compiling()
     assert started.process.returncode is not None
-    assert ("failed: it is done on the way" in capsys.readouterr().err) is said
+    assert ("failed; the run compiles on the way" in capsys.readouterr().err) is said
 
 
 def test_nothing_is_said_where_nothing_is_to_be_compiled(monkeypatch, capsys):

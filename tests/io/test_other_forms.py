@@ -114,7 +114,9 @@ def test_a_query_reads_a_database_of_sqlite(tmp_path):
         database.executemany("INSERT INTO moves VALUES (?, ?, ?)", ROWS)
     before = path.read_bytes()
     same(read_flows(path, **NAMES, form=FileForm(query="SELECT * FROM moves")))
-    with pytest.raises(InputError, match=r"whose tables are 'moves'; say what to read by --query"):
+    with pytest.raises(
+        InputError, match=r"whose tables are 'moves'; say what to read with --query"
+    ):
         read_flows(path, **NAMES)
     for query, said in (
         ("SELECT * FROM none", "no such table"),

@@ -395,11 +395,11 @@ def test_arguments_that_cannot_be_used(changed):
 
 def test_fewer_draws_than_asked_for_are_said(monkeypatch):
     """Draws of a large table fell from 1,000 to 200 without a word."""
-    assert superpopulation_risk(F, P, seed=1).notes == ()
+    assert not any("draws" in note for note in superpopulation_risk(F, P, seed=1).notes)
     monkeypatch.setattr(superpopulation, "SIMULATED", 300 * len(F))
     result = superpopulation_risk(F, P, seed=1)
     assert result.draws == 300
-    assert "from 300 draws, not 1,000" in result.notes[0]
+    assert any("from 300 draws, not 1,000" in note for note in result.notes)
 
 
 @pytest.mark.slow  # 24 chains

@@ -892,11 +892,12 @@ def test_external_report_of_a_file_shows_the_rounded_result(measured: Measuremen
 
     def between(estimate: Any) -> Cell:
         """A share with its interval; ends that are alike in whole per cents are said once."""
-        value, low, high = (
-            told(number / data.n) for number in (estimate.value, *estimate.interval)
-        )
+        low, high = (100.0 * end / data.n for end in estimate.interval)
+        outwards = (np.floor(low + 1e-9) / 100.0, np.ceil(high - 1e-9) / 100.0)
+        value, low, high = (told(share) for share in (estimate.value / data.n, *outwards))
         words = [one if isinstance(one, str) else f"{one:.0%}" for one in (value, low, high)]
-        return words[0] if words[1] == words[2] else f"{words[0]} ({words[1]} to {words[2]})"
+        alone = estimate.interval[0] == estimate.interval[1] or words[1] == words[2]
+        return words[0] if alone else f"{words[0]} ({words[1]} to {words[2]})"
 
     def homes(risk_by_record: Any) -> float:
         alone = pd.Series(1 - np.asarray(risk_by_record))

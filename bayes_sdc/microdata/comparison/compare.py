@@ -106,8 +106,9 @@ def compare_risks(
 
     Examples
     --------
+    >>> import pandas as pd
+    >>> from bayes_sdc import read_microdata
     >>> rng = np.random.default_rng(1)
-    >>> from bayes_sdc.microdata.file.read import read_microdata
     >>> frame = pd.DataFrame(rng.integers(0, 5, (300, 4)), columns=list("abcd"))
     >>> found = compare_risks(read_microdata(frame, keys=list("abcd")), 3000)
     >>> found.methods["expected"].idxmax(), len(found.records) == found.uniques

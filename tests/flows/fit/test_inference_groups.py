@@ -32,7 +32,9 @@ def test_the_log_likelihood_is_that_of_the_truncated_negative_binomial(table, po
     """Another count, scale or order of draws would make every comparison of models wrong."""
     cells = fitted_cells(table, posterior)
     draws = posterior["posterior"].to_dataset().sel(chain=1, draw=7)
-    log_rate = draws["beta"].to_numpy()[cells.origin] + draws["gamma"].to_numpy()[cells.destination]
+    # effects are kept in single precision, their sum is not
+    beta, gamma = (draws[name].to_numpy().astype(float) for name in ("beta", "gamma"))
+    log_rate = beta[cells.origin] + gamma[cells.destination]
     log_rate = log_rate + (cells.x * draws["coefficient"].to_numpy()[cells.group]).sum(axis=1)
     r = draws["r"].to_numpy()[cells.group]
     counts = stats.nbinom(r[:, None], (r / (r + np.exp(log_rate)))[:, None])

@@ -88,7 +88,7 @@ def test_what_is_no_trace_of_the_model_is_refused(table, trace):
         as_posterior(other, trace, prior="weak")
     with pytest.raises(InputError, match="other covariates"):
         as_posterior(table, trace)
-    with pytest.raises(InputError, match="Poisson model has not"):
+    with pytest.raises(InputError, match="the Poisson model does not have"):
         as_posterior(table, trace, prior="weak", family="poisson")
     with pytest.raises(InputError, match="no group 'constant_data'"):
         as_posterior(table, xr.DataTree.from_dict({"/posterior": trace["posterior"].to_dataset()}))

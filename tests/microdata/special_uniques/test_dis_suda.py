@@ -38,7 +38,8 @@ def step_by_step(total: float, scores: np.ndarray) -> np.ndarray:
             break
         if not rest.any():
             free = logs == 0
-            shares[free] += excess / free.sum()
+            if free.any():  # else what is left over is rounding
+                shares[free] += excess / free.sum()
             break
         shares = shares + excess * rest / rest.sum()
     return shares

@@ -140,7 +140,7 @@ def test_a_large_file_takes_seconds() -> None:
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"k": 1}, "from 2"), ({"k": 99}, "from 2"), ({"k": 2, "costs": {"z": 1.0}}, "no key"),
+    [({"k": 1}, "from 2"), ({"k": 99}, "from 2"), ({"k": 2, "costs": {"z": 1.0}}, "not a key"),
      ({"k": 2, "costs": {"a": 0.0}}, "above 0")],
 )  # fmt: skip
 def test_what_cannot_be_used_is_refused(options, words) -> None:

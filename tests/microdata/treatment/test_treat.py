@@ -95,7 +95,7 @@ def test_without_a_population_the_file_is_all_there_is(data) -> None:
         ({"method": "pram", "change": 0.2, "k": 3}, "k belongs to suppression"),
         ({"change": 0.2}, "change belongs to pram"),
         ({"method": "full-synthesis", "keys": ["a"]}, "leave out keys"),
-        ({"method": "suppression", "k": 3, "costs": {"z": 1.0}}, "no key"),
+        ({"method": "suppression", "k": 3, "costs": {"z": 1.0}}, "not a key"),
     ],
 )
 def test_a_strength_of_another_treatment_is_refused(data, options, words) -> None:

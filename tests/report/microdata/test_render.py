@@ -355,7 +355,7 @@ def test_command_writes_the_folders(
     # nothing else was done otherwise than asked for
     notes = [note for model in record["models"].values() for note in model["notes"]]
     assert notes
-    assert all(note.startswith("shared rates are not trusted") for note in notes)
+    assert all("are not trusted" in note for note in notes)
     sets = pd.read_csv(out / "confidential" / "key_sets.csv", index_col=0)
     assert sets.index.tolist() == ["keys of this run", "short"]
     # a board that has only the report or only the record still reads file and sets
