@@ -112,7 +112,10 @@ COMMAND = "from bayes_sdc.cli import main; main()"
 
 @pytest.mark.parametrize(
     "terminal",
-    [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}],
+    [
+        pytest.param({"PYTHONIOENCODING": "ascii"}, marks=pytest.mark.slow),
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    ],
 )
 def test_signs_that_a_terminal_cannot_show_do_not_end_the_run(terminal, tmp_path: Path) -> None:
     """In the locale C a note on a code with an umlaut ended in a traceback."""

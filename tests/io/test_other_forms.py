@@ -114,9 +114,7 @@ def test_a_query_reads_a_database_of_sqlite(tmp_path):
         database.executemany("INSERT INTO moves VALUES (?, ?, ?)", ROWS)
     before = path.read_bytes()
     same(read_flows(path, **NAMES, form=FileForm(query="SELECT * FROM moves")))
-    with pytest.raises(
-        InputError, match=r"whose tables are 'moves'; say what to read with --query"
-    ):
+    with pytest.raises(InputError, match="say what to read with --query"):
         read_flows(path, **NAMES)
     for query, said in (
         ("SELECT * FROM none", "no such table"),
@@ -127,7 +125,7 @@ def test_a_query_reads_a_database_of_sqlite(tmp_path):
             read_flows(path, **NAMES, form=FileForm(query=query))
     assert path.read_bytes() == before
     (tmp_path / "moves.csv").write_text("from,to,n\n")
-    with pytest.raises(InputError, match="no database"):
+    with pytest.raises(InputError, match="not a database"):
         read_flows(tmp_path / "moves.csv", **NAMES, form=FileForm(query="SELECT 1"))
 
 

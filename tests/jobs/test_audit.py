@@ -101,7 +101,7 @@ def test_a_run_stops_at_totals_before_anything_is_written(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("column", ["mean", "running"])
+@pytest.mark.parametrize("column", [pytest.param("mean", marks=pytest.mark.slow), "running"])
 def test_a_kept_column_that_tells_of_counts_ends_in_a_held_run(tmp_path, column):
     """A mean is a total in disguise, and joins the audit; a running total is no total of areas."""
     frame = simulate_flows(areas=14, states=2, seed=3)

@@ -82,7 +82,7 @@ def _differences(true: pd.DataFrame, data: pd.DataFrame, columns: list[str]) -> 
     return data.groupby(columns)["count"].sum() - true.groupby(columns)["count"].sum()
 
 
-@pytest.mark.parametrize("allowed", [False, True])
+@pytest.mark.parametrize("allowed", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_pinned_cell_holds_the_release_unless_allowed(allowed: bool) -> None:
     """What is released of it is the truth, and every page says so."""
     frame = pd.DataFrame({"o": list("aabbc"), "d": list("xyxyx"), "n": [2, 3, 4, 2, 5]})

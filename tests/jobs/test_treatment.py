@@ -58,6 +58,7 @@ def test_what_leaves_holds_named_columns_in_another_order(csv: Path, tmp_path: P
     assert len(untouched.merge(after[KEYS].drop_duplicates())) == len(untouched)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_for_any_order_of_records(
     csv: Path, tmp_path: Path
 ) -> None:

@@ -319,6 +319,7 @@ def test_prior_predictive_draws_are_in_the_support(model):
     np.testing.assert_allclose(prior["mu_beta"] + prior["mu_gamma"], prior["alpha"], atol=1e-12)
 
 
+@pytest.mark.slow  # compiles for NUTS
 def test_posterior_has_the_names_of_the_paper_and_is_finite(sampled):
     _, trace = sampled
     posterior = trace["posterior"]
@@ -328,6 +329,7 @@ def test_posterior_has_the_names_of_the_paper_and_is_finite(sampled):
     assert posterior["gamma"].dims == ("chain", "draw", "destination")
 
 
+@pytest.mark.slow  # compiles for NUTS
 def test_posterior_predictive_draws_are_in_the_support(sampled):
     # else the posterior predictive check cannot be made with PyMC's own tools
     model, trace = sampled

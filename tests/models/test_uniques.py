@@ -108,6 +108,7 @@ def test_equal_cells_leave_nothing_but_the_unsampled():
     assert abs(alone.mean() - mean) < 4 * alone.std() / math.sqrt(draws)
 
 
+@pytest.mark.slow
 def test_prior_and_likelihood_give_the_distribution_that_is_drawn():
     """`build` takes theta given f from conjugacy; here NUTS gets prior and data separately."""
     f, N, c = np.array([1, 1, 0, 2, 4]), 20, 0.7

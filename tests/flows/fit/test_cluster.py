@@ -99,6 +99,7 @@ def test_loss_of_a_worker_changes_nothing(
     assert same(there, fit_flows(table, **call))
 
 
+@pytest.mark.slow
 def test_loss_of_the_only_worker_at_the_start_changes_nothing(table: FlowTable) -> None:
     # it alone would have had the counts, had they been sent ahead
     with distributed.LocalCluster(

@@ -117,6 +117,7 @@ def test_slopes_of_the_wrong_sign_fail_the_same_test(one_nation, sampler: str) -
     assert min(found) < 1e-5
 
 
+@pytest.mark.slow
 def test_another_prior_of_the_slopes_fails_the_same_test(one_nation) -> None:
     assert min(p_values(one_nation, "engine", nations=150, sweeps=40, broken="prior")) < 1e-5
 

@@ -522,6 +522,7 @@ def short_refits(monkeypatch):
     monkeypatch.setattr("bayes_sdc.flows.intruder.estimators.refit.LONGEST", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_refits")
 def test_cells_with_bad_weights_are_refitted_within_the_budget(table, posterior, release):
     plain = intruder_risk(table, posterior, release, estimator="paper")

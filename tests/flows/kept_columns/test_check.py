@@ -52,6 +52,7 @@ def test_columns_that_add_up_to_the_count_are_named_all(k):
     assert named(found) == set(columns), "the remedy must name the whole set"
 
 
+@pytest.mark.slow
 def test_more_parts_than_rows_to_fit_them_to_are_named_all():
     few = simulate_flows(areas=10, states=2, seed=3)
     rng = np.random.default_rng(1)

@@ -173,7 +173,7 @@ def phi_without_base(rng: np.random.Generator, state: State) -> None:
     ("name", "broken", "draws"),
     [
         ("alpha", flat_alpha, 10_000),
-        ("eta", whole_alpha, 30_000),
+        pytest.param("eta", whole_alpha, 30_000, marks=pytest.mark.slow),
         ("strength", strength_without_prior, 10_000),
         ("base", base_by_records, 10_000),
         ("phi", phi_without_base, 10_000),

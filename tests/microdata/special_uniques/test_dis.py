@@ -54,7 +54,7 @@ def truth(cell: np.ndarray, sampled: np.ndarray) -> tuple[int, int]:
     return int((f == 1).sum()), int((big - 1)[f == 1].sum())
 
 
-@pytest.mark.parametrize("equal", [True, False])
+@pytest.mark.parametrize("equal", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_false_matches_are_estimated_without_bias_and_the_error_is_as_large_as_said(equal):
     """A wrong weight for the pairs, or the odds of the wrong record, shows in the mean."""
     cell, probability = population(1)

@@ -146,6 +146,7 @@ def test_order_of_records_does_not_matter():
     np.testing.assert_array_equal(suda(read(codes[order])).scores, scores[order])
 
 
+@pytest.mark.slow
 def test_values_of_many_levels_and_more_keys_than_a_code_in_64_bits_holds():
     """3,000 records with 25 keys of 50 levels: 50^25 combinations are more than 2^63."""
     codes = np.random.default_rng(1).integers(0, 50, (3000, 25))

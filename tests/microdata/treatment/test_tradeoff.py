@@ -21,6 +21,7 @@ def data():
     return read_microdata(frame, keys=list("abc"))
 
 
+@pytest.mark.slow
 def test_rows_are_those_of_single_treatments_for_any_number_of_cores(data) -> None:
     strengths = {"synthesis": [0.1], "suppression": [3], "pram": [0.1], "full-synthesis": [1]}
     one, two = (

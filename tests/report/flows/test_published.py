@@ -54,7 +54,7 @@ def test_a_run_with_published_totals_fails_and_says_what_pins_a_count(tmp_path):
     assert "Counts that follow" not in public
 
 
-@pytest.mark.parametrize("choice", ["drop", "publish"])
+@pytest.mark.parametrize("choice", [pytest.param("drop", marks=pytest.mark.slow), "publish"])
 def test_a_run_on_a_table_with_totals(tmp_path, choice):
     done, out = run(tmp_path, flows(total=True), "--totals", choice)
     folder = out / ("held" if done.exit_code else "release")

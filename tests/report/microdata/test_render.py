@@ -502,6 +502,7 @@ def test_a_truth_of_nobody_is_not_called_a_weight(
     assert "weight" not in said
 
 
+@pytest.mark.slow
 def test_demo_measures_the_bundled_survey_beside_its_truth(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

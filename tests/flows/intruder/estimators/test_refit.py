@@ -151,6 +151,7 @@ def largest_errors(
     [[[8, 2], [1, 0]], pytest.param([[0, 1, 8], [3, 0, 8]], marks=pytest.mark.slow)],
     ids=["4", "6"],
 )
+@pytest.mark.slow
 def test_tiny_tables_with_known_hyperparameters_are_those_of_quadrature(y, monkeypatch):
     # else the estimator that is called exact, and used as the cure, is wrong
     monkeypatch.setattr("bayes_sdc.flows.intruder.estimators.refit.LONGEST", 5)
