@@ -37,9 +37,9 @@ from .flows.intruder.totals.given_totals import GivenTotals as GivenTotals
 from .flows.intruder.totals.given_totals import given_totals as given_totals
 from .flows.intruder.totals.keeping import keep_totals as keep_totals
 from .flows.intruder.with_totals import WithTotals as WithTotals
+from .flows.job.protect import protect_flows as protect_flows
 from .flows.kept_columns.selection import LeftOut as LeftOut
 from .flows.kept_columns.selection import Selection as Selection
-from .flows.protect import protect_flows as protect_flows
 from .flows.protection import Measured as Measured
 from .flows.protection import Protection as Protection
 from .flows.release.synthetic.synthesis import synthesize as synthesize

@@ -40,7 +40,6 @@ STAGES = {
         "diagnostics cross_validation leaks limits forecast guarantee tainted compiling",
         "protection",
         "job",
-        "protect",
     ],
     "bayes_sdc.microdata": [
         "posterior file",

@@ -10,8 +10,8 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.flows.audit.settle import settle_totals
 from bayes_sdc.flows.compiling import start_compiling
 from bayes_sdc.flows.fit.checkpoint import kept_call
+from bayes_sdc.flows.job.protect import protect_flows
 from bayes_sdc.flows.kept_columns.selection import select_columns
-from bayes_sdc.flows.protect import protect_flows
 from bayes_sdc.flows.protection import Protection, with_checks
 from bayes_sdc.flows.table.covariates import (
     gravity_covariates,

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from bayes_sdc.cli import app
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.protect import protect_flows
+from bayes_sdc.flows.job.protect import protect_flows
 from bayes_sdc.flows.table.read import read_flows
 from bayes_sdc.flows.table.simulate import simulate_flows
 from bayes_sdc.jobs.audit import run_audit

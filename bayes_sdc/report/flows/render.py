@@ -14,7 +14,7 @@ from typing import Any, Literal
 from bayes_sdc.checks import Check
 from bayes_sdc.convergence import ESS_LIMIT, RHAT_LIMIT
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.protect import protect_flows
+from bayes_sdc.flows.job.protect import protect_flows
 from bayes_sdc.flows.protection import Measured, Protection
 from bayes_sdc.flows.release.synthetic.own_areas import own_area_rows
 from bayes_sdc.policy import LimitCheck

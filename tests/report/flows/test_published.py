@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bayes_sdc.cli import app
-from bayes_sdc.flows.protect import protect_flows
+from bayes_sdc.flows.job.protect import protect_flows
 from bayes_sdc.flows.table.read import read_flows
 from bayes_sdc.report.flows.published import internal_published
 
