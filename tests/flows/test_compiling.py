@@ -9,7 +9,8 @@ from time import monotonic
 
 import pytest
 
-from bayes_sdc.flows import compiling, protect
+from bayes_sdc.flows import compiling
+from bayes_sdc.flows.job import protect
 from bayes_sdc.flows.fit.compiled import sampler_is_compiled
 from bayes_sdc.flows.fit.forecast import forecast
 from bayes_sdc.flows.gibbs.sampling import Sampling
