@@ -10,10 +10,10 @@ from time import monotonic
 import pytest
 
 from bayes_sdc.flows import compiling
-from bayes_sdc.flows.job import protect
 from bayes_sdc.flows.fit.compiled import sampler_is_compiled
 from bayes_sdc.flows.fit.forecast import forecast
 from bayes_sdc.flows.gibbs.sampling import Sampling
+from bayes_sdc.flows.job import protect
 from bayes_sdc.flows.table.cells import small_cells
 from bayes_sdc.models.migration import resolve_prior
 
