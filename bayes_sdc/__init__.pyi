@@ -91,6 +91,7 @@ from .microdata.lancaster.additive import lancaster as lancaster
 from .microdata.lancaster.forecast import LancasterForecast as LancasterForecast
 from .microdata.lancaster.forecast import lancaster_forecast as lancaster_forecast
 from .microdata.lancaster.structural_zeros import allowed_cells as allowed_cells
+from .microdata.latent_classes.pymc_model import latent_class_model as latent_class_model
 from .microdata.latent_classes.risk import Estimate90 as Estimate90
 from .microdata.latent_classes.risk import LatentClassRisk as LatentClassRisk
 from .microdata.latent_classes.risk import latent_class_risk as latent_class_risk
@@ -262,6 +263,7 @@ __all__ = [
     "lancaster",
     "lancaster_forecast",
     "largest_sample",
+    "latent_class_model",
     "latent_class_risk",
     "learn_uniques",
     "log_ratios",

@@ -17,6 +17,7 @@ membership models", JASA 2012, doi:10.1080/01621459.2012.710508.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,13 +40,15 @@ def build_base(
     levels: Sequence[int],
     classes: int,
     keys: Sequence[str] | None = None,
+    labels: Sequence[Sequence[str]] | None = None,
 ) -> pm.Model:
     """Latent classes with the class of each record summed out; for small tables and NUTS.
 
     Parameters
     ----------
     codes : array_like of int, shape (combination, key)
-        Levels of each combination of the sample, from 0.
+        Levels of each combination of the sample, from 0; -1 where it is missing, which is summed
+        over.
     records : array_like of int, shape (combination,)
         Records with it.
     levels : sequence of int
@@ -54,6 +57,8 @@ def build_base(
         H.
     keys : sequence of str, optional
         Names of the keys; "key 1" and so on by default.
+    labels : sequence of sequence of str, optional
+        Names of the levels of each key; numbers from 0 by default.
 
     Returns
     -------
@@ -64,10 +69,11 @@ def build_base(
     """
     table, number = np.asarray(codes), np.asarray(records, dtype=np.float64)
     names = keys or [f"key {j + 1}" for j in range(table.shape[1])]
-    coords: dict[str, npt.ArrayLike] = {
+    named: Sequence[Any] = labels or [np.arange(size) for size in levels]
+    coords: dict[str, Any] = {
         "class": np.arange(classes),
         "combination": np.arange(len(table)),
-        **{f"level of {name}": np.arange(size) for name, size in zip(names, levels, strict=True)},
+        **{f"level of {name}": part for name, part in zip(names, named, strict=True)},
     }
     with pm.Model(coords=coords) as model:
         alpha = pm.Gamma("alpha", **PRIORS["alpha"])
@@ -79,7 +85,9 @@ def build_base(
             base = pm.Dirichlet(f"base of {name}", np.full(size, PRIORS["base"]["a"]), dims=level)
             shape = pt.outer(pt.ones(classes), pt.exp(log_strength) * base)
             phi = pm.Dirichlet(f"phi of {name}", shape, dims=("class", level))
-            log_w += pt.log(phi)[:, table[:, j]].T
+            known = table[:, j] >= 0
+            factor = pt.log(phi)[:, np.where(known, table[:, j], 0)].T
+            log_w += factor if known.all() else pt.where(known[:, None], factor, 0.0)
         log_g = pm.math.logsumexp(log_w, axis=1, keepdims=False)
         pm.Deterministic("g", pt.exp(log_g), dims="combination")
         whole = pm.Deterministic("log_likelihood", (number * log_g).sum())

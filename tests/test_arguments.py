@@ -187,6 +187,7 @@ def usable(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
         "lancaster": {"microdata": microdata, "population_size": 600},
         "lancaster_forecast": {"microdata": microdata},
         "largest_sample": {"N": 600, "K": 64, "q": 0.1},
+        "latent_class_model": {"microdata": microdata, "classes": 2},
         "latent_class_risk": {"microdata": microdata, "seed": 1},
         "learn_uniques": {"size_indices": sizes, "N": 600, "K": 64, "draws": 200, "seed": 1},
         "log_ratios": {"risk": measured.risk},

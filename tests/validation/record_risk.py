@@ -7,8 +7,9 @@ what it says is compared with what the population says. Results are added to a f
 that the same command goes on after an interruption, and several may run at a time; the table beside
 this script is what a reduced run gave.
 
-The pull of the prior (`bayes_sdc.microdata.latent_classes.risk.PULL`) was chosen on the populations
-marked "tuned", by samples other than these; the misfit factor was measured on all six before.
+The pull of the prior (`bayes_sdc.microdata.latent_classes.sample.PULL`) was chosen on the
+populations marked "tuned", by samples other than these; the misfit factor was measured on all six
+before.
 
 Run: python tests/validation/record_risk.py FOLDER, with the folder of the public files. All of it
 takes about two hours on two cores with --samples 2; --reduced takes 4 minutes a sample.

@@ -43,6 +43,28 @@ def order_of_keys(data: Microdata) -> list[int]:
     return [int(j) for j in np.argsort(sizes, kind="stable")]
 
 
+def labels_of(data: Microdata) -> dict[str, list[str]]:
+    """Return the levels of each key, as the rows of the sampler's tables stand for them.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayes_sdc.microdata.file.read import read_microdata
+    >>> people = pd.DataFrame({"age": ["2", "3", None, "5"], "sex": list("mfmf")})
+    >>> labels_of(read_microdata(people, keys=["age", "sex"], missing="own"))
+    {'sex': ['f', 'm'], 'age': ['missing', '2', '3', '5']}
+    """
+    columns = _codes(data).T
+    found = {}
+    for j in order_of_keys(data):
+        codes = np.unique(columns[j])
+        kept = codes if data.missing == "own" else codes[codes >= 0]
+        # codes of text may say "missing" too, and coordinates must differ
+        words = "missing" if "missing" not in data.labels[j] else "no value"
+        found[data.keys[j]] = [data.labels[j][code] if code >= 0 else words for code in kept]
+    return found
+
+
 def cells_of(data: Microdata) -> Cells:
     """Sort the combinations of a file for the sampler.
 
@@ -60,12 +82,8 @@ def cells_of(data: Microdata) -> Cells:
     >>> cells.rows.tolist(), cells.start.tolist()
     ([[0, 3], [0, 5], [1, 2], [1, 4]], [0, 2, 6])
     """
-    codes = np.stack(
-        [np.asarray(part) for part in data.combinations.index.codes],  # type: ignore[attr-defined]
-        axis=1,
-    )
     columns, sizes = [], []
-    for column in codes.T:
+    for column in _codes(data).T:
         missing = column < 0
         levels, found = np.unique(column if data.missing == "own" else column[~missing],
                                   return_inverse=True)  # fmt: skip
@@ -83,3 +101,9 @@ def cells_of(data: Microdata) -> Cells:
     same[1:] = np.cumprod(rows[1:] == rows[:-1], axis=1).sum(axis=1)
     records = data.combinations["records"].to_numpy(dtype=np.int64)[place]
     return Cells(np.ascontiguousarray(rows), same, records, start, place.astype(np.int64))
+
+
+def _codes(data: Microdata) -> npt.NDArray[np.int64]:
+    """Codes of the combinations, -1 where a value is missing: (combination, key)."""
+    parts = data.combinations.index.codes  # type: ignore[attr-defined]
+    return np.stack([np.asarray(part, dtype=np.int64) for part in parts], axis=1)

@@ -19,25 +19,13 @@ from bayes_sdc.microdata.latent_classes.conditionals import (
     sweep,
 )
 from bayes_sdc.microdata.latent_classes.draws import compiled
-from bayes_sdc.microdata.latent_classes.households import (
-    NOBODY,
-    Companions,
-    label_records,
-    without_household,
-)
-from bayes_sdc.microdata.latent_classes.prediction import HYPER_DRAWS, Prediction, predict
-from bayes_sdc.microdata.latent_classes.unseen import (
-    EQUAL_WEIGHTS,
-    NO_RULES,
-    draw_unseen,
-    index_rows,
-)
+from bayes_sdc.microdata.latent_classes.sample import Sample
+from bayes_sdc.microdata.latent_classes.second_stage import Chain, SecondStage
 from bayes_sdc.microdata.latent_classes.zeros import sweep_with_zeros
 from bayes_sdc.seeds import generator
 
 CHAINS = 4
 MONITORS = ("log likelihood", "plain P(F = 1)", "sum of g squared")
-UNSEEN = 3  # draws from the base for each record
 FEWEST_CLASSES, MOST_CLASSES, CLASSES_IN_LARGE_FILES = 40, 200, 60
 
 Floats = npt.NDArray[np.float64]
@@ -87,29 +75,6 @@ def plan_for(n: int, combinations: int) -> Plan:
     if combinations < 100_000:
         return Plan(classes, 600, 25, 20)
     return Plan(CLASSES_IN_LARGE_FILES, 150, 10, 15)
-
-
-class Chain(NamedTuple):
-    """What a chain gives.
-
-    Parameters
-    ----------
-    monitors : array, shape (sweep, 3)
-        After the warm-up, see :data:`MONITORS`.
-    unique, inverse : array, shape (draw, sample unique)
-        P(F = 1) and the mean of 1 / F by draw of base, R and kappa.
-    unique_mean, inverse_mean : array, shape (sample unique,)
-        Their means over all draws.
-    totals : array, shape (draw, hyper draw, 6)
-        See `bayes_sdc.microdata.latent_classes.prediction.Prediction`.
-    """
-
-    monitors: Floats
-    unique: npt.NDArray[np.float32]
-    inverse: npt.NDArray[np.float32]
-    unique_mean: Floats
-    inverse_mean: Floats
-    totals: Floats
 
 
 def start_state(rng: np.random.Generator, cells: Cells, classes: int) -> State:
@@ -172,50 +137,6 @@ def run_with_zeros(
     return True
 
 
-class Sample(NamedTuple):
-    """What the chains need to know of the file.
-
-    Parameters
-    ----------
-    cells : Cells
-        Its combinations.
-    unique : array of int, shape (sample unique,)
-        Their rows in ``cells``.
-    times : array, shape (sample unique,)
-        Members of the population for each record with its key values; N / n without weights.
-    population : float
-        N / n.
-    pull : float
-        See :func:`bayes_sdc.microdata.latent_classes.dispersion.log_prior`.
-    rules : array of bool, shape (rule, row)
-        See :func:`bayes_sdc.microdata.latent_classes.zeros.rules_for`.
-    effects : array, shape (row + 1,)
-        See :func:`bayes_sdc.microdata.latent_classes.weights.log_weights`; empty without weights.
-    companions : Companions
-        Rest of the household of each sample unique.
-    """
-
-    cells: Cells
-    unique: npt.NDArray[np.int64]
-    times: Floats
-    population: float
-    pull: float
-    rules: npt.NDArray[np.bool_] = NO_RULES
-    effects: Floats = EQUAL_WEIGHTS
-    companions: Companions = NOBODY
-
-
-def _nothing_predicted(uniques: int) -> Prediction:
-    """Sums to which the draws of a chain are added."""
-    return Prediction(
-        unique=np.zeros(uniques),
-        inverse=np.zeros(uniques),
-        unique_sum=np.zeros(uniques),
-        inverse_sum=np.zeros(uniques),
-        totals=np.empty((HYPER_DRAWS, 6)),
-    )
-
-
 def sweep_on(
     rng: np.random.Generator, sample: Sample, rest: float, state: State, monitors: Floats
 ) -> None:
@@ -231,39 +152,15 @@ def sweep_on(
         )
 
 
-def _households(rng: np.random.Generator, sample: Sample, state: State) -> Floats:
-    """How much lower log g is without the rest of the household, by sample unique."""
-    if not len(sample.companions.first):
-        return np.zeros(len(sample.unique))
-    cells = sample.cells
-    labels, counts = label_records(rng, cells.rows, cells.shared, cells.records, state)
-    found: Floats = without_household(
-        sample.unique, cells.start, cells.rows, *sample.companions, labels, state, counts
-    )
-    return found
-
-
 def run_chain(
     sample: Sample, plan: Plan, seed: int, number: int, stopped: Callable[[], bool]
 ) -> Chain | None:
     """Run one chain with its second stage; None where it was stopped."""
-    cells = sample.cells
     rng = generator(seed, "latent classes", str(number))
-    second = generator(seed, "scatter about latent classes", str(number))
-    state = start_state(rng, cells, plan.classes)
-    complete = np.flatnonzero((cells.rows >= 0).all(axis=1))
-    occupied = np.ascontiguousarray(cells.rows[complete])
-    table = index_rows(occupied)
-    f = cells.records[complete]
-    # by the rules that match missing values the scatter is learned from complete records; a record
-    # is unique among all of them
-    known, n = float(f.sum()), float(cells.records.sum())
-    rest = (sample.population - 1.0) * n
+    state = start_state(rng, sample.cells, plan.classes)
+    second = SecondStage(sample, plan.draws, seed, number)
+    rest = (sample.population - 1.0) * second.n
     monitors = np.empty((plan.warm_up + plan.draws * plan.every, len(MONITORS)))
-    uniques = len(sample.unique)
-    of_draw = np.empty((2, plan.draws, uniques), dtype=np.float32)
-    totals = np.empty((plan.draws, HYPER_DRAWS, 6))
-    result = _nothing_predicted(uniques)
 
     def advance(first: int, after: int) -> bool:
         for begin in range(first, after, 10):
@@ -279,32 +176,8 @@ def run_chain(
         done = plan.warm_up + draw * plan.every
         if not advance(done, done + plan.every):
             return None
-        number_drawn = int(UNSEEN * n)
-        unseen, unseen_times, possible = draw_unseen(
-            second, number_drawn, cells.start, occupied, table, state.eta, state.phi, sample.rules,
-            sample.effects,
-        )  # fmt: skip
-        # what is possible has probability 1 together
-        share = max(possible, 1) / number_drawn
-        predict(
-            second, f, np.log(known / share * state.g[complete]),
-            np.log(max(known, 1.0) / share * unseen), unseen_times, known / max(possible, 1),
-            np.log(n / share * state.g[sample.unique]) + _households(second, sample, state),
-            sample.times, sample.population,
-            sample.pull, result,
-        )  # fmt: skip
-        of_draw[0, draw], of_draw[1, draw], totals[draw] = (
-            result.unique, result.inverse, result.totals,
-        )  # fmt: skip
-    number_of_draws = plan.draws * HYPER_DRAWS
-    return Chain(
-        monitors[plan.warm_up :],
-        of_draw[0],
-        of_draw[1],
-        result.unique_sum / number_of_draws,
-        result.inverse_sum / number_of_draws,
-        totals,
-    )
+        second.add(draw, state)
+    return second.chain(monitors[plan.warm_up :])
 
 
 def run_chains(sample: Sample, plan: Plan, *, seed: int, threads: int) -> list[Chain]:

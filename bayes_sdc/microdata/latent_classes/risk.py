@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import xarray as xr
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.checks import Check
@@ -23,19 +24,13 @@ from bayes_sdc.io.columns import LARGEST_COUNT
 from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.lancaster.structural_zeros import StructuralZeros
 from bayes_sdc.microdata.latent_classes.assumptions import assumed
-from bayes_sdc.microdata.latent_classes.combinations import cells_of
-from bayes_sdc.microdata.latent_classes.gibbs import (
-    MONITORS,
-    Chain,
-    Sample,
-    plan_for,
-    run_chains,
-)
-from bayes_sdc.microdata.latent_classes.households import companions_of
-from bayes_sdc.microdata.latent_classes.unseen import EQUAL_WEIGHTS
+from bayes_sdc.microdata.latent_classes.combinations import labels_of
+from bayes_sdc.microdata.latent_classes.gibbs import MONITORS, plan_for, run_chains
+from bayes_sdc.microdata.latent_classes.sample import sample_of
+from bayes_sdc.microdata.latent_classes.second_stage import Chain
+from bayes_sdc.microdata.latent_classes.trace import chains_of
 from bayes_sdc.microdata.latent_classes.verdicts import Facts, judge
-from bayes_sdc.microdata.latent_classes.weights import log_weights, weights_of_rows
-from bayes_sdc.microdata.latent_classes.zeros import rules_for
+from bayes_sdc.microdata.posterior.sampling import divergences
 from bayes_sdc.results import Fact, Result, with_interval
 from bayes_sdc.seeds import generator, seed_sequence
 
@@ -45,11 +40,6 @@ LEVEL = 0.9
 #: censuses, three surveys and a synthetic register), where the intervals without it held the truth
 #: in 89 and 88 % instead of 93 and 92 %. It goes to 0 with the part that is not in the file.
 MISFIT = 0.03
-#: Of the prior towards no scatter: log density minus this times the standard deviation of e at a
-#: typical sample unique. Samples of 100 to 300 tell nothing of the scatter, and a flat prior reads
-#: too low there. Chosen on samples of Fulton, Adult and eusilcP, see tests/validation.
-PULL = 1.5
-
 Floats = npt.NDArray[np.float64]
 
 
@@ -176,6 +166,7 @@ def latent_class_risk(
     population_size: int | None = None,
     sampling_fraction: float | None = None,
     structural_zeros: StructuralZeros | None = None,
+    trace: xr.DataTree | None = None,
     seed: int | None = None,
     cores: int | None = None,
 ) -> LatentClassRisk:
@@ -199,6 +190,9 @@ def latent_class_risk(
         n / N, above 0 and at most 1.
     structural_zeros : data frame or sequence of mappings, optional
         Combinations that cannot occur, by the rules that `allowed_cells` reads.
+    trace : DataTree, optional
+        What ``pm.sample`` returns in the model of :func:`bayes_sdc.latent_class_model`: then the
+        classes are those of its draws, and no chains are run here.
     seed : int, optional
         Everything random follows from it; by default one is drawn, and kept in the result.
     cores : int, optional
@@ -213,11 +207,11 @@ def latent_class_risk(
     ------
     InputError
         If the population size is not given, twice given or impossible; if a rule is not valid, or
-        missing values match others where there are rules.
+        missing values match others where there are rules; if a trace is of another model or file.
 
     See Also
     --------
-    bayes_sdc.measure_microdata, bayes_sdc.superpopulation_risk, bayes_sdc.compare_risks
+    bayes_sdc.latent_class_model, bayes_sdc.measure_microdata, bayes_sdc.compare_risks
 
     References
     ----------
@@ -241,26 +235,18 @@ def latent_class_risk(
     if seed is None:
         seed = secrets.randbelow(2**32)
     seed_sequence(seed)  # refuses an invalid seed
-    rules = rules_for(microdata, structural_zeros)
-    cells = cells_of(microdata)
-    record = np.flatnonzero(microdata.f == 1)
-    row = np.empty(len(cells.place), dtype=np.int64)
-    row[cells.place] = np.arange(len(cells.place))
-    unique = row[microdata.combination[record]]
-    # sorted by combination: the order of the records must not decide which draw is whose
-    order = np.argsort(unique, kind="stable")
-    times, effects = np.full(len(cells.rows), size / microdata.n), EQUAL_WEIGHTS
-    if microdata.weights is not None:
-        frame = microdata.combinations.iloc[cells.place]
-        effects = log_weights(cells, frame["weight_sum"] / frame["f"], size)
-        times = weights_of_rows(cells.rows, effects)
-    sample = Sample(
-        cells, unique[order], times[unique[order]], size / microdata.n, PULL, rules, effects,
-        companions_of(microdata, row, record[order]),
-    )  # fmt: skip
-    plan = plan_for(microdata.n, len(cells.rows))
-    chains = run_chains(sample, plan, seed=seed, threads=threads(cores))
-    return _result(microdata, chains, record[order], size, seed, assumed(microdata, len(rules)))
+    of_file = sample_of(microdata, size, structural_zeros)
+    sample, record = of_file.sample, of_file.record
+    notes = assumed(microdata, len(sample.rules))
+    if trace is None:
+        plan = plan_for(microdata.n, len(sample.cells.rows))
+        chains = run_chains(sample, plan, seed=seed, threads=threads(cores))
+    elif len(sample.rules):
+        raise InputError("the model of the trace knows no structural zeros: give one of them")
+    else:
+        chains = chains_of(trace, sample, labels_of(microdata), seed)
+        notes = (*notes, *divergences(trace, "the trace"))
+    return _result(microdata, chains, record, size, seed, notes)
 
 
 def _population_size(data: Microdata, size: int | None, fraction: float | None) -> float:

@@ -228,7 +228,7 @@ def sample_posterior(
         trusted = _agree(posterior, names)
         if trusted:
             break
-    return Learned(cast(xr.DataTree, posterior), trusted, notes + _diverged(posterior, what))
+    return Learned(cast(xr.DataTree, posterior), trusted, notes + divergences(posterior, what))
 
 
 def learned_from(trace: xr.DataTree, names: list[str], what: str) -> Learned:
@@ -270,7 +270,7 @@ def learned_from(trace: xr.DataTree, names: list[str], what: str) -> Learned:
         )
     trusted = _agree(trace, names)
     notes: tuple[str, ...] = () if trusted else (f"{what}: the chains of the trace do not agree",)
-    return Learned(trace, trusted, notes + _diverged(trace, what))
+    return Learned(trace, trusted, notes + divergences(trace, what))
 
 
 def _agree(posterior: Any, names: list[str]) -> bool:
@@ -284,7 +284,8 @@ def _agree(posterior: Any, names: list[str]) -> bool:
     return all(float(rhat[name]) <= RHAT_LIMIT and float(ess[name]) >= ESS_LIMIT for name in names)
 
 
-def _diverged(posterior: Any, what: str) -> tuple[str, ...]:
+def divergences(posterior: Any, what: str) -> tuple[str, ...]:
+    """Note how many transitions diverged, if any did."""
     if "sample_stats" not in posterior.children or "diverging" not in posterior["sample_stats"]:
         return ()
     diverging = posterior["sample_stats"]["diverging"]

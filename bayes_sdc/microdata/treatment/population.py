@@ -17,9 +17,9 @@ from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.latent_classes.combinations import Cells, cells_of
 from bayes_sdc.microdata.latent_classes.dispersion import collect, draw_scatter, posterior_grid
 from bayes_sdc.microdata.latent_classes.draws import compiled
-from bayes_sdc.microdata.latent_classes.gibbs import UNSEEN
 from bayes_sdc.microdata.latent_classes.prediction import mean_inverse
-from bayes_sdc.microdata.latent_classes.risk import PULL
+from bayes_sdc.microdata.latent_classes.sample import PULL
+from bayes_sdc.microdata.latent_classes.second_stage import UNSEEN
 from bayes_sdc.microdata.latent_classes.unseen import NO_RULES, draw_unseen, index_rows
 from bayes_sdc.microdata.latent_classes.weights import mean_weights
 from bayes_sdc.microdata.treatment.states import Layout, States
