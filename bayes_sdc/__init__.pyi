@@ -95,6 +95,7 @@ from .microdata.latent_classes.pymc_model import latent_class_model as latent_cl
 from .microdata.latent_classes.risk import Estimate90 as Estimate90
 from .microdata.latent_classes.risk import LatentClassRisk as LatentClassRisk
 from .microdata.latent_classes.risk import latent_class_risk as latent_class_risk
+from .microdata.loglinear.pymc_model import loglinear_model as loglinear_model
 from .microdata.loglinear.risk import LoglinearRisk as LoglinearRisk
 from .microdata.loglinear.risk import loglinear_risk as loglinear_risk
 from .microdata.measure.measure import measure_microdata as measure_microdata
@@ -267,6 +268,7 @@ __all__ = [
     "latent_class_risk",
     "learn_uniques",
     "log_ratios",
+    "loglinear_model",
     "loglinear_risk",
     "loo_flows",
     "measure_microdata",

@@ -191,6 +191,7 @@ def usable(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
         "latent_class_risk": {"microdata": microdata, "seed": 1},
         "learn_uniques": {"size_indices": sizes, "N": 600, "K": 64, "draws": 200, "seed": 1},
         "log_ratios": {"risk": measured.risk},
+        "loglinear_model": {"microdata": microdata, "seed": 1},
         "loglinear_risk": {"microdata": microdata, "population_size": 600},
         "loo_flows": fitted,
         "measure_microdata": {"microdata": plain, "sampling_fraction": 0.1, "draws": 200,

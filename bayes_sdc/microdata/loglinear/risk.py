@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import xarray as xr
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
@@ -17,11 +18,13 @@ from bayes_sdc.io.columns import LARGEST_COUNT
 from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.loglinear.selection import alone, choose, matched
 from bayes_sdc.microdata.loglinear.table import table_of
+from bayes_sdc.microdata.loglinear.trace import Predicted, predict
 from bayes_sdc.results import Fact, Result, with_interval
-from bayes_sdc.seeds import seed_or_fresh
+from bayes_sdc.seeds import generator, seed_or_fresh
 
 Floats = npt.NDArray[np.float64]
 
+PATH = ("interaction", "log likelihood", "tau1", "error1", "error2")
 NORMAL = 1.959963984540054  # half width of a 95 % interval in standard errors
 WHEN_WRONG = (
     "Too high where combinations scatter about the model, as in most files of persons; its interval"
@@ -38,20 +41,22 @@ class LoglinearRisk(Result):
     tau1 : float
         Expected sample uniques that are population uniques.
     tau1_interval : tuple of float
-        95 % interval of chance alone: who is unique given the model, which counts as known.
+        95 % interval of chance alone: who is unique given the model, which counts as known. Of a
+        trace it has what is not known of the model too.
     tau2 : float
         Expected correct matches of sample uniques: the sum of 1 / F.
     records : DataFrame
         Index ``record``, the places of the sample uniques in the file from 0; ``P_unique`` and
         ``inverse_F``, in [0, 1]. Confidential.
-    interactions : tuple of pairs of str
+    interactions : tuple of tuples of str
         Keys that interact in the model, in the order in which they entered.
     path : DataFrame
-        A line a model on the way: ``interaction`` that entered, ``log likelihood``, ``tau1``, and
-        the estimated errors ``error1`` of tau1 and ``error2`` of tau2, by which the model is
-        chosen: above 0 where it is too high.
+        Empty for a trace; else a line a model on the way: ``interaction`` that entered, ``log
+        likelihood``, ``tau1``, and the estimated errors ``error1`` of tau1 and ``error2`` of tau2,
+        by which the model is chosen: above 0 where it is too high.
     converged : bool
-        Whether the fit of the chosen model came to its maximum.
+        Whether the fit of the chosen model came to its maximum; of a trace, whether its chains
+        agree about tau1.
     uniques : int
         Sample uniques.
     notes : tuple of str
@@ -64,7 +69,7 @@ class LoglinearRisk(Result):
     tau1_interval: tuple[float, float]
     tau2: float
     records: pd.DataFrame
-    interactions: tuple[tuple[str, str], ...]
+    interactions: tuple[tuple[str, ...], ...]
     path: pd.DataFrame
     converged: bool
     uniques: int
@@ -79,7 +84,8 @@ class LoglinearRisk(Result):
             (
                 "tau1",
                 with_interval(self.tau1, self.tau1_interval),
-                "sample uniques that are population uniques, 95 % interval of chance alone",
+                "sample uniques that are population uniques, 95 % interval"
+                + (" of chance alone" if len(self.path) else ""),
             ),
             ("tau2", f"{self.tau2:,.1f}", "expected correct matches of sample uniques"),
             ("interactions", str(len(self.interactions)), self._interactions()),
@@ -87,7 +93,7 @@ class LoglinearRisk(Result):
         ]
 
     def _interactions(self) -> str:
-        return ", ".join(f"{a} x {b}" for a, b in self.interactions) or "none"
+        return ", ".join(" x ".join(names) for names in self.interactions) or "none"
 
     def __repr__(self) -> str:
         shown = with_interval(self.tau1, self.tau1_interval)
@@ -96,7 +102,11 @@ class LoglinearRisk(Result):
 
 @checked
 def loglinear_risk(
-    microdata: Microdata, population_size: int, *, seed: int | None = 0
+    microdata: Microdata,
+    population_size: int,
+    *,
+    trace: xr.DataTree | None = None,
+    seed: int | None = 0,
 ) -> LoglinearRisk:
     """Estimate the risk of sample uniques by a log-linear model, chosen by its estimated error.
 
@@ -111,6 +121,9 @@ def loglinear_risk(
         A missing value is a level of its own.
     population_size : int
         N, at least the number of records.
+    trace : DataTree, optional
+        What ``pm.sample`` returns in the model of :func:`bayes_sdc.loglinear_model`: then the
+        frequencies are those of its draws, and no model is chosen here.
     seed : int, optional
         Of the cells drawn to stand for those that nobody has, in tables of more than 100,000
         cells. None: a fresh one of 128 bits; ``seed`` of the result.
@@ -123,12 +136,12 @@ def loglinear_risk(
     Raises
     ------
     InputError
-        If the population is smaller than the file, there are fewer than two keys, or missing values
-        match others by the rule of the file.
+        If the population is smaller than the file, there are fewer than two keys, missing values
+        match others by the rule of the file, or a trace is of another model or file.
 
     See Also
     --------
-    bayes_sdc.latent_class_risk, bayes_sdc.compare_risks
+    bayes_sdc.loglinear_model, bayes_sdc.latent_class_risk, bayes_sdc.compare_risks
 
     References
     ----------
@@ -157,9 +170,17 @@ def loglinear_risk(
         raise InputError(f"a log-linear model does not apply: {why}")
     times = population_size / microdata.n
     table = table_of(microdata, seed=seed)
-    step, steps = choose(table, times)
     record = np.flatnonzero(microdata.f == 1)
-    mean = step.fitted.mean[table.place[microdata.combination[record]]]
+    place = table.place[microdata.combination[record]]
+    notes = _notes(microdata, table.whole)
+    if trace is not None:
+        # in the order of the cells: the draws must not depend on the order of the records
+        order = np.argsort(place, kind="stable")
+        rng = generator(seed, "uniques by a log-linear trace")
+        found = predict(trace, len(table.f), place[order], times, rng)
+        return _of_trace(found, record[order], seed, notes)
+    step, steps = choose(table, times)
+    mean = step.fitted.mean[place]
     p, inverse = alone(mean, times).value, matched(mean, times).value
     # sorted: the sums must not depend on the order of the records
     tau1, tau2 = float(np.sort(p).sum()), float(np.sort(inverse).sum())
@@ -184,7 +205,26 @@ def loglinear_risk(
         ),
         converged=step.fitted.converged,
         uniques=len(record),
-        notes=_notes(microdata, table.whole),
+        notes=notes,
+        seed=seed,
+    )
+
+
+def _of_trace(
+    found: Predicted, record: npt.NDArray[np.int64], seed: int, notes: tuple[str, ...]
+) -> LoglinearRisk:
+    low, high = np.quantile(found.tau1, [0.025, 0.975])
+    risks = {"P_unique": found.unique, "inverse_F": found.inverse}
+    return LoglinearRisk(
+        tau1=float(found.unique.sum()),
+        tau1_interval=(float(low), float(high)),
+        tau2=float(found.inverse.sum()),
+        records=pd.DataFrame(risks, index=pd.Index(record, name="record")).sort_index(),
+        interactions=found.interactions,
+        path=pd.DataFrame(columns=list(PATH)),
+        converged=found.agree,
+        uniques=len(record),
+        notes=(*notes, *found.notes),
         seed=seed,
     )
 

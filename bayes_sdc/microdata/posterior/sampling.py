@@ -225,7 +225,7 @@ def sample_posterior(
             seed=int(seed_sequence(seed, "nuts").generate_state(1)[0]),
             **{**way, "draws": max(way["draws"], -(-draws // CHAINS))},
         )
-        trusted = _agree(posterior, names)
+        trusted = agree(posterior, names)
         if trusted:
             break
     return Learned(cast(xr.DataTree, posterior), trusted, notes + divergences(posterior, what))
@@ -268,12 +268,12 @@ def learned_from(trace: xr.DataTree, names: list[str], what: str) -> Learned:
         raise InputError(
             f"the trace has {drawn[names[0]].size} draws; intervals need {FEWEST_DRAWS} or more"
         )
-    trusted = _agree(trace, names)
+    trusted = agree(trace, names)
     notes: tuple[str, ...] = () if trusted else (f"{what}: the chains of the trace do not agree",)
     return Learned(trace, trusted, notes + divergences(trace, what))
 
 
-def _agree(posterior: Any, names: list[str]) -> bool:
+def agree(posterior: Any, names: list[str]) -> bool:
     """Tell whether the chains agree about all variables."""
     import arviz_stats
 
