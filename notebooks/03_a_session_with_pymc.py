@@ -192,6 +192,10 @@ print(f"{file.name}: {file.stat().st_size / 1e6:.1f} MB; the releases are equal"
 # binomial predicts far better than the Poisson; distance adds a little to the areas. The release
 # and its risk came from the trace of `pm.sample` as from any other fit.
 #
+# The models of persons are as open: `latent_class_model`, `loglinear_model`,
+# `individual_risk_model` and `uniques_model` give a `pm.Model`, and `latent_class_risk`,
+# `loglinear_risk`, `superpopulation_risk` and `learn_uniques` take its trace.
+#
 # What next: give the model with distance to the whole job, by `bayes-sdc flows --areas ...
 # --longitude ... --latitude ...`; read why three samplers give one posterior, and what the data
 # cannot tell, in [notebook 10](10_two_samplers_one_posterior.ipynb); or fit a nation in
