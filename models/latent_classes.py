@@ -90,8 +90,9 @@ def build_base(
             log_w += factor if known.all() else pt.where(known[:, None], factor, 0.0)
         log_g = pm.math.logsumexp(log_w, axis=1, keepdims=False)
         pm.Deterministic("g", pt.exp(log_g), dims="combination")
-        whole = pm.Deterministic("log_likelihood", (number * log_g).sum())
-        pm.Potential("records", whole)
+        whole = (number * log_g).sum()
+        pm.Deterministic("log_likelihood", whole)
+        pm.Potential("records", whole)  # which names it: the one above is a copy
     return model
 
 
