@@ -11,7 +11,7 @@ from bayes_sdc.checks import Check
 from bayes_sdc.io.text import read_bytes
 from bayes_sdc.runs import finished_runs_beside
 
-NAME, KEY = "released before", "released_before"
+NAME, KEY = "protected more than once", "released_before"
 
 
 def check_repeated(out: Path, sha256: str, already_released: Sequence[Any]) -> list[Check]:

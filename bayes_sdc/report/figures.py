@@ -12,6 +12,7 @@ class Figure(NamedTuple):
     words: str
     verdict: str  # pass, look, fail or not judged
     why: str  # what decides the verdict
+    short: str = ""  # name among what is to be read before a release, where no check has one
 
 
 def listed(items: list[str], most: int = NAMED) -> str:

@@ -129,7 +129,7 @@ def row_classes(result: Protection) -> list[tuple[str, int]]:
         ("rows read", table.n_read),
         (f"small (count from {low} to {high}): protected", table.n_small),
         (f"safe (count above {high}): unchanged", table.n_safe),
-        ("own area (origin is destination), or total: set aside", table.n_set_aside),
+        ("own area (origin is destination), or total: not in the model", table.n_set_aside),
         (f"below {low}: unchanged", table.n_below),
         ("groups with small cells", table.cells["group"].nunique()),
     ]
@@ -140,7 +140,13 @@ def gain_tables(result: Protection) -> dict[str, list[list[Cell]]]:
     table, risk, worst = result.table, result.measured.risk, result.measured.worst
 
     def of_cells(gain: Gain, by: str) -> list[list[Cell]]:
-        first = gain.by_cell.sort_values(by, ascending=False, kind="stable").iloc[:20]
+        cells = gain.by_cell
+        # of the most probable, those that the release lifts above 80 % come first
+        lifted = (cells["before"] <= 0.8) & (cells["after"] > 0.8) & (by == "after")
+        order = cells.assign(lifted=lifted).sort_values(
+            ["lifted", by], ascending=False, kind="stable"
+        )
+        first = order.iloc[:20]
         return [
             [
                 *table.cells.loc[label, ["origin", "destination", "group"]],
@@ -622,6 +628,7 @@ def test_external_report_of_a_table_shows_the_rounded_result(large: Protection) 
                     g["no_release"],
                 ]
                 for m, g in measured.by_datasets.iterrows()
+                if m in (1, 2, 5, 10, 20)
             ],
             "Utility of the release, rounded": [
                 [
@@ -745,6 +752,13 @@ def microdata_tables(result: Measurement) -> dict[str, list[list[Cell]]]:
                 f"records, combinations above the bulk (risk > {risk.bulk_limit:.4g})",
                 above(risk.bulk_limit),
             ],
+            *(
+                [
+                    f"records with risk > {level:g}, sample uniques by latent classes",
+                    int((recommended(result) > level).sum()),
+                ]
+                for level in (0.05, 0.1, 0.2, 0.5)
+            ),
         ],
         "The ten riskiest combinations": [
             [
@@ -875,6 +889,15 @@ def methods(result: Measurement) -> dict[str, list[list[Cell]]]:
     return tables
 
 
+def recommended(result: Measurement) -> np.ndarray:
+    """Mean of 1/F of each record: sample uniques by latent classes, others by the closed form."""
+    assert result.latent_classes is not None
+    risk = result.risk.risk.copy()
+    for record, row in result.latent_classes.records.iterrows():
+        risk[record] = row["inverse_F"]
+    return risk
+
+
 def test_internal_report_of_a_file_shows_the_result(measured: Measurement) -> None:
     text = render_microdata(measured, audience="internal", call=CALL)
     compare(text, microdata_tables(measured))
@@ -907,7 +930,7 @@ def test_external_report_of_a_file_shows_the_rounded_result(measured: Measuremen
         f"model {name}": homes(model.risk[data.combination])
         for name, model in measured.models.items()
     }
-    levels = (0.05, 0.1, 0.2, 0.5)
+    levels, by_record = (0.05, 0.1, 0.2, 0.5), recommended(measured)
     compare(
         render_microdata(measured, audience="external", call=CALL),
         {
@@ -922,15 +945,16 @@ def test_external_report_of_a_file_shows_the_rounded_result(measured: Measuremen
             "Violations of k-anonymity": [
                 [f"f < {k}", told(data.k_violations(k).records / data.n)] for k in (2, 3, 5)
             ],
-            "Individual risk, closed form": [
-                ["global risk (mean)", told(risk.risk.mean())],
+            "Individual risk": [
+                ["mean risk", told(by_record.mean())],
                 *(
-                    [f"share of records with risk > {level:g}", told((risk.risk > level).mean())]
+                    [f"share of records with risk > {level:g}", told((by_record > level).mean())]
                     for level in levels
                 ),
             ],
             "Totals of the file by model, with 95 % intervals": [
-                [name, between(model.expected)] for name, model in measured.models.items()
+                [name, between(model.expected), "yes" if model.trusted else "no"]
+                for name, model in measured.models.items()
             ],
             "The models": [[name, ...] for name in measured.models],
             "Estimate by latent classes, with 90 % intervals": [

@@ -60,7 +60,10 @@ def internal_gain(table: FlowTable, risk: IntruderRisk) -> dict[str, Any]:
 
 def riskiest(table: FlowTable, gain: Gain) -> list[list[str]]:
     """Cells whose true count is most probable, and whether the release made it so."""
-    first = gain.by_cell.sort_values("after", ascending=False, kind="stable").iloc[:HIGHEST]
+    cells = gain.by_cell.assign(
+        pushed=(gain.by_cell["before"] <= LIMITS[1]) & (gain.by_cell["after"] > LIMITS[1])
+    )
+    first = cells.sort_values(["pushed", "after"], ascending=False, kind="stable").iloc[:HIGHEST]
     why = [BY_RELEASE if moved else ANYWAY for moved in first["moved"]]
     return [[*row, reason] for row, reason in zip(_cells(table, first), why, strict=True)]
 

@@ -144,6 +144,7 @@ def external_intruder(table: FlowTable, measured: Measured, public: PublicShares
         "growth": [
             [f"{m}", *(f"{value:.0%}" for value in values)]
             for m, values in zip(growth.index, growth.to_numpy(), strict=True)
+            if m in DATASETS_SHOWN
         ],
         "growth_columns": ["data sets", *(MEASURES[str(name)][0] for name in growth.columns)],
         "growth_plot": plots.risk_by_datasets(growth) if growth.size else "",
@@ -153,13 +154,20 @@ def external_intruder(table: FlowTable, measured: Measured, public: PublicShares
 
 def _public_gain(risk: IntruderRisk, public: PublicShares) -> str:
     """How much the release adds for the strongest intruder, as a bound; empty for few cells."""
-    gain, cells = risk.strongest.guessed.gain, risk.strongest.cells
-    if gain is None or cells < PUBLIC_CELLS or not risk.strongest.trusted:
+    found, cells = risk.strongest.guessed, risk.strongest.cells
+    gain = found.gain
+    if gain is None or found.before is None or cells < PUBLIC_CELLS or not risk.strongest.trusted:
         return ""
+    before = public.percent(found.before, cells, "found before")
+    level = (
+        f"Somebody who knows every other count guesses about {before} of"
+        if before
+        else ("Somebody who knows every other count guesses some of")
+    )
     return (
-        "Part of what an intruder finds is known without any release, because some small counts "
-        "are more common than others. Who knew most before this release finds in addition, with "
-        f"it, {in_words(public.moved(gain, cells, 'gain'))} of the small counts."
+        f"{level} the small counts rightly without any release, because some counts are more "
+        f"common than others. With it they find {in_words(public.moved(gain, cells, 'gain'))} in "
+        "addition."
     )
 
 

@@ -3,6 +3,7 @@
 A board reads it alone. The sections after it hold the reasons.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from bayes_sdc.flows.release.use.uses import VERDICTS
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report.contents import NOT_JUDGED
 from bayes_sdc.report.figures import Figure, listed
+from bayes_sdc.report.flows.intruder import not_trusted
 from bayes_sdc.report.flows.public_shares import PUBLIC_CELLS
 from bayes_sdc.results import or_undefined
 
@@ -44,16 +46,17 @@ def internal_page_one(result: Protection) -> dict[str, Any]:
     measured = result.measured
     if measured is None:
         return {"page_one": [], "figures": []}
-    gain = measured.worst.strongest
+    figures = _figures(result, measured, measured.worst.strongest)
+    bounds = f"{result.table.low} to {result.table.high}"
     return {
         "page_one": [
             ("What was changed", _changed(result, measured)),
-            ("What the release tells an intruder", _told_by(gain)),
-            ("What users of the table lose", _lost(measured)),
-            ("What is to be decided", _to_decide(result.checks)),
+            ("What the release tells an intruder", _told_by(measured, bounds)),
+            ("What users of the table keep and lose", _lost(measured)),
+            ("What is to be decided", _to_decide(result.checks, figures)),
             ("What was not judged", _not_judged(result)),
         ],
-        "figures": _figures(result, measured, gain),
+        "figures": figures,
     }
 
 
@@ -94,7 +97,7 @@ def external_page_one(result: Protection, adds: str, rows: str) -> dict[str, Any
 def _changed(result: Protection, measured: Measured) -> str:
     table, risk = result.table, measured.risk
     by_chance = "" if result.pinned else " by chance"
-    kept = f"; {risk.believes_release:.0%} of all equal the true ones{by_chance}"
+    kept = f"; {risk.believes_release:.0%} of these equal the true ones{by_chance}"
     sets = "" if risk.datasets == 1 else f", in {risk.datasets} data sets"
     return (
         f"{table.n_small:,} of {table.n_read:,} rows hold a small count ({table.low} to "
@@ -120,22 +123,46 @@ def _others(result: Protection) -> str:
     return (
         stayed * (result.stayed > 0)
         + few * bool(result.table.withheld)
-        + "Every other released count is as it was counted."
+        + "Every other released count is as in the input."
     )
 
 
-def _told_by(gain: Gain) -> str:
+def _told_by(measured: Measured, bounds: str) -> str:
+    risk = measured.worst
+    gain = risk.strongest
     pushed, certain = gain.pushed[LIMITS[1]], int((gain.by_cell["before"] > LIMITS[1]).sum())
     text = (
-        f"{headline(gain)}. It pushes {pushed:,} of {gain.cells:,} cells past a probability of "
-        f"80 % of their true count; {certain:,} had one before any release."
+        f"{headline(gain)}; that a small count is {bounds} is known before. "
+        f"The true count of {pushed:,} of {gain.cells:,} cells gets a probability above 80 % by "
+        f"the release; {certain:,} had one before. {_weaker(risk.gains.values(), gain)}"
     )
+    if doubtful := not_trusted(measured.scenarios):
+        text += (
+            f' Do not rely on {doubtful} of section "Intruder risk": more than one in a hundred '
+            "of the cells behind it rests on unreliable weights or too few draws."
+        )
     if not gain.trusted:
         text += (
             f" Do not rely on these numbers: {gain.unreliable:,} cells rest on unreliable weights "
             "or too few draws."
         )
     return text
+
+
+def _weaker(gains: Iterable[Gain], strongest: Gain) -> str:
+    """Say what intruders gain who knew less, where one of them gains more."""
+    more = [
+        one
+        for one in gains
+        if one.guessed.gain is not None and one.guessed.gain > (strongest.guessed.gain or 0.0)
+    ]
+    if not more:
+        return ""
+    most = max(more, key=lambda one: one.guessed.gain or 0.0)
+    return (
+        f"An intruder who knew less (prior: {most.prior}) gains more, from "
+        f"{or_undefined(most.guessed.before, '.1%')} to {or_undefined(most.guessed.after, '.1%')}."
+    )
 
 
 def _lost(measured: Measured) -> str:
@@ -145,7 +172,9 @@ def _lost(measured: Measured) -> str:
         for verdict in VERDICTS:
             if verdict in by_verdict:
                 uses = by_verdict[verdict]
-                sentences.append(f"{verdict.capitalize()} {listed([_lower(u) for u in uses])}.")
+                sentences.append(
+                    f"{verdict.capitalize()} {listed([_lower(u) for u in uses], len(uses))}."
+                )
     sentences.append(
         f"Totals of the small cells by area are off by {measured.utility.totals_error:.1%} in all."
     )
@@ -182,9 +211,10 @@ def one_sided(margins: pd.DataFrame) -> str:
     return ""
 
 
-def _to_decide(checks: list[Check]) -> str:
+def _to_decide(checks: list[Check], figures: list[Figure]) -> str:
     failed = [check.name for check in checks if check.verdict == "fail"]
     look = [check.name for check in checks if check.verdict == "look"]
+    look += [one.short for one in figures if one.short and one.verdict == "look"]
     sentences = []
     if failed:
         sentences.append(
@@ -248,6 +278,7 @@ def _figures(result: Protection, measured: Measured, gain: Gain) -> list[Figure]
                 if "limit_totals_error" in limits
                 else (_graded(use.totals_error, CLOSE), f"pass up to {CLOSE:.0%}")
             ),
+            short="" if "limit_totals_error" in limits else "error of totals",
         ),
         Figure(
             or_undefined(use.pmse_ratio, ".2f"),
@@ -257,12 +288,13 @@ def _figures(result: Protection, measured: Measured, gain: Gain) -> list[Figure]
                 if "limit_pmse_ratio" in limits
                 else (_graded(use.pmse_ratio, ALIKE), f"pass up to {ALIKE:g}")
             ),
+            short="" if "limit_pmse_ratio" in limits else "pMSE ratio",
         ),
         Figure(
             f"{rhat:.3f}" if np.isfinite(rhat) else "none",
             "largest R-hat of the chains",
             NOT_JUDGED if convergence is None else convergence.verdict,
-            f"below {RHAT_LIMIT} is wanted",
+            f"at most {RHAT_LIMIT} is wanted",
         ),
     ]
 

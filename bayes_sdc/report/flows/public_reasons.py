@@ -61,13 +61,16 @@ PUBLIC_REASONS = {
     ("other_columns", "pass"): "No other column was found to go with the small counts.",
     ("other_columns", "look"): "Other columns may tell something about the small counts.",
     ("other_columns", "fail"): "Other columns reveal small counts: do not release.",
-    ("small_counts_left", "pass"): "Small counts are replaced by synthetic ones, or left out.",
+    (
+        "small_counts_left",
+        "pass",
+    ): "Every small count is replaced by a synthetic one, or left blank.",
     ("small_counts_left", "look"): "Some small counts are released as they are: of people who "
     "stayed, or with one possible value given the totals that the release keeps.",
     ("small_counts_left", "fail"): "Counts below the smallest one protected are released.",
     ("released_before", "pass"): "An earlier release of this table counts in the risk.",
-    ("released_before", "look"): "This table was protected before; the risk is that of the present "
-    "release alone.",
+    ("released_before", "look"): "This table was protected more than once. Whoever has another "
+    "release of it knows more than the risk here says, which is that of this release alone.",
     ("totals_kept", "look"): "Some totals are kept in sum only.",
     ("totals_kept", "fail"): "The totals that the release keeps pin small counts.",
     ("kept_totals_error", "pass"): "Every total that the release keeps is the true one, or rounds "

@@ -208,7 +208,7 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     if measured is not None:  # what "default" stood for
         arguments |= {name: measured.posterior.attrs[name] for name in ("family", "prior", "tune")}
     context = {
-        "contents": _contents(result, checks, without=("parameters", "gain")),
+        "contents": _contents(result, checks, without=("parameters", "gain", "margins")),
         "of_section": checks_by_section(SECTIONS, checks),
         "limits": limit_section(result.checks, checks, audience="external"),
         "guarantee": guarantee_section(result, audience="external"),
@@ -231,7 +231,7 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     intruder = external_intruder(table, measured, shares)
     return context | {
         **external_page_one(result, intruder["adds"], rounded(table.n_small)),
-        "worst_rhat": f"{worst:.2f}" if math.isfinite(worst) else "",
+        "worst_rhat": f"{math.ceil(100.0 * worst) / 100.0:.2f}" if math.isfinite(worst) else "",
         **intruder,
         **external_utility(table, measured, shares),
         "public_cells": PUBLIC_CELLS,

@@ -21,7 +21,7 @@ def row_classes(table: FlowTable, number: Callable[[int], str]) -> list[list[str
         "rows read": table.n_read,
         f"small (count from {table.low} to {table.high}): protected": table.n_small,
         f"safe (count above {table.high}): unchanged{few}": table.n_safe,
-        "own area (origin is destination), or total: set aside": table.n_set_aside,
+        "own area (origin is destination), or total: not in the model": table.n_set_aside,
         f"below {table.low}: unchanged": table.n_below,
         "groups with small cells": int(table.cells["group"].nunique()),
     }

@@ -5,6 +5,9 @@ A board reads it alone. The sections after it hold the reasons.
 
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from bayes_sdc.microdata.comparison.result import UNIQUES
 from bayes_sdc.microdata.latent_classes.risk import Estimate90, LatentClassRisk
 from bayes_sdc.microdata.measure.result import Measurement
@@ -94,7 +97,8 @@ def _could(result: Measurement) -> str:
         f"They know the key values of a person, find a single record with them, and believe that "
         f"it is theirs. That is right for {_wide(found.tau2)} of the {found.uniques:,} sample "
         f"uniques, {share:.0%}. {_wide(found.tau1)} of them are alone in the population too: there "
-        "the intruder is never wrong."
+        "the intruder is never wrong. An intruder who knows that the person is in the file is "
+        f"never wrong for any of the {found.uniques:,}."
     )
 
 
@@ -192,13 +196,13 @@ def _measured_figures(result: Measurement) -> list[Figure]:
         )
     ]
     if found is not None:
-        trust = "pass" if found.trusted else "look"
+        trust, why = _trust(found)
         figures += [
             Figure(
                 _wide(found.tau1),
                 f"of {found.uniques:,} sample uniques are alone in the population, 90 % interval",
                 trust,
-                "chains agree, spread below a third" if found.trusted else "not trusted",
+                why,
             ),
             Figure(
                 _wide(found.tau2),
@@ -208,8 +212,10 @@ def _measured_figures(result: Measurement) -> list[Figure]:
         ]
     figures.append(
         Figure(
-            f"{_records_above(result, found):,}",
-            f"records with a risk above {LEVEL:g}",
+            f"{int((recommended_risk(result) > LEVEL).sum()):,}",
+            f"records with a risk (mean of 1/F) above {LEVEL:g}, sample uniques by latent classes"
+            if found is not None
+            else f"records with a risk (mean of 1/F) above {LEVEL:g}",
             *_judged(result, "record_risk"),
         )
     )
@@ -226,18 +232,17 @@ def _measured_figures(result: Measurement) -> list[Figure]:
                 "pass where models differ by less than a half",
             )
         )
-    if result.households is not None:
-        homes = result.risk.expected_households or 0.0
-        figures.append(
-            Figure(
-                f"{homes:,.0f}",
-                f"of {len(result.households):,} households with a member re-identified, closed "
-                "form, which is low for rare values",
-                NOT_JUDGED,
-                "",
-            )
-        )
     return figures
+
+
+def _trust(found: LatentClassRisk) -> tuple[str, str]:
+    """Verdict on the estimate, never better than that of its own checks, and why."""
+    if not found.trusted:
+        return "look", "not trusted"
+    chains = next(check for check in found.checks if check.key == "classes_chains")
+    if chains.verdict != "pass":
+        return "look", "the chains agree about this number, and not about everything"
+    return "pass", "chains agree, spread below a third"
 
 
 def _treated_figures(result: Measurement, treated: Treated) -> list[Figure]:
@@ -291,12 +296,12 @@ def _judged(result: Measurement, limit: str) -> tuple[str, str]:
     return (NOT_JUDGED, "") if check is None else (check.verdict, check.reason)
 
 
-def _records_above(result: Measurement, found: LatentClassRisk | None) -> int:
-    """Records with a risk above the level: uniques by latent classes, others by the closed form."""
+def recommended_risk(result: Measurement) -> npt.NDArray[np.float64]:
+    """Risk of each record: sample uniques by latent classes, others by the closed form."""
     risk = result.risk.risk.copy()
-    if found is not None:
-        risk[found.records.index] = found.records["inverse_F"]
-    return int((risk > LEVEL).sum())
+    if result.latent_classes is not None:
+        risk[result.latent_classes.records.index] = result.latent_classes.records["inverse_F"]
+    return risk
 
 
 def _span(result: Measurement) -> tuple[float, float]:

@@ -16,6 +16,7 @@ from bayes_sdc.microdata.latent_classes.risk import Estimate90
 from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.microdata.posterior.sampling import Estimate
 from bayes_sdc.policy import LimitCheck
+from bayes_sdc.report.microdata.page_one import recommended_risk
 from bayes_sdc.report.policy_limits import PUBLIC_REASON, Told, tell_limit
 from bayes_sdc.report.rounding import two_figures
 
@@ -34,7 +35,7 @@ PUBLIC_REASONS = {
     ("models", "pass"): "The models agree.",
     ("models", "look"): "The models differ: the risk depends on the assumption.",
     ("classes_chains", "pass"): "The chains agree.",
-    ("classes_chains", "look"): "The chains mix slowly.",
+    ("classes_chains", "look"): "The chains mix slowly, or do not agree about everything.",
     ("classes_width", "pass"): "The estimate is not too uncertain to be of use.",
     ("classes_width", "look"): "The estimate is uncertain by about a third.",
     ("classes_fraction", "pass"): "The sampling fraction is large enough for estimates of uniques.",
@@ -42,10 +43,17 @@ PUBLIC_REASONS = {
         "classes_fraction",
         "look",
     ): "The estimate rests on how the key variables depend on each other.",
-    ("classes_kappa", "pass"): "The file tells how much combinations scatter.",
-    ("classes_kappa", "look"): "The file does not tell how much combinations scatter.",
-    ("classes_scatter", "pass"): "Combinations hardly scatter about the classes.",
-    ("classes_scatter", "look"): "Combinations scatter about the classes.",
+    ("classes_kappa", "pass"): "The file tells by how much combinations differ from that.",
+    ("classes_kappa", "look"): "The file does not tell by how much combinations differ from that.",
+    (
+        "classes_scatter",
+        "pass",
+    ): "Combinations are about as frequent as the key variables lead one to expect.",
+    (
+        "classes_scatter",
+        "look",
+    ): "Some combinations are far more frequent than the key variables lead one to expect, others "
+    "far less.",
     ("population", "pass"): "Weights and population agree.",
     ("population", "look"): "Weights and population do not agree, or one is missing.",
     ("missing_values", "pass"): "Missing values hardly change how many records share key values.",
@@ -69,6 +77,7 @@ def public_context(result: Measurement) -> dict[str, Any]:
     data, risk = result.data, result.risk
     enough = data.n >= PUBLIC_RECORDS
     household = risk.household
+    by_record = recommended_risk(result)
     return {
         "input": {
             "records": f"about {two_figures(data.n):,}"
@@ -84,11 +93,11 @@ def public_context(result: Measurement) -> dict[str, Any]:
             [f"f < {k}", _public(data.k_violations(k).records / data.n, enough)] for k in VIOLATIONS
         ],
         "measures": [
-            ["global risk (mean)", _public(risk.global_risk, enough)],
+            ["mean risk", _public(float(np.mean(by_record)), enough)],
             *(
                 [f"share of records with risk > {level:g}", _public(share, enough)]
                 for level in LEVELS
-                for share in [risk.above(level).records / data.n]
+                for share in [float(np.mean(by_record > level))]
             ),
         ],
         "classes": {}
@@ -101,9 +110,10 @@ def public_context(result: Measurement) -> dict[str, Any]:
                 public_interval(result.latent_classes.tau2, data.n)
             ),
         },
-        "model_columns": ["model", "expected share of re-identified records"],
+        "model_columns": ["model", "expected share of re-identified records", "relied on"],
         "models": [
-            [name, public_interval(model.expected, data.n)] for name, model in result.models.items()
+            [name, public_interval(model.expected, data.n), "yes" if model.trusted else "no"]
+            for name, model in result.models.items()
         ],
         "households": []
         if household is None

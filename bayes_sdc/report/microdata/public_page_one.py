@@ -17,11 +17,12 @@ def external_page_one(result: Measurement, treated: Treated | None) -> dict[str,
     data, n = result.data, result.data.n
     records = f"about {two_figures(n):,}" if n >= PUBLIC_RECORDS else f"fewer than {PUBLIC_RECORDS}"
     of_population = "" if result.whole_population else ", a sample of a larger population"
+    as_it_is = "" if treated else ", as it is: this report measures it and changes nothing"
     answers = [
         (
             "What the file is",
-            f"A file of {records} persons{of_population}. Its key variables, which somebody could "
-            f"know of a person and find in the file, are {', '.join(data.keys)}.",
+            f"A file of {records} persons{of_population}{as_it_is}. Its key variables, which "
+            f"somebody could know of a person and find in the file, are {', '.join(data.keys)}.",
         ),
         (
             f"What an intruder could do{' without the treatment' if treated else ''}",
@@ -47,11 +48,14 @@ def _public_risk(result: Measurement) -> str:
         share = public_interval(result.worst.expected, n)
         return f"Anyone who guesses a record from the key values is right in {share} of all cases."
     return (
-        "Somebody who knows the key values of a person can find their record for certain only if "
-        "nobody else in the population has these values. That is so for "
-        f"{public_interval(found.tau1, n)} of the records. Anyone who takes every record that is "
-        f"alone in the file for that of the person they look for is right for "
-        f"{public_interval(found.tau2, n)} of all records. These are estimates with 90 % intervals."
+        "Somebody who knows the key values of a person, and not whether they are in the file, can "
+        "find their record for certain only if nobody else in the population has these values. "
+        f"That is so for {public_interval(found.tau1, n)} of the records. Who knows that the "
+        "person is in the file is certain wherever a record is alone in it: "
+        f"{public_share(found.uniques / n, n)} of the records. Anyone who takes every record that "
+        "is alone in the file for that of the person they look for is right in "
+        f"{public_share(found.tau2.value / max(found.uniques, 1), found.uniques)} of such claims, "
+        f"{public_interval(found.tau2, n)} of all records. Intervals are 90 % intervals."
         + ("" if found.trusted else " They are uncertain in this file.")
     )
 

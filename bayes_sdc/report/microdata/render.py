@@ -219,7 +219,7 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
         "violation_columns": ["violation", "records", "share of records", "combinations"],
         "violations": violation_rows(data),
         "sizes_plot": plots.sizes(data),
-        "measures": measure_rows(risk),
+        "measures": measure_rows(result),
         "risk_plot": plots.record_risk(risk),
         "bulk": f"{risk.bulk_limit:.4g}",
         "risky_columns": riskiest_columns(result),

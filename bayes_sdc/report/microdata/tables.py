@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 
 from bayes_sdc.microdata.file.microdata import VIOLATIONS, Microdata
-from bayes_sdc.microdata.individual.record_risk import RecordRisk
 from bayes_sdc.microdata.individual.superpopulation import SuperpopulationRisk
 from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk
 from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.microdata.posterior.sampling import Estimate
 from bayes_sdc.report import plots
+from bayes_sdc.report.microdata.page_one import recommended_risk
 from bayes_sdc.report.microdata.public import LEVELS
 
 RISKIEST = 10
@@ -27,8 +27,21 @@ def violation_rows(data: Microdata) -> list[list[str]]:
     return violations
 
 
-def measure_rows(risk: RecordRisk) -> list[list[str]]:
+def measure_rows(result: Measurement) -> list[list[str]]:
     """Totals of the closed form, and how many records are beyond each level."""
+    risk = result.risk
+    by_record = recommended_risk(result)
+    recommended = (
+        []
+        if result.latent_classes is None
+        else [
+            [
+                f"records with risk > {level:g}, sample uniques by latent classes",
+                f"{int((by_record > level).sum()):,}",
+            ]
+            for level in LEVELS
+        ]
+    )
     above = [(f"with risk > {level:g}", risk.above(level)) for level in LEVELS]
     above.append((f"above the bulk (risk > {risk.bulk_limit:.4g})", risk.above_bulk()))
     return [
@@ -40,6 +53,7 @@ def measure_rows(risk: RecordRisk) -> list[list[str]]:
             [f"records, combinations {what}", f"{t.records:,}, {t.combinations:,}"]
             for what, t in above
         ),
+        *recommended,
     ]
 
 

@@ -362,8 +362,10 @@ def test_mistrust_names_the_share_that_it_is_about(result: Protection) -> None:
     }
     one = changed(result, risk=dataclasses.replace(result.measured.risk, **shares))
     text = render_flows(one, audience="internal", call=CALL)
-    assert "R_unq is not to be trusted" in text
-    assert "R_all and R_unq" not in Page(text).text.partition("Contents and verdicts")[0]
+    assert "R_unq: not to be trusted" in text
+    first = Page(text).text.partition("Contents and verdicts")[0]
+    assert "Do not rely on R_unq of" in first
+    assert "R_all and R_unq" not in first
 
 
 @pytest.mark.parametrize("audience", ["internal", "external"])
@@ -376,7 +378,7 @@ def test_mistrust_is_visible(result: Protection, audience: Any, trusted: bool) -
     few = changed(result, risk=risk)
     many = dataclasses.replace(few, table=dataclasses.replace(few.table, n_small=2731))
     text = render_flows(many, audience=audience, call=CALL)
-    assert ("R_all and R_unq are not to be trusted" in text) is not trusted
+    assert ("R_all and R_unq: not to be trusted" in text) is not trusted
     of_few = render_flows(few, audience=audience, call=CALL)
     assert ("not to be trusted" in of_few) is (not trusted and audience == "internal")
 
