@@ -10,7 +10,6 @@ from bayes_sdc import Protection
 from bayes_sdc.checks import Check
 from bayes_sdc.report.flows.page_one import external_page_one, internal_page_one
 
-
 KEPT = "What users of the table keep and lose"
 
 
