@@ -46,6 +46,12 @@ HERE = Path(__file__).parent
 PRIOR = migration.PRIORS["pooled"]
 SIZES = {"under 10": (0, 10), "10 or more": (10, 10**9)}
 SENSITIVE = 0.05
+SHOWN = """\
+What is released of the groups under ten cells feels no hyperprior of Norway, and in US commuting
+only the variance does, a little (0.064 where 0.05 is the limit); the scales themselves feel theirs,
+as there are few groups to learn them from. Halved or doubled, no number changes the score of groups
+left out by more than twice its standard error but the mean of log cv in US commuting, by 0.003 a
+cell and in both directions. So the numbers stay as they are."""
 CHANGED: dict[str, dict[str, float]] = {
     "as it is": {},
     "spreads of scales 0.15": {"log_sd_spread": 0.15, "log_cv_spread": 0.15},
@@ -163,8 +169,9 @@ def left_out(table: Any, draws: int, seed: int) -> list[str]:
         before = log_p if before is None else before
         totals = np.bincount(group, log_p - before)[np.unique(group)]
         error = np.sqrt(((totals - totals.mean()) ** 2).sum()) / len(log_p)
+        told = "undefined, one group" if len(totals) == 1 else f"{error:.4f}"
         rows.append(
-            f"| {name} | {log_p.mean():.4f} | {(log_p - before).mean():+.4f} ({error:.4f}) | "
+            f"| {name} | {log_p.mean():.4f} | {(log_p - before).mean():+.4f} ({told}) | "
             f"{p.mean(axis=0) @ np.arange(p.shape[1]) + table.low:.2f} |"
         )
     rows.append(f"| true mean, of {held.sum()} cells in {len(np.unique(group))} groups | | | "
@@ -186,6 +193,8 @@ def main() -> None:
         "",
         f"Made by `python tests/validation/prior_scales.py {' '.join(['DATA', *sys.argv[2:]])}`, "
         f"seed {SEED}, default family and covariates; what is measured stands in the script.",
+        "",
+        SHOWN,
     ]
     for name in asked.tables:
         table = read(asked.data, name, asked.cells, SEED)

@@ -80,9 +80,10 @@ def loglinear_lines(found: LoglinearRisk | None) -> list[Line]:
     """Population uniques and matches by a log-linear model, where it was fitted."""
     if found is None:
         return []
+    pairs = len(found.interactions)
     text = (
-        f"keys are independent but for {len(found.interactions)} pairs of them, chosen by the "
-        f"estimated error of the risk. {WHEN_WRONG}"
+        f"keys are independent but for {pairs} {'pair' if pairs == 1 else 'pairs'} of them, chosen "
+        f"by the estimated error of the risk. {WHEN_WRONG}"
     )
     if not found.converged:
         text = f"not converged; {text}"

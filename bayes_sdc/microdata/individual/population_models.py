@@ -26,6 +26,7 @@ from bayes_sdc.microdata.posterior.sampling import Learned, mean_error, thinned_
 INTEGRATED_DRAWS = 200  # of alpha and beta, for the risk of single combinations
 INTERVAL_DRAWS = 32  # of these, for the distribution of F of single combinations
 AT_ONCE = 2_000_000
+LEAST = 1e-9  # probability that is written; below it the approximation behind it says nothing
 GIVEN = "rates with the prior 1/rate"
 
 Floats = npt.NDArray[np.float64]
@@ -135,9 +136,10 @@ def _doubts(rates: str, cells: Combinations, chance: float) -> tuple[str, ...]:
             "occur; they can be too low by half or more"
         )
     if chance < UNLIKELY:
+        written = f"probability {chance:.1g}" if chance > LEAST else f"probability below {LEAST:g}"
         said.append(
             f"{rates} are not trusted: the frequencies of the file do not have the shape that the "
-            f"model gives them (probability {chance:.1g}), and rare combinations least of all"
+            f"model gives them ({written}), and rare combinations least of all"
         )
     return tuple(said)
 
