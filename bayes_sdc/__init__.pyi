@@ -10,11 +10,11 @@ from .flows.audit.result import Audit as Audit
 from .flows.audit.settle import settle_totals as settle_totals
 from .flows.cross_validation import loo_flows as loo_flows
 from .flows.diagnostics import Dispersion as Dispersion
-from .flows.fit.fit import fit_flows as fit_flows
 from .flows.fit.inference_groups import extend_posterior as extend_posterior
 from .flows.fit.interrupted import posterior_so_far as posterior_so_far
 from .flows.fit.pymc_model import as_posterior as as_posterior
 from .flows.fit.pymc_model import migration_model as migration_model
+from .flows.fitting import fit_flows as fit_flows
 from .flows.guarantee import Guarantee as Guarantee
 from .flows.guarantee import guarantee as guarantee
 from .flows.intruder.comparing.choosing import Choice as Choice
@@ -36,6 +36,7 @@ from .flows.intruder.share import Share as Share
 from .flows.intruder.totals.given_totals import GivenTotals as GivenTotals
 from .flows.intruder.totals.given_totals import given_totals as given_totals
 from .flows.intruder.totals.keeping import keep_totals as keep_totals
+from .flows.intruder.weighting import risk_weights as risk_weights
 from .flows.intruder.with_totals import WithTotals as WithTotals
 from .flows.job.protect import protect_flows as protect_flows
 from .flows.kept_columns.selection import LeftOut as LeftOut
@@ -308,6 +309,7 @@ __all__ = [
     "risk_by",
     "risk_by_datasets",
     "risk_utility",
+    "risk_weights",
     "settle_totals",
     "simulate_areas",
     "simulate_flows",

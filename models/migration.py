@@ -253,6 +253,7 @@ def build(
     epsilon: float | None = None,
     centres: Sequence[float] = (),
     impossible: Sequence[int] = (),
+    weights: np.ndarray | None = None,
 ) -> pm.Model:
     """Build the model of the small cells of one group, or of several.
 
@@ -292,6 +293,9 @@ def build(
         Of these intervals, with ``epsilon``; they must not come from ``y``.
     impossible : sequence of int
         Values of ``y`` with probability 0, with family "base".
+    weights : array of float, shape (cell,), optional
+        From 0 to 1: the log-likelihood of each cell is multiplied by its weight, which makes a
+        pseudo-posterior. By default all are 1.
 
     Returns
     -------
@@ -300,7 +304,7 @@ def build(
         (origin,), gamma (destination,), coefficient (group, covariate); base (value,), the log of
         h, and base_sd with family "base"; national_mean and
         national_sd (parameter,) and national_slope (group_covariate,) under the pooled prior;
-        observed y.
+        observed y, or with weights a potential of that name.
 
     Raises
     ------
@@ -311,7 +315,9 @@ def build(
 
     References
     ----------
-    Hawala, Reiter and Wang, section 2.1, eq. (1) and (2).
+    Hawala, Reiter and Wang, section 2.1, eq. (1) and (2). Weights: T. Savitsky, M. Williams, J. Hu,
+    "Bayesian pseudo posterior mechanism under asymptotic differential privacy", Journal of Machine
+    Learning Research 23, 2022, arXiv:1909.11796.
 
     Examples
     --------
@@ -381,7 +387,7 @@ def build(
             )
             values = pm.Data("x", x, dims=("cell", "covariate"))
             log_rate += (values * coefficient[of_cell]).sum(axis=1)
-        likelihood = {"log_rate": log_rate, "upper": upper, "observed": counts, "dims": "cell"}
+        likelihood = {"log_rate": log_rate, "upper": upper}
         distribution = TruncatedPoisson
         if family != "poisson":
             kappa = pt.exp(2.0 * parameters["log_cv"])
@@ -394,7 +400,12 @@ def build(
         if epsilon is not None:
             distribution = BoundedCounts
             likelihood |= {"epsilon": epsilon, "centres": centres}
-        distribution("y", **likelihood)
+        if weights is None:
+            distribution("y", **likelihood, observed=counts, dims="cell")
+        else:
+            weight = pm.Data("weight", np.asarray(weights, np.float64), dims="cell")
+            log_p = pm.logp(distribution.dist(**likelihood), counts)
+            pm.Potential("y", weight * log_p, dims="cell")
     return model
 
 

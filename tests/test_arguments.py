@@ -32,6 +32,7 @@ IMPOSSIBLE: dict[str, dict[str, list[Any]]] = {
     "fit_flows": {
         "draws": [0, -5, 10.0], "tune": [0], "chains": [0, True], "seed": [-1], "cores": [0],
         "family": ["normal"], "prior": ["flat"], "sampler": ["hmc"],
+        "weights": ["high", [1.0], [2.0]], "gain_limit": [0.0, -1.0],
     },
     "protect_flows": {
         "draws": [0, 10.0], "datasets": [0, 10**6], "releases": [0], "candidates": [0],
@@ -77,6 +78,7 @@ IMPOSSIBLE: dict[str, dict[str, list[Any]]] = {
     "terms_for_error": {"f": [0], "p": [0.0, 2.0], "error": [0.0]},
     "expected_uniques": {"s": [-1], "n": [0]},
     "extend_posterior": {"groups": [["posterior"], "prior"], "draws": [0, 10**6], "seed": [-1]},
+    "risk_weights": {"limit": [0.0, -1.0], "seed": [-1], "cores": [0]},
     "compare_promises": {"epsilons": [[], [0.0], [-1.0]], "delta": [-0.1, 1.0], "draws": [0]},
     "migration_model": {"family": ["normal"], "prior": ["best"], "covariates": ["all"]},
     "uniques_deviation": {"s": [-1], "n": [0]},
@@ -232,6 +234,7 @@ def usable(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
         "read_shapes": {"path": folder / "none.json", "key": "code", "codes": ["a"]},
         "record_risk": {"microdata": microdata},
         "repeat_risk": {**seen, "releases": 1},
+        "risk_weights": {**fitted, "seed": 1},
         "risk_by": {"table": table, "risk": measured.risk, "by": "group"},
         "risk_by_datasets": {**seen, "most": 1, "releases": 1},
         "risk_utility": {**seen, "datasets": [1]},
@@ -268,7 +271,8 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for place in (
         "bayes_sdc.flows.fit.fit.fit",
-        "bayes_sdc.flows.job.steps.fit",
+        "bayes_sdc.flows.fitting.fit",
+        "bayes_sdc.flows.intruder.comparing.promises.fit",
         "bayes_sdc.flows.intruder.measure.estimate",
         "bayes_sdc.microdata.treatment.setting.draw_states",
         "bayes_sdc.microdata.treatment.attributes.draw_states",

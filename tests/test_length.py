@@ -12,7 +12,7 @@ MOST_LINES, MOST_PARAMETERS, MOST_OF_A_MODULE = 60, 10, 400
 # public signatures that are fixed, and what only hands options on
 MANY_PARAMETERS = {
     "flows.job.protect.protect_flows": "the job: what can be asked of it, in one call",
-    "flows.fit.fit.fit_flows": "public and fixed",
+    "flows.fitting.fit_flows": "public and fixed",
     "flows.intruder.measure.intruder_risk": "public and fixed",
     "commands.flows.flows": "the options of a command",
     "commands.microdata.microdata": "the options of a command",

@@ -36,6 +36,7 @@ STAGES = {
         "release",
         "audit",
         "intruder",
+        "fitting",
         "kept_columns",
         "diagnostics cross_validation leaks limits forecast guarantee tainted compiling",
         "protection",

@@ -130,6 +130,15 @@ def flows(
             MODEL,
         ),
     ] = None,
+    weights: Annotated[
+        str | None,
+        option(
+            "risk: cells of which a release tells too much weigh less.", MODEL, choices=["risk"]
+        ),
+    ] = None,
+    gain_limit: Annotated[
+        float, option("With --weights risk: bits a cell may tell of its count.", MODEL)
+    ] = 0.05,
     out: Out,
     keep: Annotated[
         str | None,
@@ -277,6 +286,8 @@ def flows(
             "epsilon": epsilon,
             "centres": shares_or_name(centres),
             "impossible": whole_numbers(impossible or "", "--impossible"),
+            "weights": weights,
+            "gain_limit": gain_limit,
             "released_epsilon": numbers(released_epsilon or "", "--released-epsilon"),
             "sampler": sampler,
             "draws": draws,

@@ -57,14 +57,14 @@ def invented_table() -> "FlowTable":
 
 def compile_sampler() -> None:
     """Fit an invented table, to compile the sampler."""
-    from bayes_sdc.flows.fit.fit import fit_flows
+    from bayes_sdc.flows.fitting import fit_flows
 
     fit_flows(invented_table(), draws=4, tune=2, chains=2, seed=1, cores=1)
 
 
 def compile_risk() -> None:
     """Measure the risk of an invented table, to compile the estimator; fit it in pure Python."""
-    from bayes_sdc.flows.fit.fit import fit_flows
+    from bayes_sdc.flows.fitting import fit_flows
     from bayes_sdc.flows.intruder.measure import intruder_risk
     from bayes_sdc.flows.release.synthetic.synthesis import synthesize
 

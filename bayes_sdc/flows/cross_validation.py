@@ -15,6 +15,7 @@ from arviz_stats.utils import ELPDDataLOO
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.cores import threads
+from bayes_sdc.errors import InputError
 from bayes_sdc.flows.fit.fitted_to import check_posterior
 from bayes_sdc.flows.intruder.probabilities.pareto import khat_threshold, smooth
 from bayes_sdc.flows.model import truncated as counts
@@ -52,7 +53,7 @@ def loo_flows(table: FlowTable, posterior: xr.DataTree, *, cores: int | None = N
     Raises
     ------
     InputError
-        If the posterior belongs to another table.
+        If the posterior belongs to another table, or was fitted with weights of the cells.
 
     See Also
     --------
@@ -76,6 +77,11 @@ def loo_flows(table: FlowTable, posterior: xr.DataTree, *, cores: int | None = N
     """
     check_posterior(table, posterior)
     cells, rates = fitted_cells(table, posterior), rates_by_draw(posterior)
+    if cells.weight is not None:
+        raise InputError(
+            "the posterior was fitted with weights of the cells, so it is no posterior of a model "
+            "that could be compared with others"
+        )
     number = max(NUMBERS // rates.n_draws, 1)
     parts = [slice(start, start + number) for start in range(0, len(cells.y), number)]
     with ThreadPoolExecutor(threads(cores)) as pool:

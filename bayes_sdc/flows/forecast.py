@@ -29,6 +29,7 @@ def forecast_job(
     *,
     estimator: str,
     passes: int,
+    fits: int,
     scenarios: int,
     refits: int,
     datasets: int,
@@ -44,6 +45,8 @@ def forecast_job(
         Of the intruder's risk.
     passes : int
         How often the risk of all cells is measured with the posterior of the true table.
+    fits : int
+        Fits of the true table.
     scenarios : int
         Fits of an intruder who does not know the other counts, each with one pass.
     refits : int
@@ -72,7 +75,7 @@ def forecast_job(
     if scenarios and risk is not None:
         risk = None if fit is None else risk + scenarios * fit
     return {
-        "fit": fit,
+        "fit": None if fit is None else fits * fit,
         "diagnostics": PARAMETER * parameters * kept + REPLICA * n * min(PREDICTIVE_DRAWS, kept),
         "intruder risk": risk,
         "scenarios and utility": RELEASE * n * datasets + COMPARED * n * compared,

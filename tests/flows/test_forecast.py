@@ -59,7 +59,7 @@ def test_time_that_cannot_be_told_is_not_told(cells: SmallCells, sampler: str) -
     assert "min" not in str(said)
 
 
-JOB = {"estimator": "integrated", "passes": 1, "scenarios": 0, "refits": 0}
+JOB = {"estimator": "integrated", "passes": 1, "fits": 1, "scenarios": 0, "refits": 0}
 AFTER = {"datasets": 20, "compared": 40}
 
 

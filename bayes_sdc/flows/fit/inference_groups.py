@@ -89,6 +89,11 @@ def extend_posterior(
     """
     check_posterior(table, posterior)
     cells = fitted_cells(table, posterior)
+    if cells.weight is not None:
+        raise InputError(
+            "the posterior was fitted with weights of the cells: it is no posterior of a model "
+            "that could be compared by these groups"
+        )
     seed = seed_or_fresh(seed)
     found = posterior.to_dict()
     found["/observed_data"] = (

@@ -70,6 +70,11 @@ def posterior_so_far(table: FlowTable, folder: PathLike) -> xr.DataTree:
     """
     folder = Path(folder)
     call = kept_call(folder)
+    if "weights_from" in call:
+        raise InputError(
+            f"{folder}: holds a fit with weights of the cells, which are not kept there; let the "
+            "fit come to its end"
+        )
     bound = bound_of(call)
     rule = impossible_of(call)
     cells = small_cells(

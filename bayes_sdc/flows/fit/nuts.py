@@ -124,6 +124,7 @@ def sample_groups(
             tuple(cells.covariates),
             sampling.bound,
             sampling.impossible,
+            cells.weight is not None,
         )
         for group in todo:
             members = subset(cells, np.array([group]))
@@ -149,6 +150,7 @@ def _compiled(
     covariates: tuple[str, ...],
     bound: Bound | None,
     impossible: tuple[int, ...],
+    weighted: bool,
 ) -> Any:
     """Compile the model of a shape once, for any data of that shape."""
     import nutpie
@@ -166,6 +168,7 @@ def _compiled(
         covariates=np.zeros((cells, len(covariates))),
         covariate_names=covariates,
         impossible=impossible,
+        weights=np.ones(cells) if weighted else None,
         **_of_bound(bound),
     )
     return nutpie.compile_pymc_model(model, var_names=_variables(model))
@@ -219,6 +222,7 @@ def model_of(cells: SmallCells, sampling: Sampling) -> Any:
         group_covariates=cells.z,
         group_covariate_names=cells.group_covariates,
         impossible=sampling.impossible,
+        weights=cells.weight,
         **_of_bound(sampling.bound),
     )
 
@@ -273,4 +277,6 @@ def _pad(members: SmallCells, bucket: Bucket) -> dict[str, np.ndarray]:
         "origin_centering": migration.centering(counts_origin),
         "destination_centering": migration.centering(counts_destination),
     }
+    if members.weight is not None:
+        padded["weight"] = longer(members.weight)
     return padded | ({"x": longer(members.x)} if members.covariates else {})

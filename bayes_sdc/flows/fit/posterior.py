@@ -92,6 +92,7 @@ def assemble(cells: SmallCells, parts: list[Part], attributes: dict[str, Any]) -
                     "group_of_origin": ("origin_effect", cells.group_of_origin),
                     "group_of_destination": ("destination_effect", cells.group_of_destination),
                     "upper": ((), cells.upper),
+                    **({} if cells.weight is None else {"weight": ("cell", cells.weight)}),
                 },
                 coords={
                     **of_cell,

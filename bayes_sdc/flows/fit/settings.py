@@ -13,7 +13,13 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.model.hyperpriors import is_pooled
 from bayes_sdc.flows.table.bound import attributes_of, bound_of
-from bayes_sdc.flows.table.cells import SmallCells, identity, impossible_of, small_cells
+from bayes_sdc.flows.table.cells import (
+    SmallCells,
+    identity,
+    impossible_of,
+    small_cells,
+    weights_of,
+)
 from bayes_sdc.flows.table.centres import Centres, resolve_bound
 from bayes_sdc.flows.table.published import COVARIATES
 from bayes_sdc.flows.table.read import FlowTable
@@ -134,6 +140,8 @@ def sampling_again(posterior: xr.DataTree, *, seed: int, cores: int | None) -> S
         prior_name=made["prior"], covariates=str(made.get("covariates", "none")),
         bound=bound_of(made), centres_from=str(made.get("centres_from", "")),
         impossible=impossible_of(made),
+        weight=weights_of(posterior), weights_from=str(made.get("weights_from", "")),
+        gain_limit=made.get("gain_limit"),
     )  # fmt: skip
 
 
@@ -141,7 +149,7 @@ def cells_to_fit(table: FlowTable, sampling: Sampling) -> SmallCells:
     """Return the small cells with what a model knows about them; refuse a table without any."""
     cells = small_cells(
         table, covariates=sampling.covariates, bound=sampling.bound,
-        impossible=sampling.impossible,
+        impossible=sampling.impossible, weight=sampling.weight,
     )  # fmt: skip
     if not cells.cells:
         raise InputError(f"{table.source}: no small cells between {table.low} and {table.high}")
@@ -170,6 +178,8 @@ def attributes_of_fit(
             if sampling.impossible
             else {}
         ),
+        **({} if sampling.weight is None else {"weights_from": sampling.weights_from}),
+        **({} if sampling.gain_limit is None else {"gain_limit": sampling.gain_limit}),
         "sampler": sampling.sampler,
         # netCDF has no whole numbers of more than 64 bits
         "seed": sampling.seed if sampling.seed < 2**63 else str(sampling.seed),

@@ -81,8 +81,8 @@ def _fill_power(product: float, k: int, h: float, first: int, coefficients: np.n
 
 @compiled
 def batch_terms(
-    y: np.ndarray, log_rate: np.ndarray, log_cv: float, coefficients: np.ndarray,
-    terms: np.ndarray, work: np.ndarray,
+    y: np.ndarray, weight: np.ndarray, log_rate: np.ndarray, log_cv: float,
+    coefficients: np.ndarray, terms: np.ndarray, work: np.ndarray,
 ) -> None:  # fmt: skip
     """Write the terms of cells that share their coefficients.
 
@@ -90,6 +90,8 @@ def batch_terms(
     ----------
     y : array of float, shape (cell,)
         Counts, 0 to K.
+    weight : array of float, shape (cell,)
+        Of the log-likelihoods; empty where all are 1.
     log_rate : array of float, shape (cell,)
         Logs of the untruncated means.
     log_cv : float
@@ -107,22 +109,24 @@ def batch_terms(
     --------
     >>> rows, terms, work = np.zeros((ROWS, 3)), np.empty((TERMS, 1)), np.empty((WORK_ROWS, 1))
     >>> fill_coefficients(-np.inf, rows)
-    >>> batch_terms(np.ones(1), np.zeros(1), -np.inf, rows, terms, work)
+    >>> batch_terms(np.ones(1), np.empty(0), np.zeros(1), -np.inf, rows, terms, work)
     >>> terms[:3, 0].round(3)
     array([-0.916,  0.2  ,  0.56 ])
     """
     if coefficients[CENTRE, coefficients.shape[1] - 1] > 0.0:
         bounded_terms(y, log_rate, log_cv, coefficients, terms)
-        return
-    _prepare_steps(log_rate, log_cv, work)
-    n = len(y)
-    poisson = log_cv == -np.inf
-    for first in range(0, 1 if poisson else 4, 3):
-        _polynomials(n, coefficients, first, work)
-    if poisson:
-        _finish_poisson(y, coefficients, terms, work)
     else:
-        _finish(y, math.exp(2.0 * log_cv), coefficients, terms, work)
+        _prepare_steps(log_rate, log_cv, work)
+        poisson = log_cv == -np.inf
+        for first in range(0, 1 if poisson else 4, 3):
+            _polynomials(len(y), coefficients, first, work)
+        if poisson:
+            _finish_poisson(y, coefficients, terms, work)
+        else:
+            _finish(y, math.exp(2.0 * log_cv), coefficients, terms, work)
+    for k in range(TERMS):
+        for c in range(len(weight)):
+            terms[k, c] *= weight[c]
 
 
 @compiled

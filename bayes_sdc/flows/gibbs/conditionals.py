@@ -79,6 +79,7 @@ class Data(NamedTuple):
     bound: Bound | None  # of the steps from a count to the next
     base: np.ndarray  # (K + 1, degree) columns of the base measure; no degree without one
     impossible: np.ndarray  # counts that a rule excludes
+    weight: np.ndarray  # (cell,) of the log-likelihoods; empty where all are 1
 
 
 def measure(state: State, data: Data) -> np.ndarray | None:
@@ -104,8 +105,8 @@ def refresh(state: State, data: Data) -> State:
     """Compute the stored log-probabilities again, as after a change of the counts."""
     log_rate = state.beta[data.origin] + state.gamma[data.destination]
     log_rate += offset(state.coefficient, data)
-    rungs = ladders(state, data)
-    return state._replace(log_p=log_probabilities(data.y, log_rate, data.group, rungs))
+    log_p = log_probabilities(data.y, log_rate, data.group, ladders(state, data))
+    return state._replace(log_p=log_p * data.weight if len(data.weight) else log_p)
 
 
 def metropolis(
@@ -123,8 +124,9 @@ def metropolis(
     proposal = effect + scale * rng.standard_normal(len(effect))
     rungs = ladders(state, data)
     log_ratio, log_p_then = log_likelihood_ratio(
-        proposal, other, state.log_p, data.y, side.order, side.start, side.group, rungs
-    )
+        proposal, other, state.log_p, data.y, side.order, side.start, side.group, rungs,
+        data.weight,
+    )  # fmt: skip
     mean, phi = mu[side.group], np.exp(log_phi[side.group])
     log_ratio -= phi * ((proposal - mean) ** 2 - (effect - mean) ** 2) / 2.0
     accepted = -rng.standard_exponential(len(effect)) < log_ratio
@@ -144,6 +146,7 @@ def log_likelihood_ratio(
     start: np.ndarray,
     group: np.ndarray,
     rungs: Ladder,
+    weight: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Log-likelihood of each proposal minus that of the present value, over its own cells."""
     ratio, log_p_then = np.zeros(len(proposal)), np.empty(len(log_p))
@@ -162,6 +165,8 @@ def log_likelihood_ratio(
             else:
                 log_z = log_normalizer(rung, factor, inverse, log_product)
                 log_p_then[cell] = y[cell] * rung + log_product[int(y[cell])] - log_z
+            if len(weight):
+                log_p_then[cell] *= weight[cell]
             ratio[e] += log_p_then[cell] - log_p[cell]
     return ratio, log_p_then
 

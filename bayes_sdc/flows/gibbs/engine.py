@@ -68,6 +68,7 @@ def prepare(cells: SmallCells) -> Data:
         destinations_of_group=runs(cells.group_of_destination, groups),
         upper=cells.upper,
         bound=row_of(cells.bound, cells.upper),
+        weight=np.empty(0) if cells.weight is None else cells.weight.copy(),
     )
 
 
@@ -82,9 +83,10 @@ def init(rng: np.random.Generator, data: Data, family: str) -> State:
     """Start near the data, spread out enough for R-hat to mean something."""
     groups, parameters = len(data.cells_of_group) - 1, CV + 1 + data.x.shape[1]
     group = np.repeat(np.arange(groups), np.diff(data.cells_of_group))
-    size = np.bincount(group, minlength=groups)
-    mean = np.bincount(group, data.y, groups) / np.maximum(size, 1)
-    mean[size == 0] = data.upper / 2.0
+    weight = data.weight if len(data.weight) else np.ones(len(data.y))
+    size = np.bincount(group, weight, groups)
+    mean = np.bincount(group, weight * data.y, groups) / np.where(size > 0.0, size, 1.0)
+    mean[size == 0.0] = data.upper / 2.0
     theta = rng.normal(0.0, 0.2, (groups, parameters))
     # the odds of the mean count stand in for log lambda: finite when all counts are at a bound
     theta[:, LEVEL] += np.log((mean + 0.5) / (data.upper - mean + 0.5))

@@ -175,8 +175,8 @@ def move_jointly(
     fill_coefficients(theta[CV], work.coefficients)
     rates_at(g, theta, b_scale, g_scale, data, state, work.log_rate)
     batch_terms(
-        data.y[start:stop], work.log_rate[: stop - start], theta[CV], work.coefficients,
-        work.terms, work.polynomials,
+        data.y[start:stop], data.weight[start:stop], work.log_rate[: stop - start], theta[CV],
+        work.coefficients, work.terms, work.polynomials,
     )  # fmt: skip
     height = joint_information(
         g, columns, data, state, work.terms, data.cells_of_group[0], b_scale, g_scale, slope,

@@ -164,8 +164,8 @@ def move_nation(
         fill_coefficients(theta[g, CV], coefficients[g])
         rates_at(g, theta[g], b_scale[g], g_scale[g], data, state, rates[start:stop])
         batch_terms(
-            data.y[start:stop], rates[start:stop], theta[g, CV], coefficients[g], work.terms,
-            work.polynomials,
+            data.y[start:stop], data.weight[start:stop], rates[start:stop], theta[g, CV],
+            coefficients[g], work.terms, work.polynomials,
         )  # fmt: skip
         put_terms(work.terms, stop - start, start, terms)
         height += joint_information(

@@ -142,8 +142,8 @@ def move_effects(
     for c in range(start, stop):
         work.log_rate[c - start] = state.log_rate[c] + shift[index[c] - first]
     batch_terms(
-        data.y[start:stop], work.log_rate[: stop - start], state.theta[g, CV],
-        state.coefficients[g], work.terms, work.polynomials,
+        data.y[start:stop], data.weight[start:stop], work.log_rate[: stop - start],
+        state.theta[g, CV], state.coefficients[g], work.terms, work.polynomials,
     )  # fmt: skip
     gather_effects(first, after, precision, effects, shift, cells, work.terms, 0, sums)
     accepted = 0

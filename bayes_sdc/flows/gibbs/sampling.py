@@ -26,6 +26,9 @@ class Sampling(NamedTuple):
     bound: Bound | None = None  # of the steps from a count to the next
     impossible: tuple[int, ...] = ()  # counts from 0 that a rule excludes, with family "base"
     centres_from: str = ""  # source of its centres, in words
+    weight: np.ndarray | None = None  # (cell,) of the log-likelihoods, in the table's order
+    weights_from: str = ""  # source of these, in words
+    gain_limit: float | None = None  # in bits, where they come from the risk
 
 
 class MarkovChain(Protocol):

@@ -34,6 +34,7 @@ class Data(NamedTuple):
     destinations_of_group: np.ndarray  # (group + 1,) runs
     upper: int
     bound: np.ndarray  # (K + 1,) centres of the steps, then half their width; 0 without a bound
+    weight: np.ndarray  # (cell,) of the log-likelihoods; empty where all are 1
 
 
 class State(NamedTuple):
@@ -153,8 +154,8 @@ def refresh_terms(data: Data, state: State) -> None:
         start, stop = data.cells_of_group[g], data.cells_of_group[g + 1]
         fill_coefficients(state.theta[g, CV], state.coefficients[g])
         batch_terms(
-            data.y[start:stop], state.log_rate[start:stop], state.theta[g, CV],
-            state.coefficients[g], work.terms, work.polynomials,
+            data.y[start:stop], data.weight[start:stop], state.log_rate[start:stop],
+            state.theta[g, CV], state.coefficients[g], work.terms, work.polynomials,
         )  # fmt: skip
         put_terms(work.terms, stop - start, start, state.terms)
 

@@ -40,7 +40,7 @@ from bayes_sdc.flows.release.synthetic.earlier import earlier_counts
 from bayes_sdc.flows.release.synthetic.released import released_counts
 from bayes_sdc.flows.release.totals.kept import KeptTotals, kept_of
 from bayes_sdc.flows.release.totals.margins import totals_kept
-from bayes_sdc.flows.table.cells import fitted_cells, impossible_of, under_rule
+from bayes_sdc.flows.table.cells import fitted_cells, impossible_of, under_rule, weights_of
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import Progress
 from bayes_sdc.seeds import generator, seed_or_fresh
@@ -173,6 +173,7 @@ def measured_risk(
     table = under_rule(table, impossible_of(posterior.attrs))
     released = released_counts(table, release)
     plan = kept_of(table, totals)
+    _refuse_weights(posterior, settings, totals=bool(plan.sides))
     if not plan.sides and (names := totals_kept(table, released)):
         raise InputError(
             f"the release keeps the totals by {' and '.join(names)}: its counts are not drawn cell "
@@ -186,6 +187,17 @@ def measured_risk(
         return _with_kept(table, posterior, seen, len(released), targets, settings, plan)
     fits = _fits_of_intruder(table, posterior, seen, targets, settings)
     return summarize(table, seen, len(released), targets, settings, fits)
+
+
+def _refuse_weights(posterior: xr.DataTree, settings: RiskSettings, *, totals: bool) -> None:
+    """Refuse what is not worked out for a posterior that was fitted with weights of the cells."""
+    refits = settings.estimator == "refit" or settings.refits > 0
+    if weights_of(posterior) is not None and (refits or totals):
+        what = "refits" if refits else "kept totals"
+        raise InputError(
+            f"the posterior was fitted with weights of the cells, for which {what} are not worked "
+            "out; leave one of the two out"
+        )
 
 
 def _with_kept(

@@ -1,9 +1,10 @@
 """What the job is asked for; what cannot be done is refused before the fit."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.flows.fitting import Weighting, check_weighting
 from bayes_sdc.flows.forecast import forecast_job
 from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.intruder.comparing.tradeoff import METHODS
@@ -38,6 +39,7 @@ class Job:
     kept_limit: float = LIMIT
     pinned_allowed: bool = False
     distance: Sequence[float] | None = None
+    weighting: Weighting = field(default_factory=Weighting)
 
     @property
     def worst(self) -> RiskSettings:
@@ -83,6 +85,13 @@ class Job:
                 "candidates are compared by the error of their totals, and where totals are kept "
                 "it is 0; draw one release"
             )
+        check_weighting(table, self.sampling, self.weighting)
+        exactly = self.asked.refits > 0 or self.asked.estimator == "refit"
+        if self.weighting.weights is not None and (keeps or exactly):
+            raise InputError(
+                "weights: the risk given kept totals, and that by refits, is not worked out for "
+                "weighted cells; leave one of the two out"
+            )
         if self.policy is not None:
             self.policy.for_flows()  # refuses one without limits for flows
 
@@ -94,7 +103,8 @@ class Job:
             small_cells(table, covariates=self.sampling.covariates),
             self.sampling,
             estimator=self.asked.estimator,
-            passes=1 + several,
+            passes=1 + several + self.weighting.by_risk,
+            fits=1 + self.weighting.by_risk,
             scenarios=0 if self.asked.knowledge == "all-others" else self.datasets,
             refits=self.asked.refits,
             datasets=self.datasets * self.releases

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import xarray as xr
 
@@ -22,6 +22,7 @@ from bayes_sdc.flows.fit.settings import (
     with_bound,
     with_rule,
 )
+from bayes_sdc.flows.fitting import Weighting
 from bayes_sdc.flows.guarantee import guarantee
 from bayes_sdc.flows.intruder.probabilities.settings import (
     Estimator,
@@ -31,6 +32,7 @@ from bayes_sdc.flows.intruder.probabilities.settings import (
     Unique,
 )
 from bayes_sdc.flows.intruder.totals.keeping import LIMIT
+from bayes_sdc.flows.intruder.weighting import GAIN_LIMIT
 from bayes_sdc.flows.intruder.with_totals import with_totals
 from bayes_sdc.flows.job.asked import Job
 from bayes_sdc.flows.job.steps import protected
@@ -46,6 +48,7 @@ from bayes_sdc.flows.table.centres import Centres
 from bayes_sdc.flows.table.families import Family as Totals
 from bayes_sdc.flows.table.families import Published
 from bayes_sdc.flows.table.read import FlowTable
+from bayes_sdc.flows.table.weights import Weights
 from bayes_sdc.policy import Policy, read_policy
 
 
@@ -59,6 +62,8 @@ def protect_flows(
     epsilon: float | None = None,
     centres: Centres = "bundled",
     impossible: Sequence[int] = (),
+    weights: Literal["risk"] | Weights | None = None,
+    gain_limit: float = GAIN_LIMIT,
     released_epsilon: Sequence[float] = (),
     sampler: Sampler = "gibbs",
     draws: int = 1000,
@@ -100,6 +105,9 @@ def protect_flows(
 scheduler
         As for :func:`bayes_sdc.fit_flows`. With ``epsilon`` a check tells whether the guarantee
         holds for the release: :func:`bayes_sdc.guarantee`.
+    weights, gain_limit
+        As for :func:`bayes_sdc.fit_flows`; not with kept totals or refits. A check says what they
+        are, and how many cells are above the limit after all.
     released_epsilon : sequence of float
         Epsilon of each of ``already_released``, of all its data sets together; without it the
         guarantee ends with the first earlier release.
@@ -199,6 +207,7 @@ scheduler
         columns=select_columns(table, keep), own_area=own_area,
         totals_kept=totals_kept, totals_base=totals_base, kept_limit=kept_limit,
         pinned_allowed=pinned_allowed, distance=distance,
+        weighting=Weighting(weights, gain_limit),
     )  # fmt: skip
     job.check(table)
     if table.n_small and job.sampling.sampler == "gibbs":

@@ -9,8 +9,8 @@ import xarray as xr
 from bayes_sdc.checks import Check
 from bayes_sdc.flows import diagnostics
 from bayes_sdc.flows.compiling import finish_compiling, seconds_left
-from bayes_sdc.flows.fit.fit import fit
 from bayes_sdc.flows.fit.stored_results import fingerprint, fingerprint_of_draws, kept_frame
+from bayes_sdc.flows.fitting import fit_weighted
 from bayes_sdc.flows.forecast import job_in_words
 from bayes_sdc.flows.intruder.comparing.choosing import Choice, choose_release
 from bayes_sdc.flows.intruder.comparing.repeats import (
@@ -23,6 +23,7 @@ from bayes_sdc.flows.intruder.comparing.tradeoff import risk_utility
 from bayes_sdc.flows.intruder.measure import measured_risk
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.intruder.totals.keeping import keep_totals, kept_checks, pinned_by
+from bayes_sdc.flows.intruder.weighting import weights_checks
 from bayes_sdc.flows.job.asked import FEW, MOST_DATASETS, Job
 from bayes_sdc.flows.job.laps import Laps
 from bayes_sdc.flows.leaks import leaks, unchanged
@@ -50,7 +51,7 @@ def protected(table: FlowTable, job: Job) -> Protection:
         finish_compiling()
         laps.lap("compiling")
     seed, resume = job.sampling.seed, job.asked.resume
-    posterior = fit(table, job.sampling, resume=resume)
+    posterior = fit_weighted(table, job.sampling, job.weighting, resume=resume)
     laps.lap("fit")
     drawn = "" if resume is None else fingerprint_of_draws(posterior)
     groups = kept_frame(
@@ -156,6 +157,7 @@ def _checks(
             cores=job.sampling.cores,
         ),
         *leaks(table, release, columns, job.own_area, pinned=int(pinned_by(table, kept).sum())),
+        *weights_checks(table, measured.posterior, measured.worst),
         *worse_checks(*limits),
         *check_use(job.policy, measured.utility, cells=table.n_small),
     ]

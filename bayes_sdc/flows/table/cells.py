@@ -42,11 +42,13 @@ class SmallCells(NamedTuple):
     destination_effects: list[str]
     bound: Bound | None = None  # of the steps from a count to the next
     impossible: tuple[int, ...] = ()  # values of y that a rule excludes
+    weight: np.ndarray | None = None  # (cell,) of its log-likelihood, 0 to 1; all 1 without
 
 
 def small_cells(
     table: FlowTable, *, covariates: str = "none", bound: Bound | None = None,
     impossible: tuple[int, ...] = (),
+    weight: np.ndarray | None = None,
 ) -> SmallCells:  # fmt: skip
     """Number the groups and the effects of a table's small cells.
 
@@ -61,6 +63,8 @@ def small_cells(
         Of the steps of the model; none by default.
     impossible : tuple of int
         Values of ``y`` that a rule excludes; none by default.
+    weight : array of float, shape (cell,), optional
+        Of the log-likelihood of each cell, in the order of ``table.cells``; 1 by default.
     """
     cells = table.cells
     x, z = table.covariates, pd.DataFrame(index=sorted(set(cells["group"])))
@@ -88,16 +92,24 @@ def small_cells(
         destination_effects=destination_effects,
         bound=bound,
         impossible=impossible,
+        weight=weight,
     )
 
 
 def fitted_cells(table: FlowTable, posterior: xr.DataTree) -> SmallCells:
-    """The small cells as a posterior was fitted to them: with its covariates, bound and rule."""
+    """The small cells as a posterior was fitted to them: covariates, bound, rule and weights."""
     made = posterior.attrs
     return small_cells(
         table, covariates=made.get("covariates", "none"), bound=bound_of(made),
-        impossible=impossible_of(made),
+        impossible=impossible_of(made), weight=weights_of(posterior),
     )  # fmt: skip
+
+
+def weights_of(posterior: xr.DataTree) -> np.ndarray | None:
+    """Weights of the cells that a posterior was fitted with; None where it had none."""
+    if "constant_data" not in posterior.children or "weight" not in posterior["constant_data"]:
+        return None
+    return np.asarray(posterior["constant_data"]["weight"].to_numpy(), np.float64)
 
 
 def impossible_of(attributes: Mapping[Any, Any]) -> tuple[int, ...]:
@@ -155,6 +167,7 @@ def subset(whole: SmallCells, groups: Indices) -> SmallCells:
         destination_effects=_kept(whole.destination_effects, keep_destination),
         bound=whole.bound,
         impossible=whole.impossible,
+        weight=None if whole.weight is None else whole.weight[keep],
     )
 
 
@@ -167,6 +180,7 @@ def thin(whole: SmallCells, keep: np.ndarray) -> SmallCells:
         destination=whole.destination[keep],
         x=whole.x[keep],
         cells=_kept(whole.cells, keep),
+        weight=None if whole.weight is None else whole.weight[keep],
     )
 
 
@@ -182,6 +196,8 @@ def identity(table: FlowTable, cells: SmallCells) -> dict[str, str | int]:
     digest = hashlib.sha256("\x1f".join(labels).encode())
     for values in (cells.y, cells.group, cells.origin, cells.destination, cells.x, cells.z):
         digest.update(values.tobytes())
+    if cells.weight is not None:
+        digest.update(cells.weight.tobytes())
     return {
         "low": table.low,
         "high": table.high,

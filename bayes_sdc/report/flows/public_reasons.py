@@ -20,6 +20,7 @@ OF_TRUE_COUNTS = (
     "dispersion",
     "importance_weights",
     "mixing_given_totals",
+    "weights",
 )
 PINNED = "The totals that the release keeps pin small counts: these are released as they are."
 OF_FEW_CELLS = "Not shown, because a verdict on few cells could reveal single cells."
@@ -87,6 +88,13 @@ PUBLIC_REASONS = {
     "two possible values, or it could not be found out exactly.",
     ("published_totals", "fail"): "Some small counts follow from the totals that are published "
     "beside.",
+    (
+        "weights",
+        "look",
+    ): "Some cells weigh less in the model, so that a release tells less of them. "
+    "That is judged for this table, and is no bound for every table.",
+    ("weights", "fail"): "Some cells weigh less in the model, and a release still tells more of "
+    "some cells than was wanted.",
     ("importance_weights", "look"): "Some weights behind these probabilities are not reliable.",
 }
 

@@ -60,6 +60,7 @@ SECTIONS = {  # id: title, keys of its checks
             "totals_kept",
             "kept_totals_error",
             "mixing_given_totals",
+            "weights",
         ),
     ),
     "guarantee": ("What the release promises", ("guarantee",)),

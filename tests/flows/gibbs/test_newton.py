@@ -199,7 +199,7 @@ def terms_of(y: np.ndarray, log_rate: np.ndarray, log_cv: float, upper: int = UP
     coefficients = np.zeros((ROWS, upper + 1))
     terms, work = np.empty((TERMS, len(y))), np.empty((WORK_ROWS, len(y)))
     fill_coefficients(log_cv, coefficients)
-    batch_terms(y, log_rate, log_cv, coefficients, terms, work)
+    batch_terms(y, np.empty(0), log_rate, log_cv, coefficients, terms, work)
     return terms.T
 
 

@@ -201,6 +201,7 @@ def test_log_likelihood_ratio_is_that_of_the_truncated_poisson() -> None:
         data.destinations.start,
         data.destinations.group,
         rungs,
+        data.weight,
     )
 
     def log_pmf(log_rate: np.ndarray) -> np.ndarray:

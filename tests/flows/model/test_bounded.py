@@ -50,7 +50,7 @@ def _terms(y: np.ndarray, log_rate: np.ndarray, log_cv: float, bound: Bound) -> 
     rows[CENTRE] = row_of(bound, len(bound.centres))
     fill_coefficients(log_cv, rows)
     terms, work = np.empty((TERMS, len(y))), np.empty((WORK_ROWS, len(y)))
-    batch_terms(y, log_rate, log_cv, rows, terms, work)
+    batch_terms(y, np.empty(0), log_rate, log_cv, rows, terms, work)
     return terms
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayes_sdc import protect_flows, read_flows
+from bayes_sdc import InputError, protect_flows, read_flows
 from bayes_sdc.flows.protection import Protection
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.report.flows.render import render_flows
@@ -86,3 +86,27 @@ def test_without_epsilon_the_word_does_not_occur(table: FlowTable) -> None:
     for audience in ("internal", "external"):
         assert "guarantee" not in words(result, audience).lower()
     assert "guarantee" not in result.summary().lower()
+
+
+def test_weights_are_named_and_promise_nothing(table: FlowTable) -> None:
+    """What is local and asymptotic must not be taken for what is proved for every table."""
+    few = SHORT | {"draws": 60, "tune": 60, "chains": 2}
+    result = protect_flows(table, weights="risk", gain_limit=0.01, **few)
+    (check,) = [check for check in result.checks if check.key == "weights"]
+    assert check.verdict == "look"
+    assert "local and asymptotic" in check.reason
+    assert result.guarantee is None
+    for audience, said in (("internal", "local and asymptotic"), ("external", "weigh less")):
+        text = words(result, audience)
+        assert said in text
+        assert "guarantee" not in text.lower()
+
+
+@pytest.mark.parametrize(
+    "more", [{"totals_kept": "origin"}, {"refits": 1}, {"estimator": "refit"}, {"gain_limit": -1.0}]
+)
+def test_what_weights_do_not_go_with_is_refused_before_the_fit(
+    table: FlowTable, more: dict[str, object]
+) -> None:
+    with pytest.raises(InputError, match=r"weights|gain_limit"):
+        protect_flows(table, weights="risk", **(SHORT | more))

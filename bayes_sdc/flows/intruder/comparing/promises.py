@@ -6,14 +6,14 @@ all counts are equally probable to them.
 
 import math
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.fit.fit import fit_flows
+from bayes_sdc.flows.fit.fit import fit
+from bayes_sdc.flows.fit.settings import sampling_of, with_bound
 from bayes_sdc.flows.intruder.comparing.protections import MODEL, row_of
 from bayes_sdc.flows.intruder.log_ratios import log_ratios
 from bayes_sdc.flows.intruder.measure import intruder_risk
@@ -122,10 +122,14 @@ def compare_promises(
         risk = row_of(table, truth, known, counts, even, rho)
         rows.append({"method": method, **names, "log_ratio": ratio, **risk})
 
+    settings = sampling_of(
+        family="default", prior="default", sampler="gibbs", draws=draws, tune=tune, chains=chains,
+        seed=seed, cores=None, scheduler=None,
+    )  # fmt: skip
     fitted: list[float | None] = [None, *asked]
     for bound in fitted:
-        how: dict[str, Any] = {} if bound is None else {"epsilon": bound, "centres": list(shares)}
-        posterior = fit_flows(table, draws=draws, tune=tune, chains=chains, seed=seed, **how)
+        around = "bundled" if bound is None else shares.tolist()
+        posterior = fit(table, with_bound(settings, table, bound, around))
         release = synthesize(table, posterior, seed=seed)
         risk = intruder_risk(table, posterior, release, seed=seed)
         at = released_counts(table, release)[0]

@@ -5,7 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_sdc.flows.intruder.estimators.count_probabilities import Family, fill_factors, vectorized
+from bayes_sdc.flows.intruder.estimators.count_probabilities import (
+    SMALLEST,
+    Family,
+    fill_factors,
+    vectorized,
+)
 from bayes_sdc.flows.intruder.estimators.leave_one_out import (
     LARGEST_LOG,
     NODES,
@@ -81,7 +86,8 @@ def densities(
         for k in range(first, after):
             rate[k] = other[side.other[k]] * offset(side.x, k, coefficient, g)
         placed = fill_density(
-            side.y[first:after], rate[first:after], start[side.effect[e]], mean[g], sd[g],
+            side.y[first:after], rate[first:after], side.weight[first:after],
+            start[side.effect[e]], mean[g], sd[g],
             Family(kappa[g], unit[g], terms[g], bound[g]), found.reach[e], room,
         )  # fmt: skip
         if position + NODES > nodes.shape[1]:
@@ -103,12 +109,17 @@ def densities(
 
 @compiled
 def without(
-    y: int, given: Densities, e: int, scale: float, now: Family, room: Room, weights: np.ndarray
-) -> Density:
+    y: int, weight: float, given: Densities, e: int, scale: float, now: Family, room: Room,
+    weights: np.ndarray,
+) -> Density:  # fmt: skip
     """Density of an effect without a cell, summing to one, in ``weights``."""
     first, after = given.runs[e], given.runs[e + 1]
     rate, result = given.nodes[0, first:after], weights[: after - first]
     fill_factors(y, rate, scale, now, room.s, room.powers, room.sums)
+    if weight != 1.0:
+        for a in range(len(rate)):
+            room.powers[a] = max(room.powers[a] / room.sums[a], SMALLEST) ** weight
+            room.sums[a] = 1.0
     divide(given.nodes[1, first:after], room.powers, room.sums, result)
     return Density(rate, result, given.size[e])
 

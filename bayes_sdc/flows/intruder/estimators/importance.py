@@ -96,6 +96,7 @@ def release_probabilities(
                 cells.destination[part],
                 cells.x[part],
                 cells.y[part],
+                np.ones(part.stop - part.start) if cells.weight is None else cells.weight[part],
                 result.m[part],
                 by_chain,
                 result.prediction[part],
@@ -122,6 +123,7 @@ def _cells(
     destination: np.ndarray,
     x: np.ndarray,
     y: np.ndarray,
+    weight: np.ndarray,
     m: np.ndarray,
     by_chain: np.ndarray,
     prediction: np.ndarray,
@@ -144,6 +146,7 @@ def _cells(
                 )
                 if rungs.bound[width - 1] > 0.0:  # no probability is too small for a logarithm
                     log_weights[candidate, s] = math.log(p[s, candidate] / p[s, true])
+                log_weights[candidate, s] *= weight[t]
         log_mean = np.empty(width)
         weights = np.empty(n_draws)
         for candidate in range(width):
@@ -173,6 +176,15 @@ def _cells(
                     m[t, candidate, k] += sums[k] / total
                 # a chain whose weights all vanish beside another's says nothing
                 sums /= max(part_total, TINY)
+        if weight[t] != 1.0:  # what the others predict is no weighted probability
+            lowest = p[0, true]
+            for s in range(1, n_draws):
+                lowest = min(lowest, p[s, true])
+            for candidate in range(width):
+                total = 0.0
+                for s in range(n_draws):
+                    total += (lowest / p[s, true]) ** weight[t] * p[s, candidate]
+                log_mean[candidate] = math.log(total)
         log_mean -= log_mean.max()
         for candidate in range(width):
             prediction[t, candidate] = math.exp(log_mean[candidate])

@@ -11,6 +11,9 @@ The weights :math:`Z_s(y) / Z_s(y_t)` hold only what the target says about the o
 which is little, so they are nearly equal; the weights of
 :mod:`bayes_sdc.flows.intruder.estimators.importance` hold all it says about its own two effects.
 
+In a pseudo-posterior every P(y) of a likelihood is raised to the weight of its cell, and P(k) of
+the release is not; what the other cells predict of the target is then a sum of its own.
+
 With bounded steps (:mod:`bayes_sdc.flows.model.bounded`) the A are summed as they stand. Without,
 a draw needs a few moments only (:mod:`bayes_sdc.flows.intruder.estimators.log_rate_density`), since
 :math:`Z_s(y) = \sum_k A_s(y, k)`.
@@ -164,15 +167,19 @@ def with_draws(
         chosen = targets[block]
         sums = np.zeros((batches, len(block), width, width))
         weights = np.zeros((len(block), width, n_draws))
-        resolved = np.zeros(len(block))
-        add_draws(*block_of(posterior, kept, cells, near, chosen), sums, weights, resolved)
+        resolved, predicted = np.zeros(len(block)), np.zeros((len(block), width))
+        inputs = block_of(posterior, kept, cells, near, chosen)
+        add_draws(*inputs, sums, weights, resolved, predicted)
         totals = sums.sum(axis=3)
         total = totals.sum(axis=0)
         undefined = ~(total > 0.0).all(axis=1)
         # no draw tells anything: every count is released with equal probability
         sums[:, undefined], totals[:, undefined], total[undefined] = 1.0 / width, 1.0, batches
         result.m[block] = sums.sum(axis=0) / total[..., None]
-        result.prediction[block] = total / total.sum(axis=1, keepdims=True)
+        expected = total.copy()
+        below = (inputs[-1].weight != 1.0) & ~undefined
+        expected[below] = predicted[below]
+        result.prediction[block] = expected / expected.sum(axis=1, keepdims=True)
         error = error_of_batches(sums, totals).max(axis=2)
         error[undefined] = np.inf
         result.error[block] = error
@@ -205,9 +212,12 @@ def with_draws(
 @compiled
 def add_draws(
     draws: Draws, origins: Side, destinations: Side, targets: Targets, sums: np.ndarray,
-    weights: np.ndarray, resolved: np.ndarray,
+    weights: np.ndarray, resolved: np.ndarray, predicted: np.ndarray,
 ) -> None:  # fmt: skip
-    """Add up A / Z of the targets by batch, write the weights, and count the draws resolved."""
+    """Add up A / Z of the targets by batch, write the weights, and count the draws resolved.
+
+    For weighted targets what the other cells predict is added up besides.
+    """
     n_draws, groups = draws.log_cv.shape
     batches, width = sums.shape[0], sums.shape[2]
     kappa, unit, terms = np.empty(groups), np.empty(groups), np.empty((groups, 2, width))
@@ -216,7 +226,7 @@ def add_draws(
         for k in range(width):
             bound[g, CENTRES, k] = draws.bound[k]
     from_origin, from_destination = make_densities(origins), make_densities(destinations)
-    room, two, both = make_room(), np.empty(2 * width - 1), np.empty((width, width))
+    room, two, both = make_room(), np.empty(2 * width - 1), np.empty((width + 1, width))
     length = NODES**2 + LANES
     total = Sum(np.empty(length), np.empty(length), np.empty(length))
     for s in range(n_draws):
@@ -236,13 +246,13 @@ def add_draws(
         for t in range(len(targets.y)):
             i, j, g = targets.origin[t], targets.destination[t], targets.group[t]
             now, y = Family(kappa[g], unit[g], terms[g], bound[g]), targets.y[t]
-            scale = offset(targets.x, t, coefficient, g)
+            scale, weight = offset(targets.x, t, coefficient, g), targets.weight[t]
             of_origin = without(
-                y, from_origin, i, rate_gamma[destinations.effect[j]] * scale, now, room,
+                y, weight, from_origin, i, rate_gamma[destinations.effect[j]] * scale, now, room,
                 room.product,
             )  # fmt: skip
             of_destination = without(
-                y, from_destination, j, rate_beta[origins.effect[i]] * scale, now, room,
+                y, weight, from_destination, j, rate_beta[origins.effect[i]] * scale, now, room,
                 room.density,
             )  # fmt: skip
             finer = from_origin.level[i] - from_destination.level[j]
@@ -250,11 +260,17 @@ def add_draws(
                 nodes = add_effects(of_origin, of_destination, finer, scale, total)
             else:
                 nodes = add_effects(of_destination, of_origin, -finer, scale, total)
-            if now.bound[CENTRES, width - 1] > 0.0:
-                products(nodes, now, total, both)
+            if now.bound[CENTRES, width - 1] > 0.0 or weight != 1.0:
+                products(nodes, weight, now, total, both)
                 added = add_products(y, both, of_batch[t], weights[t, :, s])
             else:
                 moments(nodes, now, total, two)
                 added = add_draw(y, now.terms, two, of_batch[t], weights[t, :, s])
             if added:
                 resolved[t] += from_origin.good[i] & from_destination.good[j]
+            if added and weight != 1.0:
+                z = 0.0
+                for k in range(width):
+                    z += both[y, k]
+                for k in range(width):
+                    predicted[t, k] += both[width, k] / z

@@ -85,15 +85,15 @@ def longest_step(upper: int) -> float:
 
 @compiled
 def fill_density(
-    y: np.ndarray, rate: np.ndarray, start: float, mean: float, sd: float, now: Family,
-    reach: np.ndarray, room: Room,
+    y: np.ndarray, rate: np.ndarray, weight: np.ndarray, start: float, mean: float, sd: float,
+    now: Family, reach: np.ndarray, room: Room,
 ) -> Placed:  # fmt: skip
     """Write the density of an effect given all its cells, wide enough to leave any one out.
 
     Parameters
     ----------
-    y, rate : array, by cell of the effect
-        Counts, and the rates without the effect.
+    y, rate, weight : array, by cell of the effect
+        Counts, the rates without the effect, and the weights of the log-likelihoods.
     start : float
         A value of the effect near its mode, such as a posterior draw.
     mean, sd : float
@@ -117,9 +117,9 @@ def fill_density(
     start_rate = math.exp(min(max(start, -LARGEST_LOG), LARGEST_LOG))
     for k in range(len(y)):
         of_cell = score(y[k], start_rate * rate[k], now)
-        slope += of_cell[0]
-        information += of_cell[1]
-        most = max(most, of_cell[1])
+        slope += weight[k] * of_cell[0]
+        information += weight[k] * of_cell[1]
+        most = max(most, weight[k] * of_cell[1])
         shrink = 1.0 / (1.0 + now.kappa * min(start_rate * rate[k], LARGEST_RATE))
         if y[k] * shrink > least:
             lowered, least = k, y[k] * shrink
@@ -152,7 +152,7 @@ def fill_density(
         # multiples of the step from the mean of the prior
         lowest = math.floor(low / step)
         nodes = padded(int(math.ceil(high / step) - lowest) + 1)
-        fill_nodes(y, rate, lowest, nodes, step, mean, sd, now, room)
+        fill_nodes(y, rate, weight, lowest, nodes, step, mean, sd, now, room)
         power_down, rate_down = (0, 1.0) if lowered < 0 else (y[lowered], rate[lowered])
         power_up, rate_up = (0, 1.0) if raised < 0 else (upper - y[raised], rate[raised])
         first, after, below, above = ends(
@@ -175,8 +175,8 @@ def fill_density(
 
 @compiled
 def fill_nodes(
-    y: np.ndarray, rate: np.ndarray, lowest: float, nodes: int, step: float, mean: float,
-    sd: float, now: Family, room: Room,
+    y: np.ndarray, rate: np.ndarray, weight: np.ndarray, lowest: float, nodes: int, step: float,
+    mean: float, sd: float, now: Family, room: Room,
 ) -> None:  # fmt: skip
     """Write the nodes from ``lowest`` steps on, and the logarithm of the density there."""
     factor = math.exp(step)
@@ -189,7 +189,7 @@ def fill_nodes(
     product[:] = 1.0
     for k in range(len(y)):
         fill_factors(y[k], at, rate[k], now, room.s, room.powers, room.sums)
-        multiply(room.powers, room.sums, product)
+        multiply(room.powers, room.sums, weight[k], product)
         # the product of this and one more is still a number, at the ends, where it is smallest
         if min(product[0], product[nodes - 1]) < 1e-20 or k == len(y) - 1:
             for a in range(nodes):
@@ -198,10 +198,14 @@ def fill_nodes(
 
 
 @vectorized
-def multiply(powers: np.ndarray, sums: np.ndarray, product: np.ndarray) -> None:
-    """Multiply by the probabilities of one more cell."""
-    for a in range(len(product)):
-        product[a] *= max(powers[a] / sums[a], SMALLEST)
+def multiply(powers: np.ndarray, sums: np.ndarray, weight: float, product: np.ndarray) -> None:
+    """Multiply by the probabilities of one more cell, raised to its weight."""
+    if weight == 1.0:
+        for a in range(len(product)):
+            product[a] *= max(powers[a] / sums[a], SMALLEST)
+    else:
+        for a in range(len(product)):
+            product[a] *= max(powers[a] / sums[a], SMALLEST) ** weight
 
 
 @compiled

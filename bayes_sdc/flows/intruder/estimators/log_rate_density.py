@@ -10,8 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_sdc.flows.intruder.estimators.count_probabilities import (
+    CENTRES,
+    SMALLEST,
     Family,
     fill_factor,
+    fill_factors,
     fill_odds,
     fill_steps,
     fill_sums,
@@ -85,24 +88,41 @@ def add_moments(
 
 
 @compiled
-def products(nodes: int, now: Family, total: Sum, both: np.ndarray) -> None:
-    """Write E P(y) P(k) for bounded steps, whose probabilities are no powers of anything."""
-    width = len(both)
+def products(nodes: int, weight: float, now: Family, total: Sum, both: np.ndarray) -> None:
+    """Write E P(y)^weight P(k), shape (K + 2, K + 1): the last row is E P(k).
+
+    For bounded steps, whose probabilities are no powers of anything, and for weighted targets.
+    """
+    width = both.shape[1]
     q, rate, odds = total.q[:nodes], total.s[:nodes], total.n[:nodes]
-    fill_odds(rate, 1.0, now, odds)
     p, sums = np.ones((width, nodes)), np.ones(nodes)
-    for k in range(width - 1):
+    if now.bound[CENTRES, width - 1] > 0.0:
+        fill_odds(rate, 1.0, now, odds)
+        for k in range(width - 1):
+            for a in range(nodes):
+                p[k + 1, a] = p[k, a]
+            fill_factor(k, now, odds, p[k + 1])
+            for a in range(nodes):
+                sums[a] += p[k + 1, a]
+    else:
+        for k in range(width):
+            fill_factors(k, rate, 1.0, now, odds, p[k], sums)
+    if weight == 1.0:
         for a in range(nodes):
-            p[k + 1, a] = p[k, a]
-        fill_factor(k, now, odds, p[k + 1])
+            q[a] /= sums[a] * sums[a]
+        for y in range(width):
+            for k in range(y + 1):
+                both[y, k] = weighted(q, p[y], p[k])
+                both[k, y] = both[y, k]
+        return
+    for k in range(width):
         for a in range(nodes):
-            sums[a] += p[k + 1, a]
-    for a in range(nodes):
-        q[a] /= sums[a] * sums[a]
-    for y in range(width):
-        for k in range(y + 1):
-            both[y, k] = weighted(q, p[y], p[k])
-            both[k, y] = both[y, k]
+            p[k, a] /= sums[a]
+    for y in range(width + 1):
+        for a in range(nodes):  # the sums are no longer needed
+            sums[a] = max(p[y, a], SMALLEST) ** weight if y < width else 1.0
+        for k in range(width):
+            both[y, k] = weighted(q, sums, p[k])
 
 
 @vectorized

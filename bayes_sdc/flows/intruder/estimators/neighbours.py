@@ -40,6 +40,7 @@ class Side(NamedTuple):
     y: np.ndarray  # (cell of an effect,)
     other: np.ndarray  # (cell of an effect,) its effect on the other side
     x: np.ndarray  # (cell of an effect, covariate)
+    weight: np.ndarray  # (cell of an effect,) of its log-likelihood
 
 
 class Targets(NamedTuple):
@@ -50,6 +51,7 @@ class Targets(NamedTuple):
     origin: np.ndarray  # (target,) position among the block's origins
     destination: np.ndarray  # (target,) position among the block's destinations
     x: np.ndarray  # (target, covariate)
+    weight: np.ndarray  # (target,) of its log-likelihood
 
 
 class Neighbours(NamedTuple):
@@ -134,6 +136,7 @@ def block_of(
     groups = np.unique(cells.group[targets])
     origins = np.flatnonzero(np.isin(cells.group_of_origin, groups))
     destinations = np.flatnonzero(np.isin(cells.group_of_destination, groups))
+    weight = np.ones(len(cells.y)) if cells.weight is None else cells.weight
 
     def side(
         own: np.ndarray, own_effects: np.ndarray, group_of_own: np.ndarray,
@@ -150,6 +153,7 @@ def block_of(
             y=cells.y[members],
             other=np.searchsorted(other_effects, other[members]),
             x=cells.x[members],
+            weight=weight[members],
         )
         return result, position
 
@@ -171,6 +175,7 @@ def block_of(
             origin=origin,
             destination=destination,
             x=cells.x[targets],
+            weight=weight[targets],
         ),
     )
 
