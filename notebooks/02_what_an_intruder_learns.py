@@ -405,20 +405,21 @@ protections.round(3)
 
 # %%
 shown = protections[protections["totals"] != "not published"].iloc[::-1]
-axes = plt.figure(figsize=(8, 4.6), layout="constrained").subplots()
+axes = plt.figure(figsize=(9, 5.4), layout="constrained").subplots()
 places = np.arange(len(shown))
 axes.hlines(places, shown["before"], shown["after"], color="0.6", linewidth=2)
 axes.plot(shown["before"], places, "o", color="white", markeredgecolor="0.3", label="before")
 axes.plot(shown["after"], places, "s", color="C3", label="after the release")
-axes.set_yticks(
-    places, shown["method"] + ", totals off by " + shown["totals_error"].map("{:.0%}".format)
-)
+axes.set_yticks(places, shown["method"])
+beside = axes.secondary_yaxis("right")
+beside.set_yticks(places, shown["totals_error"].map("{:.0%}".format))
+beside.set_ylabel("error of totals by area")
 axes.set(
     xlim=(0, 1),
     xlabel="mean probability of the true count",
     title="What does a release tell beside exact totals?",
 )
-_ = axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+_ = axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2)
 
 # %%
 kept_rows = protections.set_index(["method", "totals"])["after"]

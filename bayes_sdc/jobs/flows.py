@@ -9,7 +9,7 @@ from typing import Any
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.audit.settle import settle_totals
 from bayes_sdc.flows.compiling import start_compiling
-from bayes_sdc.flows.fit.checkpoint import kept_call
+from bayes_sdc.flows.fit.fit import kept_seed
 from bayes_sdc.flows.job.protect import protect_flows
 from bayes_sdc.flows.kept_columns.selection import select_columns
 from bayes_sdc.flows.protection import Protection, with_checks
@@ -28,7 +28,7 @@ from bayes_sdc.jobs.repeated import check_repeated
 from bayes_sdc.jobs.summary import notes_to_act_on
 from bayes_sdc.jobs.writing import WrittenRun, describe_call
 from bayes_sdc.policy import read_policy
-from bayes_sdc.runs import RunFolder, check_out, open_run
+from bayes_sdc.runs import check_out, open_run
 from bayes_sdc.shapes import Shapes, read_shapes
 
 NO_OPTIONS = ("resume", "ready", "distance")  # of the call, not of what it does
@@ -103,7 +103,7 @@ def run_flows(
     announce("\n".join([_what_was_read(table), *notes]))
     table, distance = _with_gravity(table, gravity, reading, announce)
     outlines = _outlines(table, **shapes)
-    earlier = _seed_of_interrupted(run)
+    earlier = kept_seed(run.resume)
     seed = earlier if seed is None else seed
     seed = secrets.randbits(128) if seed is None else seed
 
@@ -214,10 +214,3 @@ def _what_was_read(table: FlowTable) -> str:
         f"{table.high}) in {table.cells['group'].nunique():,} groups, {table.n_safe:,} above, "
         f"{table.n_set_aside:,} of people who stayed{below}"
     )
-
-
-def _seed_of_interrupted(run: RunFolder) -> int | None:
-    """Seed of an interrupted run in this folder, if there is one."""
-    if not (run.resume / "call.json").exists():
-        return None
-    return int(kept_call(run.resume)["seed"])

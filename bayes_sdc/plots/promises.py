@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
 from bayes_sdc.arguments import checked
+from bayes_sdc.plots.labels import label_marks
 from bayes_sdc.plots.style import BLUE, ORANGE, RED, axes_or_new, expect_columns, ink
 
 
@@ -50,6 +51,7 @@ def plot_promises(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     expect_columns(frame, ["method", "epsilon", "totals_error", "after"], "compare_promises")
     axes = axes_or_new(ax)
     looks = itertools.cycle(zip("os^Dv", (BLUE, ORANGE, RED, ink(), "0.5"), strict=True))
+    curves, ends = [], []
     for method, part in frame.groupby("method", sort=False):
         line = part.sort_values("epsilon")
         marker, colour = next(looks)
@@ -57,16 +59,15 @@ def plot_promises(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
             line["totals_error"], line["after"], marker=marker, color=colour, markersize=5,
             linewidth=1.0, label=str(method),
         )  # fmt: skip
-        for end in (line.iloc[0], line.iloc[-1])[: min(len(line), 2)]:
-            axes.annotate(
-                f"{end['epsilon']:g}" if np.isfinite(end["epsilon"]) else "none",
-                (end["totals_error"], end["after"]),
-                xytext=(5, 4), textcoords="offset points", fontsize="small",
-            )  # fmt: skip
+        curves.append(line[["totals_error", "after"]].to_numpy(float))
+        ends += [line.iloc[0], line.iloc[-1]][: min(len(line), 2)]
     axes.set(xlabel="error of totals by area", ylabel="probability of the true count")
-    axes.set_xlim(left=0.0)
-    axes.set_ylim(0.0, 1.04)
+    axes.set_xlim(0.0, max(0.1, 1.08 * float(frame["totals_error"].max())))
+    axes.set_ylim(0.0, min(1.08, max(0.2, 1.2 * float(frame["after"].max()))))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(PercentFormatter(xmax=1))
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, fontsize="small")
+    marks = np.array([[end["totals_error"], end["after"]] for end in ends])
+    texts = [f"{end['epsilon']:g}" if np.isfinite(end["epsilon"]) else "none" for end in ends]
+    label_marks(axes, marks, texts, lines=curves)
     return axes

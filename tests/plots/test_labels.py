@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from bayes_sdc.plots import plot_ru_map
+from bayes_sdc.plots import plot_promises, plot_ru_map
 
 
 def extents(axes) -> np.ndarray:
@@ -45,6 +45,30 @@ def test_numbers_of_data_sets_do_not_overlap(seed: int) -> None:
     )
     boxes = extents(axes)
     assert len(boxes) == 9
+    assert overlapping(boxes) == 0
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=4, deadline=None)
+def test_epsilons_do_not_overlap(seed: int) -> None:
+    """Five mechanisms with about the same risk and error, and no bound beside a wide one."""
+    rng = np.random.default_rng(seed)
+    rows = [
+        {
+            "method": f"method {k}",
+            "epsilon": epsilon,
+            "totals_error": 0.35 + 0.02 * rng.random(),
+            "after": 0.12 + 0.02 * rng.random(),
+        }
+        for k in range(5)
+        for epsilon in (0.25, 1.0, np.inf)
+    ]
+    rows.append({"method": "far", "epsilon": 1.0, "totals_error": 0.1, "after": 0.5})
+    axes = plot_promises(
+        pd.DataFrame(rows), ax=Figure(figsize=(5.4, 3.3), layout="constrained").add_subplot()
+    )
+    boxes = extents(axes)
+    assert len(boxes) == 11
     assert overlapping(boxes) == 0
 
 

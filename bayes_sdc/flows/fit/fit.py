@@ -26,10 +26,16 @@ FIRST_FIT = "first-fit"  # in the folder of a fit to resume: the one that tells 
 def seed_of_fit(seed: int | None, resume: PathLike | None) -> int:
     """Return the seed given, that of a fit to resume, or a fresh one."""
     if seed is None and resume is not None:
-        for folder in (Path(resume), Path(resume) / FIRST_FIT):
-            if (folder / "call.json").exists():
-                return int(kept_call(folder)["seed"])
+        seed = kept_seed(Path(resume))
     return seed_or_fresh(seed)
+
+
+def kept_seed(folder: Path) -> int | None:
+    """Return the seed of the fit that a folder holds, or of the one before it; None without any."""
+    for place in (folder, folder / FIRST_FIT):
+        if (place / "call.json").exists():
+            return int(kept_call(place)["seed"])
+    return None
 
 
 def fit(table: FlowTable, sampling: Sampling, *, resume: Path | None = None) -> xr.DataTree:
