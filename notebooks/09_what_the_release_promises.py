@@ -198,7 +198,8 @@ bits = {
     name: intruder_risk(table, each, synthesize(table, each, seed=3), seed=3).strongest.bits.gain
     for name, each in {"all weights 1": free, "weights by risk": weighted}.items()
 }
-print(f"{(weight < 1).sum()} of {len(weight)} cells weigh less than 1, the least {weight.min():.2f}")
+fewer = int((weight < 1).sum())
+print(f"{fewer} of {len(weight)} cells weigh less than 1, the least {weight.min():.2f}")
 print({name: f"{gain:.4f} bits on average" for name, gain in bits.items()})
 assert bits["weights by risk"] < bits["all weights 1"]
 
