@@ -85,7 +85,9 @@ def test_a_cell_without_weight_is_as_if_it_were_not_there(
         np.testing.assert_array_equal(weighted[name], values, err_msg=name)
 
 
-@pytest.mark.parametrize("family", ["poisson", "negative-binomial"])
+@pytest.mark.parametrize(
+    "family", ["negative-binomial", pytest.param("poisson", marks=pytest.mark.slow)]
+)
 def test_the_pymc_model_weighs_every_log_likelihood(
     table: FlowTable, weights: np.ndarray, family: str
 ) -> None:
@@ -118,6 +120,7 @@ def fitted(table: FlowTable, weights: np.ndarray, request: pytest.FixtureRequest
     )
 
 
+@pytest.mark.slow
 def test_estimators_of_the_intruder_agree(
     table: FlowTable, weights: np.ndarray, fitted: xr.DataTree
 ) -> None:
@@ -138,6 +141,7 @@ def test_estimators_of_the_intruder_agree(
     np.testing.assert_allclose(own.prediction.to_numpy()[1], nothing[0], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_weight_near_zero_hides_what_a_full_one_tells(
     table: FlowTable, fitted: xr.DataTree
 ) -> None:
@@ -146,6 +150,7 @@ def test_a_weight_near_zero_hides_what_a_full_one_tells(
     assert spread[2] < 0.2 * spread[0]
 
 
+@pytest.mark.slow
 def test_by_risk_the_cells_above_the_limit_tell_less(table: FlowTable) -> None:
     y, how = table.cells["y"].to_numpy(), {"draws": 400, "tune": 300, "chains": 2, "seed": 1}
     first = fit_flows(table, **how)

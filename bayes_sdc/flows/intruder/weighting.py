@@ -135,4 +135,9 @@ def weights_checks(table: FlowTable, posterior: xr.DataTree, risk: IntruderRisk)
         f". With these weights {above:,} cells tell more than {limit:g} bits about their count, at "
         f"most {gain.max():.3f}"
     )
+    if above:
+        reason += (
+            "; some began to when those beside them weighed less. Take a lower limit, or give the "
+            "weights of risk_weights with this posterior"
+        )
     return [Check("weights of cells", "fail" if above else "look", reason, key="weights")]

@@ -93,7 +93,7 @@ def test_weights_are_named_and_promise_nothing(table: FlowTable) -> None:
     few = SHORT | {"draws": 60, "tune": 60, "chains": 2}
     result = protect_flows(table, weights="risk", gain_limit=0.01, **few)
     (check,) = [check for check in result.checks if check.key == "weights"]
-    assert check.verdict == "look"
+    assert check.verdict != "pass"
     assert "local and asymptotic" in check.reason
     assert result.guarantee is None
     for audience, said in (("internal", "local and asymptotic"), ("external", "weigh less")):
