@@ -88,12 +88,9 @@ PUBLIC_REASONS = {
     "two possible values, or it could not be found out exactly.",
     ("published_totals", "fail"): "Some small counts follow from the totals that are published "
     "beside.",
-    (
-        "weights",
-        "look",
-    ): "Some cells weigh less in the model, so that a release tells less of them. "
-    "That is judged for this table, and is no bound for every table.",
-    ("weights", "fail"): "Some cells weigh less in the model, and a release still tells more of "
+    ("weights", "look"): "Some cells weigh less in the model: a release tells less about them. "
+    "That is local and asymptotic: judged for this table, and no bound for every table.",
+    ("weights", "fail"): "Some cells weigh less in the model, and a release still tells more about "
     "some cells than was wanted.",
     ("importance_weights", "look"): "Some weights behind these probabilities are not reliable.",
 }
