@@ -4,11 +4,6 @@ A table of one origin and two destinations is so small that the posterior of eve
 over a grid: the probability of every whole release is known. Groups stand alone under the prior
 "weak", so thousands of groups with the same counts are thousands of chains from starts of their
 own, and their mean at one moment is the law of a draw at that moment.
-
-Measured with 20,000 groups, seed 1, in two families, with epsilon 1 and without a bound, with and
-without weights: the total variation between that law, over all 81 releases, and the exact one is
-0.0MEASURED at the first draw, 0.0MEASURED at the tenth and at most 0.0MEASURED from the thirtieth
-on, where 0.0MEASURED is what so many exact draws differ by.
 """
 
 from typing import NamedTuple
