@@ -63,6 +63,13 @@ def test_importing_the_package_imports_no_slow_library() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def test_no_module_imports_scipy_stats() -> None:
+    """It takes half a second of every start; ``scipy.special`` has what is needed."""
+    found = re.compile(r"^\s*(from scipy import .*\bstats\b|(from|import) scipy\.stats)", re.M)
+    paths = [path for room in ("bayes_sdc", "models") for path in (ROOT / room).rglob("*.py")]
+    assert [path for path in paths if found.search(path.read_text("utf-8"))] == []
+
+
 def test_every_plot_of_the_package_can_be_reached_by_its_name() -> None:
     """A name that is listed but imported lazily may be misspelt without anybody noticing."""
     public = {name for name in bayes_sdc.__all__ if name.startswith("plot_")}

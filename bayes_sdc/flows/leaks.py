@@ -3,7 +3,6 @@
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.stats import rankdata
 
 from bayes_sdc.checks import Check, Verdict
 from bayes_sdc.flows.kept_columns.check import check_columns
@@ -151,7 +150,7 @@ def _rank_correlation(x: pd.Series | np.ndarray, y: pd.Series | np.ndarray) -> f
     """Spearman's; 0 when one of the two does not vary."""
     if len(x) < 3:
         return 0.0
-    x_ranks, y_ranks = rankdata(x), rankdata(y)
+    x_ranks, y_ranks = (pd.Series(np.asarray(one)).rank().to_numpy() for one in (x, y))
     if np.ptp(x_ranks) == 0 or np.ptp(y_ranks) == 0:
         return 0.0
     return float(np.corrcoef(x_ranks, y_ranks)[0, 1])

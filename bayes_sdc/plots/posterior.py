@@ -8,6 +8,7 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
+from bayes_sdc.flows.model.hyperparameters import hyperparameters
 from bayes_sdc.flows.model.parameters import CI_PROB, effects, extreme
 from bayes_sdc.plots.style import (
     BLUE,
@@ -64,9 +65,6 @@ def plot_prior_posterior(posterior: xr.DataTree, *, figure: Panels | None = None
     'national mean of level'
     """
     expect(posterior, xr.DataTree, "fit_flows")
-    # imported here: other pictures need no scipy.stats, which takes half a second
-    from bayes_sdc.flows.model.hyperparameters import hyperparameters
-
     found = hyperparameters(posterior)
     rows = -(-len(found) // 2)
     panels = new_figure(figure, (5.4, 0.5 + 1.15 * rows))

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln, log_ndtr
-from scipy.stats import gamma, poisson
+from scipy.special import gammaincc, gammaln, log_ndtr, pdtrc
 
 Codes = npt.NDArray[np.intp]
 Numbers = npt.NDArray[np.float64]
@@ -143,8 +142,19 @@ def information(codes: Codes, y: Codes, rng: np.random.Generator) -> Information
     if mean <= 0.0 or beyond <= 0.0:
         return Information(0.0, 0.0)
     variance = max(variance, LEAST_VARIANCE)
-    log_chance = gamma.logsf(mean + beyond, mean**2 / variance, scale=variance / mean)
-    return Information(beyond / entropy, float(log_chance))
+    chance = gammaincc(mean**2 / variance, (mean + beyond) * mean / variance)
+    return Information(beyond / entropy, log_or_none(chance))
+
+
+def log_or_none(chance: float) -> float:
+    """Log of a chance; minus infinity where it is too small for a number.
+
+    Examples
+    --------
+    >>> log_or_none(1.0), log_or_none(0.0)
+    (0.0, -inf)
+    """
+    return math.log(chance) if chance > 0.0 else -math.inf
 
 
 def equal_but_for_a_constant(x: Numbers, y: Codes) -> Information:
@@ -173,7 +183,7 @@ def equal_but_for_a_constant(x: Numbers, y: Codes) -> Information:
     values, kinds = (dict(zip(*np.unique(z, return_counts=True), strict=True)) for z in (x, y))
     shifted = {kind: np.round(kind + shifts[best], DECIMALS) for kind in kinds}
     expected = sum(n * values.get(shifted[kind], 0) for kind, n in kinds.items()) / len(y)
-    log_chance = float(poisson.logsf(agree[best] - 1, expected) + np.log(len(shifts)))
+    log_chance = log_or_none(pdtrc(agree[best] - 1, expected)) + math.log(len(shifts))
     return Information(float((agree[best] - expected) / len(y)), min(log_chance, 0.0))
 
 

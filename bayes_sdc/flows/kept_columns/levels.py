@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import binom
+from scipy.special import betainc
 
+from bayes_sdc.flows.kept_columns.evidence import log_or_none
 from bayes_sdc.flows.kept_columns.numbers import last_digit
 
 Codes = npt.NDArray[np.intp]
@@ -148,7 +149,8 @@ def from_levels(
         more, fewer = int((right & ~alone).sum()), int((alone & ~right).sum())
         share = (more - fewer) / len(right)
         if best is None or share > best.share:
-            log_chance = float(binom.logsf(more - 1, more + fewer, 0.5)) if more else 0.0
+            # of so many or more heads in more + fewer tosses
+            log_chance = log_or_none(betainc(more, fewer + 1, 0.5)) if more else 0.0
             best = Followed(how, log_chance, share)
     return best
 

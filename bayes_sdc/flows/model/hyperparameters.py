@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
-from scipy import stats
 
 from bayes_sdc.flows.model.hyperpriors import base_prior, is_pooled, nation, slope_prior
 from bayes_sdc.flows.model.parameters import CI_PROB
@@ -82,20 +81,21 @@ def _national(settings: Mapping[str, float], draws: xr.Dataset) -> list[Hyperpar
     for label in labels:
         mean, mean_sd, log_sd, log_sd_sd = priors[label]
         pairs = {
-            "mean": stats.norm(mean, mean_sd),
-            "sd": stats.lognorm(log_sd_sd, scale=math.exp(log_sd)),
+            "mean": partial(_normal, mean=mean, sd=mean_sd),
+            "sd": partial(_log_normal, mean=log_sd, sd=log_sd_sd),
         }
         for what, prior in pairs.items():
             values = draws[f"national_{what}"].sel(parameter=label).to_numpy().ravel()
             name = f"national {what} of {NAMES.get(label, label)}"
-            found.append(Hyperparameter(name, values, prior.pdf))
+            found.append(Hyperparameter(name, values, prior))
     for label in draws["group_covariate"].to_numpy() if "national_slope" in draws else ():
         values = draws["national_slope"].sel(group_covariate=label).to_numpy().ravel()
         name = f"national slope of level by {label}"
-        found.append(Hyperparameter(name, values, stats.norm(*slope_prior(settings)).pdf))
+        mean, sd = slope_prior(settings)
+        found.append(Hyperparameter(name, values, partial(_normal, mean=mean, sd=sd)))
     if "base_sd" in draws:
         log_sd, log_sd_sd = base_prior(settings)
-        density = stats.lognorm(log_sd_sd, scale=math.exp(log_sd)).pdf
+        density = partial(_log_normal, mean=log_sd, sd=log_sd_sd)
         values = draws["base_sd"].to_numpy().ravel()
         found.append(Hyperparameter("sd of the base measure", values, density))
     return found
@@ -103,13 +103,13 @@ def _national(settings: Mapping[str, float], draws: xr.Dataset) -> list[Hyperpar
 
 def _of_groups(settings: Mapping[str, float], draws: xr.Dataset) -> list[Hyperparameter]:
     """Level, scales and coefficients of all groups."""
-    level = stats.norm(0.0, math.sqrt(2.0) * settings["mu_sd"])
+    level = partial(_normal, mean=0.0, sd=math.sqrt(2.0) * settings["mu_sd"])
     if "sd_scale" in settings:
         log_sd = partial(_log_half_normal, scale=settings["sd_scale"])
     else:
         log_sd = partial(_log_sd_of_gamma, shape=settings["phi_shape"], rate=settings["phi_rate"])
     found = [
-        Hyperparameter(NAMES["alpha"], draws["alpha"].to_numpy().ravel(), level.pdf),
+        Hyperparameter(NAMES["alpha"], draws["alpha"].to_numpy().ravel(), level),
         *(
             Hyperparameter(NAMES[name], _log_sd(draws[phi]), log_sd)
             for name, phi in (("log_sd_beta", "phi_beta"), ("log_sd_gamma", "phi_gamma"))
@@ -119,10 +119,10 @@ def _of_groups(settings: Mapping[str, float], draws: xr.Dataset) -> list[Hyperpa
         cv = partial(_log_half_normal, scale=settings.get("cv_scale", 1.0))
         found.append(Hyperparameter(NAMES["log_cv"], _log_sd(draws["r"]), cv))
     if "coefficient" in draws:
-        prior = stats.norm(0.0, settings.get("coefficient_sd", 1.0))
+        prior = partial(_normal, mean=0.0, sd=settings.get("coefficient_sd", 1.0))
         for name in draws["covariate"].to_numpy():
             values = draws["coefficient"].sel(covariate=name).to_numpy().ravel()
-            found.append(Hyperparameter(f"coefficient of {name}", values, prior.pdf))
+            found.append(Hyperparameter(f"coefficient of {name}", values, prior))
     return found
 
 
@@ -130,6 +130,31 @@ def _log_sd(precision: xr.DataArray) -> np.ndarray:
     """Log of precision^-1/2; under the paper's prior a precision can be too small for a float."""
     ends = np.finfo(float)
     return np.asarray(-0.5 * np.log(np.clip(precision.to_numpy().ravel(), ends.tiny, ends.max)))
+
+
+def _normal(x: np.ndarray, *, mean: float, sd: float) -> np.ndarray:
+    """Density of a normal variable; written out, because scipy.stats takes long to import.
+
+    Examples
+    --------
+    >>> round(float(_normal(np.array(0.0), mean=0.0, sd=1.0)), 4)
+    0.3989
+    """
+    with np.errstate(under="ignore"):
+        height = np.exp(-0.5 * ((np.asarray(x) - mean) / sd) ** 2)
+    return np.asarray(height / (sd * math.sqrt(2.0 * math.pi)))
+
+
+def _log_normal(x: np.ndarray, *, mean: float, sd: float) -> np.ndarray:
+    """Density of the exponential of a normal variable: 0 up to 0.
+
+    Examples
+    --------
+    >>> _log_normal(np.array([-1.0, 1.0]), mean=0.0, sd=1.0).round(4)
+    array([0.    , 0.3989])
+    """
+    above = np.where(np.asarray(x) > 0.0, x, np.inf)
+    return _normal(np.log(above), mean=mean, sd=sd) / above
 
 
 def _log_half_normal(x: np.ndarray, *, scale: float) -> np.ndarray:
@@ -141,8 +166,8 @@ def _log_half_normal(x: np.ndarray, *, scale: float) -> np.ndarray:
     0.4839
     """
     with np.errstate(over="ignore", under="ignore"):
-        log_density = np.log(2.0) + stats.norm.logpdf(np.exp(x), scale=scale) + x
-        return np.asarray(np.exp(log_density))
+        log_density = x - 0.5 * (np.exp(x) / scale) ** 2 - math.log(scale)
+        return np.asarray(np.exp(log_density + 0.5 * math.log(2.0 / math.pi)))
 
 
 def _log_sd_of_gamma(x: np.ndarray, *, shape: float, rate: float) -> np.ndarray:

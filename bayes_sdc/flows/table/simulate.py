@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from scipy.optimize import brentq
-from scipy.stats import nbinom
+from scipy.special import betainc
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
@@ -216,7 +216,8 @@ def _level_for(small: int, log_mean: np.ndarray) -> float:
 
     def expected(shift: float) -> float:
         success = DISPERSION / (DISPERSION + np.exp(means + shift))
-        inside = nbinom.cdf(9, DISPERSION, success) - nbinom.cdf(0, DISPERSION, success)
+        # the negative binomial's distribution function at 9 and at 0
+        inside = betainc(DISPERSION, 10.0, success) - betainc(DISPERSION, 1.0, success)
         return float(np.mean(inside)) * len(pairs)
 
     # the number first grows with the level, until most flows are beyond 9

@@ -10,7 +10,7 @@ import pandas as pd
 import xarray as xr
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.optimize import brentq, minimize
-from scipy.stats import poisson
+from scipy.special import gammaln, xlogy
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.release.synthetic.given_sum import counts_given_sum
@@ -138,7 +138,8 @@ def poisson_synthesis(low: int, high: int) -> xr.DataArray:
     [0.4, 0.4, 0.2]
     """
     counts = np.arange(low, high + 1)
-    weights = np.asarray(poisson.pmf(counts, counts[:, np.newaxis]))
+    mean = counts[:, np.newaxis]
+    weights = np.exp(xlogy(counts, mean) - gammaln(counts + 1) - mean)
     return matrix_of(weights / weights.sum(axis=1, keepdims=True), counts, counts)
 
 
