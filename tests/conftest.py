@@ -1,6 +1,7 @@
 """Fixtures and hypothesis profiles that all tests share."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,3 +30,22 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the shared data are not here; BAYES_SDC_SHARED_DATA can name the folder")
     return folder
+
+
+@pytest.fixture(scope="module")
+def sketches() -> Iterator[None]:
+    """Draw the pictures of reports, but do not save them: nobody looks, and it takes longest."""
+    import matplotlib
+    from markupsafe import Markup
+    from matplotlib.figure import Figure
+
+    from bayes_sdc.report import plots
+
+    def sketch(name: str, label: str, draw, size: tuple[float, float] = plots.SIZE) -> Markup:
+        with matplotlib.rc_context(plots.STYLE):
+            draw(Figure(figsize=size))
+        return Markup('<svg class="plot" role="img" aria-label="{}"></svg>').format(label)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plots, "draw_svg", sketch)
+        yield

@@ -13,6 +13,8 @@ from bayes_sdc.flows.table.read import read_flows
 from bayes_sdc.flows.table.simulate import simulate_flows
 from bayes_sdc.jobs.audit import run_audit
 
+pytestmark = pytest.mark.usefixtures("sketches")
+
 NAMES = {"origin": "o", "destination": "d", "count": "n"}
 COLUMNS = ["--origin", "o", "--destination", "d", "--count", "n"]
 

@@ -11,6 +11,8 @@ from bayes_sdc.flows.table.simulate import simulate_flows
 from bayes_sdc.jobs.flows import run_flows
 from bayes_sdc.report.flows.render import render_flows
 
+pytestmark = pytest.mark.usefixtures("sketches")
+
 READING = {
     "origin": "origin", "destination": "destination", "count": "count",
     "groups": ["origin_state", "destination_state"],

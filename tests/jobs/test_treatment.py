@@ -12,6 +12,8 @@ from bayes_sdc import read_microdata
 from bayes_sdc.cli import app
 from bayes_sdc.microdata.file.simulate import example_persons_path
 
+pytestmark = pytest.mark.usefixtures("sketches")
+
 KEYS = ["region", "sex", "age", "marital_status"]
 
 

@@ -27,6 +27,8 @@ from bayes_sdc.report.flows.render import render_flows
 from bayes_sdc.report.microdata import render as microdata
 from bayes_sdc.report.microdata.render import render_microdata
 
+pytestmark = pytest.mark.usefixtures("sketches")
+
 CALL: dict[str, Any] = {
     "command": "bayes-sdc",
     "created": "2026-11-27",

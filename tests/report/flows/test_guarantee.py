@@ -11,6 +11,8 @@ from bayes_sdc.flows.protection import Protection
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.report.flows.render import render_flows
 
+pytestmark = pytest.mark.usefixtures("sketches")
+
 AREAS = [f"{number:02d}" for number in range(7)]
 CALL = {"command": "", "created": "2026-01-01", "seed": 1, "arguments": {}, "versions": {}}
 SHORT = {"draws": 250, "tune": 250, "chains": 4, "seed": 1, "releases": 1, "estimator": "paper"}

@@ -22,6 +22,8 @@ from bayes_sdc.report.flows.intruder import (
 )
 from bayes_sdc.report.flows.render import render_flows
 
+pytestmark = pytest.mark.usefixtures("sketches")
+
 CALL: dict[str, Any] = {
     "command": "bayes-sdc flows moves.csv",
     "created": "2026-11-27",

@@ -10,6 +10,8 @@ from bayes_sdc.flows.job.protect import protect_flows
 from bayes_sdc.flows.table.read import read_flows
 from bayes_sdc.report.flows.published import internal_published
 
+pytestmark = pytest.mark.usefixtures("sketches")
+
 COLUMNS = ["--origin", "o", "--destination", "d", "--count", "n"]
 FEW = ["--draws", "60", "--tune", "30", "--chains", "2", "--releases", "2", "--seed", "1"]
 

@@ -14,6 +14,8 @@ from bayes_sdc.report.microdata.public_page_one import external_page_one
 from bayes_sdc.report.microdata.render import render_microdata
 from bayes_sdc.report.microdata.risk_comparison import tell_comparison, tell_truth
 
+pytestmark = pytest.mark.usefixtures("sketches")
+
 CALL = {"command": "", "created": "2026-11-29", "seed": 5, "arguments": {}, "versions": {}}
 
 

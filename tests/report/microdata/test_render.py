@@ -21,6 +21,8 @@ from bayes_sdc.microdata.measure.measure import measure_microdata
 from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.report.microdata.render import render_microdata
 
+pytestmark = pytest.mark.usefixtures("sketches")
+
 NASTY = ['<script>alert("x")</script>', "Größe", "=1+1", "a;b", "Unit #7", "{{ 7 * 7 }}", "a & b"]
 CALL = {
     "command": "bayes-sdc microdata /secret/place/people.csv",
