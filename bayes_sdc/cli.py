@@ -9,7 +9,7 @@ import typer
 
 from bayes_sdc.commands import audit, demo, flows, microdata, runs
 from bayes_sdc.commands.options import joined_lists
-from bayes_sdc.commands.terminal import EXIT_DEFECT, EXIT_INPUT, say, steady_streams
+from bayes_sdc.commands.terminal import EXIT_DEFECT, EXIT_INPUT, exit_code, say, steady_streams
 from bayes_sdc.errors import InputError
 
 app = typer.Typer(
@@ -56,9 +56,14 @@ def _common(
 
 def main() -> None:
     """Run the command; bad input ends with one clear line and exit code 2."""
+    end_with(lambda: app(args=joined_lists(sys.argv[1:])))
+
+
+def end_with(job: Callable[[], None]) -> None:
+    """Run a job and end the process; its exit code tells how."""
     steady_streams()
     try:
-        app(args=joined_lists(sys.argv[1:]))
+        sys.exit(exit_code(job))
     except InputError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(EXIT_INPUT)

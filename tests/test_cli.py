@@ -549,16 +549,28 @@ def test_a_shell_completes_commands_and_choices() -> None:
 def test_the_seed_of_the_demo_reaches_both_jobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The job on persons runs in another process, with what it is told as text."""
     seeds: list[int] = []
+    told: list[str] = []
+    ended = [0, 0, 1]  # how the other process ends
     monkeypatch.setattr(commands.flows, "run_and_tell", lambda *_, seed, **__: seeds.append(seed))
-    monkeypatch.setattr(
-        commands.microdata,
-        "run_and_tell",
-        lambda *_, arguments, **__: seeds.append(arguments["seed"]),
-    )
+
+    @contextlib.contextmanager
+    def kept(code: str):
+        told.append(code)
+        yield lambda: ended[len(told) - 1]
+
+    monkeypatch.setattr(commands.demo, "beside", kept)
     assert run(monkeypatch, "demo", "--out", tmp_path) == 0
     assert run(monkeypatch, "demo", "--out", tmp_path, "--seed", 7) == 0
-    assert seeds == [1, 1, 7, 7]
+    assert run(monkeypatch, "demo", "--out", tmp_path, "--seed", 8) == 1, "its failure is lost"
+    assert seeds == [1, 7, 8]
+    asked: list[tuple[str, int]] = []
+    monkeypatch.setattr(commands.demo, "persons", lambda *call: asked.append(call))
+    for code in told:
+        with pytest.raises(SystemExit):
+            exec(code, {})  # noqa: S102  # as the other process does
+    assert asked == [(str(tmp_path), seed) for seed in seeds]
 
 
 def test_a_held_release_is_approved_by_the_command(

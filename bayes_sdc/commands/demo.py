@@ -6,8 +6,15 @@ from typing import Annotated
 import typer
 
 from bayes_sdc.commands import flows, microdata
+from bayes_sdc.commands.beside import beside
 from bayes_sdc.commands.options import RELEASE, Cores, Out, Sampler, option
-from bayes_sdc.commands.terminal import interruptible, say
+from bayes_sdc.commands.terminal import exit_code, interruptible, say
+
+# run by another interpreter, which has the arguments of this command
+PERSONS_BESIDE = (
+    "from bayes_sdc import cli; from bayes_sdc.commands.demo import persons; "
+    "cli.end_with(lambda: persons({!r}, {}))"
+)
 
 
 @interruptible("the same command starts from the beginning")
@@ -53,7 +60,7 @@ def demo(
     from bayes_sdc.flows.compiling import start_compiling
     from bayes_sdc.flows.fit.settings import sampling_of
     from bayes_sdc.flows.table.simulate import example_flows_path
-    from bayes_sdc.microdata.file.simulate import EXAMPLE_KEYS, PERSONS, example_persons_path
+    from bayes_sdc.microdata.file.simulate import example_persons_path
     from bayes_sdc.runs import discard_finished, is_interrupted
 
     # refuse before an earlier demo is deleted; that one can be made again
@@ -65,6 +72,41 @@ def demo(
     discard_finished(out / "microdata", example_persons_path())
     if sampler == "gibbs":
         start_compiling()
+    with beside(PERSONS_BESIDE.format(str(out), seed)) as end_of_persons:
+        ended = exit_code(
+            flows.run_and_tell,
+            example_flows_path(),
+            reading={
+                "origin": "origin",
+                "destination": "destination",
+                "count": "count",
+                "groups": ["origin_state", "destination_state"],
+            },
+            gravity={},
+            shapes={},
+            policy=None,
+            out=out,
+            seed=seed,  # the data are invented, so nobody is protected by a secret one
+            resume=is_interrupted(out),
+            arguments={"sampler": sampler, "cores": cores},
+        )
+        ended = end_of_persons() or ended
+    if ended:
+        raise typer.Exit(ended)
+
+
+def persons(out: str, seed: int) -> None:
+    """Run the job on the bundled persons, in the process that the demo has beside the flows.
+
+    Parameters
+    ----------
+    out : str
+        Folder of the demo.
+    seed : int
+        Of the demo.
+    """
+    from bayes_sdc.microdata.file.simulate import EXAMPLE_KEYS, PERSONS, example_persons_path
+
     microdata.run_and_tell(
         example_persons_path(),
         reading={"keys": list(EXAMPLE_KEYS), "weight": "weight", "household": "household"},
@@ -72,21 +114,5 @@ def demo(
         arguments={"population_size": PERSONS, "seed": seed},
         truth="population_count",
         key_sets={},
-        out=out / "microdata",
-    )
-    flows.run_and_tell(
-        example_flows_path(),
-        reading={
-            "origin": "origin",
-            "destination": "destination",
-            "count": "count",
-            "groups": ["origin_state", "destination_state"],
-        },
-        gravity={},
-        shapes={},
-        policy=None,
-        out=out,
-        seed=seed,  # the data are invented, so nobody is protected by a secret one
-        resume=is_interrupted(out),
-        arguments={"sampler": sampler, "cores": cores},
+        out=Path(out) / "microdata",
     )

@@ -5,9 +5,9 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -60,6 +60,15 @@ def end_of_run(written: "WrittenRun", lines: Sequence[str]) -> None:
     say("\n".join([*lines, *closing_lines(written)]))
     if written.failed:
         raise typer.Exit(EXIT_FAILED)
+
+
+def exit_code(job: Callable[..., None], *arguments: Any, **options: Any) -> int:
+    """Run a job and return the exit code that it asks for."""
+    try:
+        job(*arguments, **options)
+    except typer.Exit as ended:
+        return int(ended.exit_code)
+    return 0
 
 
 def the_command() -> str:
