@@ -85,7 +85,7 @@ for count in (0, 3, 8):
 # Newton steps. Of these two a kept draw is the last of several sweeps.
 
 # %%
-how = {"family": "poisson", "prior": "weak", "draws": 1000, "tune": 1000}
+how = {"family": "poisson", "prior": "weak", "draws": 400, "tune": 400}
 fits = {
     "NUTS": fit_flows(table, sampler="nuts", seed=1, **how),
     "reference": fit_flows(table, sampler="reference", seed=2, **how),

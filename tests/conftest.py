@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,19 @@ def shared_data() -> Path:
 @pytest.fixture(scope="module")
 def sketches() -> Iterator[None]:
     """Draw the pictures of reports, but do not save them: nobody looks, and it takes longest."""
+    with _sketching():
+        yield
+
+
+@pytest.fixture
+def sketched() -> Iterator[None]:
+    """The same for one test of a file whose other tests look at the pictures."""
+    with _sketching():
+        yield
+
+
+@contextmanager
+def _sketching() -> Iterator[None]:
     import matplotlib
     from markupsafe import Markup
     from matplotlib.figure import Figure

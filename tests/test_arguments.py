@@ -274,6 +274,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
         "bayes_sdc.flows.fitting.fit",
         "bayes_sdc.flows.intruder.comparing.promises.fit",
         "bayes_sdc.flows.intruder.measure.estimate",
+        "bayes_sdc.microdata.latent_classes.risk.run_chains",
         "bayes_sdc.microdata.treatment.setting.draw_states",
         "bayes_sdc.microdata.treatment.attributes.draw_states",
         "nutpie.compile_pymc_model",

@@ -18,11 +18,12 @@ from typing import NamedTuple
 
 import pandas as pd
 import pytest
-from markupsafe import Markup
 
 from bayes_sdc import cli, commands, jobs, read_flows
 from bayes_sdc.flows.table.simulate import simulate_flows
 from bayes_sdc.results import LINES
+
+pytestmark = pytest.mark.usefixtures("sketches")
 
 SHORT = ["--sampler", "gibbs", "--draws", "60", "--tune", "60", "--chains", "2", "--releases", "3"]
 COLUMNS = ["--origin", "origin", "--destination", "destination", "--count", "count"]
@@ -52,12 +53,6 @@ def released(out: Path) -> Path:
     """The synthetic table of a run, which is held if a check failed."""
     (path,) = [*out.glob("release/*.csv"), *out.glob("held/*.csv")]
     return path
-
-
-@pytest.fixture
-def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave the pictures out where a test is about other things; they take half of a short run."""
-    monkeypatch.setattr("bayes_sdc.report.plots.draw_svg", lambda *_: Markup("<svg ></svg>"))
 
 
 class Whole(NamedTuple):
@@ -156,7 +151,6 @@ def test_release_differs_only_in_small_cells(file: Path, whole: Whole) -> None:
     assert (before["count"] != after["count"])[small].any()
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_same_seed_same_bytes_other_seed_other_bytes(
     file: Path, whole: Whole, limited: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -367,7 +361,6 @@ def test_simulate_writes_a_table_that_can_be_read(
     assert file.read_bytes() == before
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_simulated_areas_serve_as_covariates_of_the_simulated_flows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -22,6 +22,8 @@ from bayes_sdc.report.microdata.render import render_microdata
 from bayes_sdc.report.policy_limits import WITHHELD, Told
 from bayes_sdc.runs import open_run
 
+pytestmark = pytest.mark.usefixtures("sketches")
+
 REPORTS = ("flows-internal", "flows-external", "microdata-internal", "microdata-external")
 CALL: dict[str, Any] = {
     "command": "bayes-sdc",

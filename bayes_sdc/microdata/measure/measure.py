@@ -27,6 +27,7 @@ from bayes_sdc.microdata.measure.population import fraction_of, people_of, truth
 from bayes_sdc.microdata.measure.result import Measurement, Unstructured
 from bayes_sdc.microdata.measure.verdicts import verdicts
 from bayes_sdc.microdata.patience import refuse_nearly_unique
+from bayes_sdc.microdata.posterior.sampling import check_draws
 from bayes_sdc.microdata.uniques.learned import learn_uniques
 from bayes_sdc.microdata.uniques.unstructured import expected_uniques, uniques_deviation
 from bayes_sdc.policy import Policy, read_policy
@@ -117,6 +118,7 @@ def measure_microdata(
     """
     policy = _limits(policy)
     seed = seed_or_fresh(seed)
+    check_draws(draws)  # before the latent classes, which take longest
     if not force:
         refuse_nearly_unique(microdata)
     fraction = fraction_of(microdata, population_size, sampling_fraction)

@@ -552,7 +552,11 @@ def test_what_is_said_of_people_who_stayed_and_of_too_few_holds(
     assert ("by choice of the agency" in text) == (own_area == "publish")
 
 
-def test_long_tables_are_cut_and_say_so(result: Protection) -> None:
+def test_long_tables_are_cut_and_say_so(
+    result: Protection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for picture in ("chains", "prior_posterior", "effects", "flows"):  # not of these tables
+        monkeypatch.setattr(plots, picture, lambda *_: Markup('<svg class="plot"></svg>'))
     many = pd.concat([result.measured.margins] * 30, ignore_index=True)
     groups = pd.concat([result.measured.groups] * 1100)
     long = changed(result, margins=many, groups=groups)
@@ -564,6 +568,7 @@ def test_long_tables_are_cut_and_say_so(result: Protection) -> None:
     assert len(text) < 1_000_000, "more than 2,000 marks should be drawn as pixels"
 
 
+@pytest.mark.usefixtures("sketched")
 def test_values_that_do_not_exist(result: Protection) -> None:
     # a parameter that never moved, a count never observed, an area whose true total is 0
     odd = changed(
@@ -580,6 +585,7 @@ def test_values_that_do_not_exist(result: Protection) -> None:
     assert "could not be computed" in text
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_failed_picture_fails_the_report(
     result: Protection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -128,8 +128,11 @@ def test_every_picture_has_words_and_ids_of_its_own(internal: str) -> None:
     assert used <= set(ids)
 
 
-def test_maps_say_what_they_lack(result: Protection, internal: str) -> None:
+def test_maps_say_what_they_lack(
+    result: Protection, internal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "1 areas of the table have no outline in the file: #010203." in internal
+    monkeypatch.setattr(plots, "draw_svg", lambda *_: NO_PICTURE)
     without = render_flows(result, audience="internal", call=CALL)
     assert "no outline" not in without
     assert len(pictures(without)) == 14
@@ -212,6 +215,7 @@ def test_pictures_do_not_stay_in_memory(result: Protection) -> None:
     assert plt.get_fignums() == before
 
 
+@pytest.mark.usefixtures("sketched")
 @pytest.mark.parametrize("prior", ["weak", "paper"])
 def test_priors_without_a_nation_have_a_report_too(result: Protection, prior: str) -> None:
     frame = result.table.frame
