@@ -1,6 +1,7 @@
 """Modules of one idea, functions that can be read without scrolling and called without counting."""
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,15 +47,15 @@ def modules() -> Iterator[tuple[str, Path]]:
             yield ".".join(parts).removeprefix("bayes_sdc."), path
 
 
-def functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+@functools.cache  # when a test asks: every process that collects tests loads this file
+def functions() -> list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
     """Name and definition of every function of the package and of its models."""
-    for module, path in modules():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield f"{module}.{node.name}", node
-
-
-FUNCTIONS = list(functions())
+    return [
+        (f"{module}.{node.name}", node)
+        for module, path in modules()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
 
 
 def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -90,14 +91,14 @@ def test_a_module_holds_one_idea() -> None:
 
 
 def test_a_body_fits_on_a_screen() -> None:
-    long = {name: length(node) for name, node in FUNCTIONS if length(node) > MOST_LINES}
+    long = {name: length(node) for name, node in functions() if length(node) > MOST_LINES}
     assert set(long) == set(LONG), "take them apart"
 
 
 def test_parameters_can_be_kept_in_mind() -> None:
     many = {
         name: parameters(node)
-        for name, node in FUNCTIONS
+        for name, node in functions()
         if parameters(node) > MOST_PARAMETERS and not is_kernel(node)
     }
     assert set(many) <= set(MANY_PARAMETERS), "pass an object on"
@@ -106,5 +107,5 @@ def test_parameters_can_be_kept_in_mind() -> None:
 @pytest.mark.parametrize("name", MANY_PARAMETERS)
 def test_exceptions_are_still_needed(name: str) -> None:
     """An exception that nobody needs hides the next one."""
-    (count,) = [parameters(node) for other, node in FUNCTIONS if other == name]
+    (count,) = [parameters(node) for other, node in functions() if other == name]
     assert count > MOST_PARAMETERS

@@ -118,6 +118,9 @@ def compare_risks(
     if most_disagreements < 0:
         raise InputError(f"most_disagreements must be 0 or more; it is {most_disagreements}")
     check_size(max_size, len(microdata.keys))  # before the work of the other methods
+    if cells is not None:
+        check_cells(microdata, cells)
+    of_models = model_lines(models or {})
     late = {} if slow else left_out(microdata, max_size)
 
     def shrunk(factors: Any) -> Lancaster:
@@ -136,9 +139,7 @@ def compare_risks(
     if latent_classes is None:
         latent_classes = _classes(microdata, population_size, structural_zeros, seed)
     poisson, told = _loglinear(microdata, population_size, seed)
-    lines = [
-        *class_lines(latent_classes), *model_lines(models or {}), *loglinear_lines(poisson)
-    ]  # fmt: skip
+    lines = [*class_lines(latent_classes), *of_models, *loglinear_lines(poisson)]
     lines += [] if additive is None else additive_lines(additive)
     lines += [] if validated is None else [validated_line(validated)]
     lines += [] if special is None else [special_line(special)]
