@@ -84,6 +84,7 @@ def run(arguments: list[str], caches: Path) -> Run:
         "PYTHONPATH": os.pathsep.join([str(names), os.environ.get("PYTHONPATH", "")]),
         "FIRST_MINUTE": str(names),
     }
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # a user's Python keeps what it has read
     before, clock = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-m", "bayes_sdc.cli", *arguments],

@@ -142,7 +142,7 @@ def information(codes: Codes, y: Codes, rng: np.random.Generator) -> Information
     if mean <= 0.0 or beyond <= 0.0:
         return Information(0.0, 0.0)
     variance = max(variance, LEAST_VARIANCE)
-    chance = gammaincc(mean**2 / variance, (mean + beyond) * mean / variance)
+    chance = float(gammaincc(mean**2 / variance, (mean + beyond) * mean / variance))
     return Information(beyond / entropy, log_or_none(chance))
 
 

@@ -150,7 +150,7 @@ def from_levels(
         share = (more - fewer) / len(right)
         if best is None or share > best.share:
             # of so many or more heads in more + fewer tosses
-            log_chance = log_or_none(betainc(more, fewer + 1, 0.5)) if more else 0.0
+            log_chance = log_or_none(float(betainc(more, fewer + 1, 0.5))) if more else 0.0
             best = Followed(how, log_chance, share)
     return best
 
