@@ -12,7 +12,7 @@ from bayes_sdc import read_microdata
 from bayes_sdc.cli import app
 from bayes_sdc.microdata.file.simulate import example_persons_path
 
-pytestmark = pytest.mark.usefixtures("sketches")
+pytestmark = pytest.mark.usefixtures("sketches", "short_chains")
 
 KEYS = ["region", "sex", "age", "marital_status"]
 
@@ -33,23 +33,30 @@ def csv(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def synthetic(csv: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of one run that several tests look at; none changes it."""
+    out = tmp_path_factory.mktemp("synthetic") / "run"
+    options = ["--treat", "synthesis", "--treat-share", "0.2", "--seed", "1"]
+    result = run(csv, out, *options, "--keep", "occupation")
+    assert result.exit_code in (0, 1), result.output
+    return out
+
+
 def released(out: Path, ending: str = "csv") -> Path:
     (path,) = [*out.glob(f"release/*.{ending}"), *out.glob(f"held/*.{ending}")]
     return path
 
 
-def test_what_leaves_holds_named_columns_in_another_order(csv: Path, tmp_path: Path) -> None:
+def test_what_leaves_holds_named_columns_in_another_order(synthetic: Path) -> None:
     """Keys and named columns, nothing else; the confidential part says what was changed."""
-    options = ["--treat", "synthesis", "--treat-share", "0.2", "--seed", "1"]
-    result = run(csv, tmp_path / "run", *options, "--keep", "occupation")
-    assert result.exit_code in (0, 1), result.output
-    path = released(tmp_path / "run")
+    path = released(synthetic)
     assert path.name == "persons_protected.csv"
     before, after = persons(), pd.read_csv(path, dtype=str)
     assert list(after.columns) == [*KEYS, "occupation"]
     assert sorted(after["occupation"]) == sorted(before["occupation"])
     assert (after["occupation"].to_numpy() != before["occupation"].to_numpy()).any()
-    inside = tmp_path / "run" / "confidential"
+    inside = synthetic / "confidential"
     changes = pd.read_csv(inside / "changes_by_record.csv", dtype=str)
     record = json.loads((inside / "run.json").read_text("utf-8"))
     assert len(changes) == record["treatment"]["treated_records"] >= 80
@@ -102,12 +109,11 @@ def test_a_column_that_identifies_or_undoes_the_treatment_holds_the_release(
     assert "FAIL  kept column weight: the weight 'weight' tells" in result.output
 
 
-def test_the_external_report_holds_no_record(csv: Path, tmp_path: Path) -> None:
-    run(csv, tmp_path / "run", "--treat", "synthesis", "--treat-share", "0.2", "--seed", "1")
+def test_the_external_report_holds_no_record(synthetic: Path) -> None:
     external = next(
-        path for name in ("release", "held") for path in (tmp_path / "run").glob(f"{name}/*.html")
+        path for name in ("release", "held") for path in synthetic.glob(f"{name}/*.html")
     ).read_text("utf-8")
-    inside = (tmp_path / "run" / "confidential" / "report.html").read_text("utf-8")
+    inside = (synthetic / "confidential" / "report.html").read_text("utf-8")
     assert "What was done" in external
     assert "changes_by_record.csv" not in external
     assert "Highest risk of a record".lower() not in external.lower()
@@ -117,7 +123,7 @@ def test_the_external_report_holds_no_record(csv: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", ["sav", "dta"])
 def test_labels_of_a_statistical_file_are_in_the_release(ending: str, tmp_path: Path) -> None:
-    frame = persons()[KEYS].assign(secret=1.0)
+    frame = persons(120)[KEYS].assign(secret=1.0)
     frame["sex"] = frame["sex"].map({"female": 2.0, "male": 1.0})
     write = getattr(pyreadstat, f"write_{ending}")
     file = tmp_path / f"persons.{ending}"
