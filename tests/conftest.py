@@ -40,6 +40,23 @@ def sketches() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def short_chains() -> Iterator[None]:
+    """Few sweeps of the latent classes, where a test is about what is done with them."""
+    with pytest.MonkeyPatch.context() as patch:
+        sample_little(patch)
+        yield
+
+
+def sample_little(patch: pytest.MonkeyPatch) -> None:
+    """Let the latent classes end after a tenth of their sweeps."""
+    from bayes_sdc.microdata.latent_classes import gibbs
+
+    for place in ("latent_classes.risk", "treatment.states"):
+        plan = gibbs.Plan(classes=40, warm_up=100, draws=40, every=5)
+        patch.setattr(f"bayes_sdc.microdata.{place}.plan_for", lambda *_, plan=plan: plan)
+
+
 @pytest.fixture
 def sketched() -> Iterator[None]:
     """The same for one test of a file whose other tests look at the pictures."""

@@ -20,6 +20,8 @@ from bayes_sdc.microdata.special_uniques.dis_suda import dis_suda
 from bayes_sdc.microdata.special_uniques.suda import suda
 from bayes_sdc.microdata.uniques.unstructured import expected_uniques
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 
 def data(weights: bool = True, missing: bool = False) -> Microdata:
     rng = np.random.default_rng(1)

@@ -17,6 +17,8 @@ from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.policy import Policy
 from bayes_sdc.report.microdata.render import render_microdata
 
+pytestmark = pytest.mark.usefixtures("short_chains")
+
 RNG = np.random.default_rng(3)
 PEOPLE = pd.DataFrame(
     {
