@@ -4,7 +4,10 @@ r"""Latent classes and the scatter of combinations about them, for the risk of s
 
 .. math:: g_k = \sum_h \eta_h \prod_j \varphi_{jh}(x_{kj}),
 
-with the priors of :mod:`bayes_sdc.microdata.latent_classes.conditionals`. `build_dispersion` has
+with the priors of :mod:`bayes_sdc.microdata.latent_classes.conditionals`. How finely a class has
+levels of its own in a key, its resolution s, is a variable of the model: at s = 0 it has those of
+everybody, at the finest each level by itself, and between, bands of neighbouring levels, inside
+which all classes are alike. `build_dispersion` has
 the second stage, given g: :math:`f_k` is negative binomial with mean :math:`n g_k` and shape
 :math:`R (n g_k)^\kappa` for every combination, seen or not.
 
@@ -31,6 +34,24 @@ PRIORS: dict[str, dict[str, float]] = {
     "log_R": {"lower": -3.0, "upper": 5.0},
     "kappa": {"lower": 0.0, "upper": 1.0},
 }
+
+
+def bands_of(levels: int) -> list[npt.NDArray[np.float64]]:
+    """For each resolution of a key, which levels are in the same band: matrices of 0 and 1.
+
+    Bands are halved from one resolution to the next, from all levels to each by itself.
+
+    Examples
+    --------
+    >>> [same.astype(int).tolist() for same in bands_of(3)][1]
+    [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
+    """
+    place = np.arange(levels)
+    depth = (levels - 1).bit_length()
+    return [
+        (place[:, None] >> up == place[None, :] >> up).astype(np.float64)
+        for up in range(depth, -1, -1)
+    ]
 
 
 def build_base(
@@ -63,9 +84,9 @@ def build_base(
     Returns
     -------
     pm.Model
-        ``alpha``, ``eta``, and for each key ``strength``, ``base`` and ``phi``; ``g`` and
-        ``log_likelihood`` derived. Use only quantities that do not depend on the labels of the
-        classes, such as these two.
+        ``alpha``, ``eta``, and for each key ``strength``, ``base``, ``shares`` of the resolutions,
+        ``resolution`` and ``own`` levels by class; ``g`` and ``log_likelihood`` derived. Use only
+        quantities that do not depend on the labels of the classes, such as these two.
     """
     table, number = np.asarray(codes), np.asarray(records, dtype=np.float64)
     names = keys or [f"key {j + 1}" for j in range(table.shape[1])]
@@ -84,7 +105,14 @@ def build_base(
             log_strength = pm.Normal(f"log strength of {name}", **PRIORS["log_strength"])
             base = pm.Dirichlet(f"base of {name}", np.full(size, PRIORS["base"]["a"]), dims=level)
             shape = pt.outer(pt.ones(classes), pt.exp(log_strength) * base)
-            phi = pm.Dirichlet(f"phi of {name}", shape, dims=("class", level))
+            own = pm.Dirichlet(f"own of {name}", shape, dims=("class", level))
+            bands = bands_of(size)
+            shares = pm.Dirichlet(f"shares of {name}", np.ones(len(bands)))
+            resolution = pm.Categorical(f"resolution of {name}", shares, dims="class")
+            # of every resolution: what a class gives to a band is divided as everybody's is
+            by_band = pt.stack([(own @ same) * (base / (base @ same)) for same in bands])
+            phi = by_band[resolution, np.arange(classes)]
+            phi = pm.Deterministic(f"phi of {name}", phi, dims=("class", level))
             known = table[:, j] >= 0
             factor = pt.log(phi)[:, np.where(known, table[:, j], 0)].T
             log_w += factor if known.all() else pt.where(known[:, None], factor, 0.0)

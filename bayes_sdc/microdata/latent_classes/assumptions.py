@@ -1,7 +1,5 @@
 """What an estimate by latent classes assumes of a file, in sentences."""
 
-import numpy as np
-
 from bayes_sdc.microdata.file.microdata import Microdata
 
 SAMPLED_WHOLE = (
@@ -14,8 +12,11 @@ SAMPLED_ALONE = (
 )
 
 
-def assumed(data: Microdata, rules: int) -> tuple[str, ...]:
-    """Say what an estimate takes for granted; ``rules`` structural zeros were given."""
+def assumed(data: Microdata, rules: int, *, unequal: bool) -> tuple[str, ...]:
+    """Say what an estimate takes for granted.
+
+    ``rules`` structural zeros were given; ``unequal`` tells whether weights or strata differ.
+    """
     notes = [
         "assumed: the order of the levels of a key means nothing, and combinations scatter about "
         "the classes independently of each other",
@@ -26,7 +27,7 @@ def assumed(data: Microdata, rules: int) -> tuple[str, ...]:
             f"{rules:,} structural zeros: their combinations have probability 0, and the classes "
             "are learned with the impossible records that must have been left out"
         )
-    if data.weights is not None and np.ptp(data.weights) > 0.0:
+    if unequal:
         notes.append(
             "weights differ: how many people a record stands for follows from its key values, by a "
             "regression on all weights; how much a combination scatters goes with the records that "

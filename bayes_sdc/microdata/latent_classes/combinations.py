@@ -1,5 +1,6 @@
 """The combinations of a file as the sampler reads them: sorted, counted, without the records."""
 
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -8,6 +9,8 @@ import numpy.typing as npt
 from bayes_sdc.microdata.file.microdata import Microdata
 
 Integers = npt.NDArray[np.int64]
+#: How the label of an ordered level begins.
+NUMBER = re.compile(r"\s*-?\d+(\.\d+)?")
 
 
 class Cells(NamedTuple):
@@ -17,7 +20,8 @@ class Cells(NamedTuple):
     ----------
     rows : array of int, shape (combination, key)
         For each key the row of its level in tables with one row per level; -1 where it is missing.
-        Keys with few levels come first, and combinations are sorted, so that neighbours share the
+        Keys with few levels come first, levels are in their natural order (see
+        :func:`order_of_levels`), and combinations are sorted, so that neighbours share the
         beginning of their products.
     shared : array of int, shape (combination,)
         How many keys, from the first, a combination has in common with the one before it.
@@ -43,6 +47,44 @@ def order_of_keys(data: Microdata) -> list[int]:
     return [int(j) for j in np.argsort(sizes, kind="stable")]
 
 
+def order_of_levels(labels: tuple[str, ...]) -> Integers:
+    """Places of the labels of a key in their natural order: by number where all begin with one.
+
+    Examples
+    --------
+    >>> order_of_levels(("10-14", "15+", "5-9")).tolist()
+    [2, 0, 1]
+    >>> order_of_levels(("10", "9", "x")).tolist()
+    [0, 1, 2]
+    """
+    numbers = [NUMBER.match(label) for label in labels]
+    if not all(numbers):
+        return np.arange(len(labels))
+    values = np.array([float(found[0]) for found in numbers if found is not None])
+    return np.argsort(values, kind="stable")
+
+
+def rows_of_levels(data: Microdata) -> list[Integers]:
+    """For each key of the file, the sampler's row of each level; a missing value first, by "own".
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayes_sdc.microdata.file.read import read_microdata
+    >>> people = pd.DataFrame({"age": ["9", "10", None], "sex": list("mfm")})
+    >>> data = read_microdata(people, keys=["age", "sex"], missing="own")
+    >>> [rows.tolist() for rows in rows_of_levels(data)]
+    [[2, 4, 3], [0, 1]]
+    """
+    rows, first = [np.empty(0, dtype=np.int64)] * len(data.keys), 0
+    for j in order_of_keys(data):
+        lacking = int(data.missing == "own" and bool((data.codes[:, j] < 0).any()))
+        rank = np.argsort(order_of_levels(data.labels[j])) + lacking
+        rows[j] = first + np.concatenate([np.arange(lacking), rank])
+        first += len(rows[j])
+    return rows
+
+
 def labels_of(data: Microdata) -> dict[str, list[str]]:
     """Return the levels of each key, as the rows of the sampler's tables stand for them.
 
@@ -50,18 +92,17 @@ def labels_of(data: Microdata) -> dict[str, list[str]]:
     --------
     >>> import pandas as pd
     >>> from bayes_sdc.microdata.file.read import read_microdata
-    >>> people = pd.DataFrame({"age": ["2", "3", None, "5"], "sex": list("mfmf")})
+    >>> people = pd.DataFrame({"age": ["2", "10", None, "5"], "sex": list("mfmf")})
     >>> labels_of(read_microdata(people, keys=["age", "sex"], missing="own"))
-    {'sex': ['f', 'm'], 'age': ['missing', '2', '3', '5']}
+    {'sex': ['f', 'm'], 'age': ['missing', '2', '5', '10']}
     """
-    columns = _codes(data).T
-    found = {}
+    rows, found = rows_of_levels(data), {}
     for j in order_of_keys(data):
-        codes = np.unique(columns[j])
-        kept = codes if data.missing == "own" else codes[codes >= 0]
         # codes of text may say "missing" too, and coordinates must differ
         words = "missing" if "missing" not in data.labels[j] else "no value"
-        found[data.keys[j]] = [data.labels[j][code] if code >= 0 else words for code in kept]
+        lacking = [words] * (len(rows[j]) - len(data.labels[j]))
+        names = [*lacking, *data.labels[j]]
+        found[data.keys[j]] = [names[place] for place in np.argsort(rows[j])]
     return found
 
 
@@ -83,8 +124,10 @@ def cells_of(data: Microdata) -> Cells:
     ([[0, 3], [0, 5], [1, 2], [1, 4]], [0, 2, 6])
     """
     columns, sizes = [], []
-    for column in _codes(data).T:
+    for column, labels in zip(_codes(data).T, data.labels, strict=True):
         missing = column < 0
+        rank = np.argsort(order_of_levels(labels))
+        column = np.where(missing, -1, rank[column])
         levels, found = np.unique(column if data.missing == "own" else column[~missing],
                                   return_inverse=True)  # fmt: skip
         coded = np.full(len(column), -1, dtype=np.int64)

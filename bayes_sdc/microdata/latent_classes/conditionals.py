@@ -10,7 +10,8 @@ With H classes, keys j and levels l,
 
 .. math::
 
-    \varphi_{jh} \sim \mathrm{Dirichlet}(b_j m_j), \quad
+    \varphi_{jh}(l) = \psi_{jh}(B) \, m_j(l) / m_j(B), \quad
+    \psi_{jh} \sim \mathrm{Dirichlet}(b_j m_j(B)), \quad
     m_j \sim \mathrm{Dirichlet}(1/2, ..., 1/2), \quad
     \log b_j \sim \mathrm{N}(\log 5, 1.5^2).
 
@@ -27,62 +28,28 @@ membership models", JASA 2012, doi:10.1080/01621459.2012.710508.
 """
 
 import math
-from typing import NamedTuple
 
 import numba
 import numpy as np
 
 from bayes_sdc.microdata.latent_classes.draws import (
     compiled,
-    draw_tables,
     inlined,
     log_gamma_draw,
     normalise,
     pick,
 )
+from bayes_sdc.microdata.latent_classes.resolutions import depth_of, draw_base, draw_resolution
+from bayes_sdc.microdata.latent_classes.state import State
 
 ALPHA_SHAPE = ALPHA_RATE = 0.25
-BASE = 0.5
 STRENGTH_MEAN, STRENGTH_SD = math.log(5.0), 1.5
 ALPHA_STEP, STRENGTH_STEP = 1.0, 0.6  # of the random walks, on the log scale
+LONGER = 4.0  # times the step, half of the time
 
 vectorised = numba.njit(
     cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "nsz", "contract"}
 )
-
-
-class State(NamedTuple):
-    """Where a chain is; every array is changed in place.
-
-    Parameters
-    ----------
-    alpha : array, shape (1,)
-        Concentration of the class weights.
-    eta : array, shape (class,)
-        Weight of each class.
-    strength : array, shape (key,)
-        b, how alike the classes are in a key.
-    base : array, shape (row,)
-        m, the levels of a key in the mean of the classes.
-    phi : array, shape (row, class)
-        Levels of a key in each class.
-    size : array of int, shape (class,)
-        Records in each class.
-    counts : array of int, shape (row, class)
-        Records of a class with each level.
-    g : array, shape (combination,)
-        Probability of each combination under eta and phi; with a missing value that of all
-        combinations that it may be.
-    """
-
-    alpha: np.ndarray
-    eta: np.ndarray
-    strength: np.ndarray
-    base: np.ndarray
-    phi: np.ndarray
-    size: np.ndarray
-    counts: np.ndarray
-    g: np.ndarray
 
 
 @compiled
@@ -122,73 +89,77 @@ def draw_eta(rng: np.random.Generator, state: State) -> None:
 
 
 @compiled
-def log_strength_density(log_strength: float, base: np.ndarray, counts: np.ndarray) -> float:
-    """Log density of log b of one key given its counts, phi summed out."""
+def log_strength_density(
+    log_strength: float, base: np.ndarray, counts: np.ndarray, resolution: np.ndarray
+) -> float:
+    """Log density of log b of one key given its counts and resolutions, phi summed out."""
     strength = math.exp(log_strength)
     total = -0.5 * ((log_strength - STRENGTH_MEAN) / STRENGTH_SD) ** 2
+    levels = len(base)
+    depth = depth_of(levels)
+    whole = math.lgamma(strength)
     for h in range(counts.shape[1]):
-        known = 0  # fewer than the class has, where values are missing
-        for row in range(len(base)):
-            known += counts[row, h]
+        if resolution[h] == 0:
+            continue
+        up = depth - resolution[h]
+        known, number, shape = 0, 0, 0.0  # fewer than the class has, where values are missing
+        for k in range(levels):
+            number += counts[k, h]
+            shape += strength * base[k]
+            if k == levels - 1 or (k + 1) >> up != k >> up:
+                if number == 1:
+                    total += math.log(shape)
+                elif number > 1:
+                    # Gamma(shape + n) / Gamma(shape), by that of shape + 1 near 0
+                    total += math.lgamma(shape + number) - math.lgamma(shape + 1.0)
+                    total += math.log(shape)
+                known += number
+                number, shape = 0, 0.0
         if known > 0:
-            total += math.lgamma(strength) - math.lgamma(strength + known)
-    for row in range(len(base)):
-        shape = strength * base[row]
-        one = math.log(shape)
-        zero = math.lgamma(shape + 1.0) - one
-        for h in range(counts.shape[1]):
-            number = counts[row, h]
-            if number == 1:
-                total += one
-            elif number > 1:
-                total += math.lgamma(shape + number) - zero
+            total += whole - math.lgamma(strength + known)
     return total
 
 
 @inlined
 def draw_strength(rng: np.random.Generator, start: np.ndarray, state: State) -> None:
-    """Move each b by a random walk on its log, phi summed out."""
+    """Move each b by a random walk on its log, of short steps and long ones, phi summed out."""
     for j in range(len(start) - 1):
         base = state.base[start[j] : start[j + 1]]
         counts = state.counts[start[j] : start[j + 1]]
+        step = STRENGTH_STEP * (1.0 if rng.random() < 0.5 else LONGER)
         now = math.log(state.strength[j])
-        proposed = now + STRENGTH_STEP * rng.standard_normal()
-        ratio = log_strength_density(proposed, base, counts)
-        ratio -= log_strength_density(now, base, counts)
+        proposed = now + step * rng.standard_normal()
+        ratio = log_strength_density(proposed, base, counts, state.resolution[j])
+        ratio -= log_strength_density(now, base, counts, state.resolution[j])
         if math.log(1.0 - rng.random()) < ratio:
             state.strength[j] = math.exp(proposed)
 
 
-@inlined
-def draw_base(rng: np.random.Generator, start: np.ndarray, state: State) -> None:
-    """Draw each m by the numbers of tables that the counts of the classes sit at."""
-    for j in range(len(start) - 1):
-        for row in range(start[j], start[j + 1]):
-            shape = state.strength[j] * state.base[row]
-            tables = 0
-            for h in range(len(state.size)):
-                tables += draw_tables(rng, state.counts[row, h], shape)
-            state.base[row] = log_gamma_draw(rng, BASE + tables)
-        normalise(state.base[start[j] : start[j + 1]])
-
-
 @compiled
 def draw_phi(rng: np.random.Generator, start: np.ndarray, state: State) -> None:
-    """Draw the levels of every class: Dirichlet(b m + counts)."""
+    """Draw the levels of every class: bands by Dirichlet(b m + counts), inside them as m."""
     longest = 0
     for j in range(len(start) - 1):
         longest = max(longest, start[j + 1] - start[j])
-    column = np.empty(longest)
+    shape, mean = np.empty(longest), np.empty(longest)
     for j in range(len(start) - 1):
         levels = start[j + 1] - start[j]
+        depth = depth_of(levels)
         for h in range(len(state.size)):
+            up = depth - state.resolution[j, h]
+            bands = ((levels - 1) >> up) + 1
+            for band in range(bands):
+                shape[band], mean[band] = 0.0, 0.0
             for k in range(levels):
                 row = start[j] + k
-                shape = state.strength[j] * state.base[row] + state.counts[row, h]
-                column[k] = log_gamma_draw(rng, shape)
-            normalise(column[:levels])
+                mean[k >> up] += state.base[row]
+                shape[k >> up] += state.strength[j] * state.base[row] + state.counts[row, h]
+            for band in range(bands):
+                shape[band] = log_gamma_draw(rng, shape[band])
+            normalise(shape[:bands])
             for k in range(levels):
-                state.phi[start[j] + k, h] = column[k]
+                row = start[j] + k
+                state.phi[row, h] = shape[k >> up] * (state.base[row] / mean[k >> up])
 
 
 @vectorised
@@ -246,6 +217,7 @@ def sweep(
     draw_alpha(rng, state)
     draw_eta(rng, state)
     draw_strength(rng, start, state)
+    draw_resolution(rng, start, state)
     draw_base(rng, start, state)
     draw_phi(rng, start, state)
     draw_classes(rng, rows, shared, records, state)

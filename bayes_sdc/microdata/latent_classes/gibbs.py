@@ -12,15 +12,16 @@ import numpy.typing as npt
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.latent_classes.combinations import Cells
 from bayes_sdc.microdata.latent_classes.conditionals import (
-    State,
     draw_classes,
     draw_eta,
     draw_phi,
     sweep,
 )
 from bayes_sdc.microdata.latent_classes.draws import compiled
+from bayes_sdc.microdata.latent_classes.resolutions import depth_of
 from bayes_sdc.microdata.latent_classes.sample import Sample
 from bayes_sdc.microdata.latent_classes.second_stage import Chain, SecondStage
+from bayes_sdc.microdata.latent_classes.state import State
 from bayes_sdc.microdata.latent_classes.zeros import sweep_with_zeros
 from bayes_sdc.seeds import generator
 
@@ -81,12 +82,16 @@ def start_state(rng: np.random.Generator, cells: Cells, classes: int) -> State:
     """Start from combinations dealt to the classes at random: far from any answer, and apart."""
     keys, rows = len(cells.start) - 1, int(cells.start[-1])
     sizes = np.diff(cells.start)
+    depths = np.array([depth_of(int(size)) for size in sizes], dtype=np.int64)
+    resolutions = int(depths.max()) + 1
     state = State(
         alpha=np.ones(1),
         eta=np.empty(classes),
         strength=np.minimum(sizes, 10).astype(np.float64),
         base=np.repeat(1.0 / sizes, sizes),
         phi=np.empty((rows, classes)),
+        resolution=np.repeat(depths[:, None], classes, axis=1),
+        shares=np.repeat(1.0 / (1.0 + depths[:, None]), resolutions, axis=1),
         size=np.zeros(classes, dtype=np.int64),
         counts=np.zeros((rows, classes), dtype=np.int64),
         g=np.empty(len(cells.rows)),

@@ -8,9 +8,9 @@ combination is learned from everybody but the rest of the household.
 
 Given the classes of all records, the mean of g follows from their counts, with the rest of the
 household or without it. The draw of g is multiplied by the ratio of the two. It is 1 for whoever
-lives alone. The means of the classes, m, are learned from the same people, through the tables that
-their counts sit at: without the household there are fewer of its levels, and m is less in
-proportion. Strengths, and the classes of the others, are left as they are.
+lives alone. The means of the classes, m, are learned from the same people, through the splits of
+their trees: without the household there are fewer tables and records of its levels, and m is less
+in proportion. Strengths, resolutions, and the classes of the others, are left as they are.
 """
 
 from itertools import pairwise
@@ -20,8 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bayes_sdc.microdata.file.microdata import Microdata
-from bayes_sdc.microdata.latent_classes.conditionals import BASE, State, extend_products
+from bayes_sdc.microdata.latent_classes.conditionals import extend_products
 from bayes_sdc.microdata.latent_classes.draws import compiled, pick
+from bayes_sdc.microdata.latent_classes.resolutions import BASE, depth_of, levels_under
+from bayes_sdc.microdata.latent_classes.state import State
 
 EXACT = 100  # customers; of more, an integral stands for the rest of the sum
 
@@ -172,48 +174,115 @@ def expected_tables(customers: int, strength: float) -> float:
 
 
 @compiled
-def tables_by_level(state: State, counts: Counts, start: np.ndarray) -> np.ndarray:
-    """Tables expected of each level, over all classes."""
-    found = np.zeros(len(state.base))
-    for j in range(len(start) - 1):
-        for row in range(start[j], start[j + 1]):
-            shape = state.strength[j] * state.base[row]
-            for h in range(len(state.eta)):
-                found[row] += expected_tables(counts.level[row, h], shape)
-    return found
+def expected_splits(state: State, counts: Counts, start: np.ndarray, key: int) -> np.ndarray:
+    """What the splits of a key's tree are learned from, as in `draw_base`, by expected tables."""
+    levels = start[key + 1] - start[key]
+    depth = depth_of(levels)
+    added = np.zeros((depth + 1, levels))
+    base = state.base[start[key] : start[key + 1]]
+    for h in range(len(state.eta)):
+        r = state.resolution[key, h]
+        shift = depth - r
+        number, shape = 0, 0.0
+        for k in range(levels):
+            here = counts.level[start[key] + k, h]
+            for d in range(r + 1, depth + 1):
+                added[d, k >> (depth - d)] += here
+            number += here
+            shape += state.strength[key] * base[k]
+            if k == levels - 1 or (k + 1) >> shift != k >> shift:
+                if r > 0 and number > 0:
+                    tables = expected_tables(number, shape)
+                    for d in range(1, r + 1):
+                        added[d, k >> (depth - d)] += tables
+                number, shape = 0, 0.0
+    return added
 
 
 @compiled
-def mean_over_classes(row: np.ndarray, base: np.ndarray, state: State, counts: Counts) -> float:
+def in_band(level: int, shift: int, values: np.ndarray) -> float:
+    """Sum over the levels of the band that a level is in."""
+    first = (level >> shift) << shift
+    total = 0.0
+    for k in range(first, min(first + (1 << shift), len(values))):
+        total += values[k]
+    return total
+
+
+@compiled
+def mean_over_classes(
+    row: np.ndarray, ratio: np.ndarray, start: np.ndarray, state: State, counts: Counts
+) -> float:
     """Mean of g of a combination given the classes of all, times a constant.
 
-    ``base`` has m of its level of each key.
+    ``ratio`` has, by key and depth of the tree, what the m of the node there is multiplied by.
     """
     total = 0.0
     for h in range(len(state.eta)):
         mean: float = counts.size[h] + state.alpha[0] / len(state.eta)
         for j in range(len(row)):
             if row[j] >= 0:
-                mean *= counts.level[row[j], h] + state.strength[j] * base[j]
-                mean /= counts.known[j, h] + state.strength[j]
+                levels = start[j + 1] - start[j]
+                depth, r, k = depth_of(levels), state.resolution[j, h], row[j] - start[j]
+                alone = state.base[row[j]] * ratio[j, depth]
+                if r > 0:
+                    band = state.base[start[j] : start[j + 1]]
+                    of_band = in_band(k, depth - r, band) * ratio[j, r]
+                    number = in_band(k, depth - r, counts.level[start[j] : start[j + 1], h])
+                    mean *= (number + state.strength[j] * of_band) * alone / of_band
+                    mean /= counts.known[j, h] + state.strength[j]
+                else:
+                    mean *= alone
         total += mean
     return total
 
 
 @compiled
-def tables_lost(row: int, shape: float, labels: np.ndarray, cells: np.ndarray, counts: Counts,
-                rows: np.ndarray, key: int) -> float:  # fmt: skip
-    """Tables of a level that are expected only because of some people, who are counted out."""
-    lost = 0.0
+def ratios_of(
+    row: int, key: int, start: np.ndarray, rows: np.ndarray, cells: np.ndarray, labels: np.ndarray,
+    state: State, counts: Counts, added: np.ndarray, into: np.ndarray,
+) -> None:  # fmt: skip
+    """How the mean of m of each node above a level changes without some people.
+
+    ``counts`` are those without them, ``added`` those of the splits with them.
+    """
+    levels = start[key + 1] - start[key]
+    depth, place = depth_of(levels), row - start[key]
+    base = state.base[start[key] : start[key + 1]]
+    lost = np.zeros((depth + 1, 2))
     for c in range(len(labels)):
-        if rows[cells[c], key] == row:
-            # one after the other: so many of the level are left in the class, and one more
-            left = counts.level[row, labels[c]]
+        level = rows[cells[c], key] - start[key]
+        if level < 0:
+            continue
+        h = labels[c]
+        r = state.resolution[key, h]
+        tables = 0.0
+        if r > 0:
+            shift = depth - r
+            # one after the other: so many of the band are left in the class, and one more
+            left = in_band(level, shift, counts.level[start[key] : start[key + 1], h])
             for before in range(c):
-                if labels[before] == labels[c] and rows[cells[before], key] == row:
-                    left += 1
-            lost += shape / (shape + left)
-    return lost
+                other = rows[cells[before], key] - start[key]
+                if labels[before] == h and other >= 0 and other >> shift == level >> shift:
+                    left += 1.0
+            shape = state.strength[key] * in_band(level, shift, base)
+            tables = shape / (shape + left)
+        for d in range(1, depth + 1):
+            up = depth - d
+            if level >> (up + 1) == place >> (up + 1):
+                lost[d, 0 if level >> up == place >> up else 1] += tables if d <= r else 1.0
+    into[0] = 1.0
+    for d in range(1, depth + 1):
+        up = depth - d
+        node = place >> up
+        beside = node ^ 1
+        into[d] = into[d - 1]
+        if levels_under(beside, up, levels) == 0:
+            continue
+        mine = BASE * levels_under(node, up, levels) + added[d, node]
+        other = BASE * levels_under(beside, up, levels) + added[d, beside]
+        whole, rest = mine + other, mine + other - lost[d, 0] - lost[d, 1]
+        into[d] *= (mine - lost[d, 0]) / mine * whole / rest
 
 
 @compiled
@@ -227,25 +296,32 @@ def without_household(
     """
     found = np.zeros(len(unique))
     keys, records = rows.shape[1], float(len(labels))
-    tables = tables_by_level(state, counts, start)
-    base = np.empty(keys)
+    longest = 1
+    for j in range(keys):
+        longest = max(longest, start[j + 1] - start[j])
+    depth = depth_of(longest)
+    added = np.zeros((keys, depth + 1, longest))
+    for j in range(keys):
+        part = expected_splits(state, counts, start, j)
+        for d in range(part.shape[0]):
+            for k in range(part.shape[1]):
+                added[j, d, k] = part[d, k]
+    same, changed = np.ones((keys, depth + 1)), np.ones((keys, depth + 1))
     for i in range(len(unique)):
         cells = cell[first[i] : first[i + 1]]
         others = labels[place[first[i] : first[i + 1]]]
         if len(others) == 0:
             continue
         row = rows[unique[i]]
-        for j in range(keys):
-            base[j] = state.base[row[j]] if row[j] >= 0 else 1.0
-        whole = mean_over_classes(row, base, state, counts)
+        whole = mean_over_classes(row, same, start, state, counts)
         for c in range(len(others)):
             count(rows[cells[c]], others[c], -1, counts)
         for j in range(keys):
             if row[j] >= 0:
-                shape = state.strength[j] * base[j]
-                lost = tables_lost(row[j], shape, others, cells, counts, rows, j)
-                base[j] *= 1.0 - lost / (BASE + tables[row[j]])
-        part = mean_over_classes(row, base, state, counts)
+                ratios_of(
+                    row[j], j, start, rows, cells, others, state, counts, added[j], changed[j]
+                )
+        part = mean_over_classes(row, changed, start, state, counts)
         for c in range(len(others)):
             count(rows[cells[c]], others[c], 1, counts)
         # of fewer records, each class has a larger share

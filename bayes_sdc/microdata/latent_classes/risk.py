@@ -7,8 +7,9 @@ much the combinations of this population scatter about that is learned in a seco
 """
 
 import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +21,12 @@ from bayes_sdc.checks import Check
 from bayes_sdc.convergence import convergence
 from bayes_sdc.cores import threads
 from bayes_sdc.errors import InputError
-from bayes_sdc.io.columns import LARGEST_COUNT
 from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.lancaster.structural_zeros import StructuralZeros
 from bayes_sdc.microdata.latent_classes.assumptions import assumed
 from bayes_sdc.microdata.latent_classes.combinations import labels_of
 from bayes_sdc.microdata.latent_classes.gibbs import MONITORS, plan_for, run_chains
+from bayes_sdc.microdata.latent_classes.population import people_behind
 from bayes_sdc.microdata.latent_classes.sample import sample_of
 from bayes_sdc.microdata.latent_classes.second_stage import Chain
 from bayes_sdc.microdata.latent_classes.trace import chains_of
@@ -163,8 +164,9 @@ def _matches(risk: LatentClassRisk) -> str:
 def latent_class_risk(
     microdata: Microdata,
     *,
-    population_size: int | None = None,
-    sampling_fraction: float | None = None,
+    population_size: int | Mapping[str, int] | None = None,
+    sampling_fraction: float | Mapping[str, float] | None = None,
+    strata: Sequence[Any] | str | None = None,
     structural_zeros: StructuralZeros | None = None,
     trace: xr.DataTree | None = None,
     seed: int | None = None,
@@ -183,11 +185,16 @@ def latent_class_risk(
     microdata : Microdata
         From :func:`bayes_sdc.read_microdata`. By the rule "own" a missing value is a level of its
         own; by the others the model sums over what is missing.
-    population_size : int, optional
+    population_size : int or mapping from stratum to int, optional
         N, at least the number of records. One of it, the sampling fraction and weights is needed;
         beside weights it counts instead of their sum.
-    sampling_fraction : float, optional
+    sampling_fraction : float or mapping from stratum to float, optional
         n / N, above 0 and at most 1.
+    strata : str or sequence, optional
+        Which stratum each record is of, where strata were sampled at different rates: a key of the
+        file, or a value for each record in the order of the file. Size or fraction are then those
+        of each stratum. A record stands for the mean of its combination, by a regression on the
+        keys, which is exact where strata are a key.
     structural_zeros : data frame or sequence of mappings, optional
         Combinations that cannot occur, by the rules that `allowed_cells` reads.
     trace : DataTree, optional
@@ -206,8 +213,9 @@ def latent_class_risk(
     Raises
     ------
     InputError
-        If the population size is not given, twice given or impossible; if a rule is not valid, or
-        missing values match others where there are rules; if a trace is of another model or file.
+        If the population size is not given, twice given or impossible, or does not fit the strata;
+        if a rule is not valid, or missing values match others where there are rules; if a trace is
+        of another model or file.
 
     See Also
     --------
@@ -231,13 +239,14 @@ def latent_class_risk(
     >>> risk.uniques, risk.tau1.value < risk.tau2.value < risk.uniques
     (200, True)
     """
-    size = _population_size(microdata, population_size, sampling_fraction)
+    size, weights = people_behind(microdata, population_size, sampling_fraction, strata)
     if seed is None:
         seed = secrets.randbelow(2**32)
     seed_sequence(seed)  # refuses an invalid seed
-    of_file = sample_of(microdata, size, structural_zeros)
+    of_file = sample_of(microdata, size, weights, structural_zeros)
     sample, record = of_file.sample, of_file.record
-    notes = assumed(microdata, len(sample.rules))
+    unequal = weights is not None and bool(np.ptp(weights) > 0.0)
+    notes = assumed(microdata, len(sample.rules), unequal=unequal)
     if trace is None:
         plan = plan_for(microdata.n, len(sample.cells.rows))
         chains = run_chains(sample, plan, seed=seed, threads=threads(cores))
@@ -247,34 +256,6 @@ def latent_class_risk(
         chains = chains_of(trace, sample, labels_of(microdata), seed)
         notes = (*notes, *divergences(trace, "the trace"))
     return _result(microdata, chains, record, size, seed, notes)
-
-
-def _population_size(data: Microdata, size: int | None, fraction: float | None) -> float:
-    if size is not None and fraction is not None:
-        raise InputError("population_size and sampling_fraction say the same: give one of them")
-    if size is not None:
-        whole = isinstance(size, int | np.integer) and not isinstance(size, bool)
-        if not whole or not data.n <= size <= LARGEST_COUNT:
-            raise InputError(
-                f"population_size must be a whole number from the {data.n:,} records up to 2^53; "
-                f"it is {size!r}"
-            )
-        return float(size)
-    if fraction is not None:
-        if data.weights is not None:
-            raise InputError("the file has weights: a sampling fraction would contradict them")
-        if not 0.0 < fraction <= 1.0 or data.n / fraction > LARGEST_COUNT:
-            raise InputError(
-                "sampling_fraction must be above 0 and at most 1, and not make a population beyond "
-                f"2^53; it is {fraction!r}"
-            )
-        return data.n / float(fraction)
-    if data.weights is not None:
-        return max(float(np.sort(data.weights).sum()), float(data.n))
-    raise InputError(
-        "the risk depends on the size of the population: give population_size or "
-        "sampling_fraction, or read the file with its weights"
-    )
 
 
 def _estimate(draws: Floats, value: float | None = None) -> Estimate90:
@@ -310,7 +291,7 @@ def _result(
 ) -> LatentClassRisk:
     n, uniques = data.n, len(record)
     totals = np.stack([chain.totals for chain in chains])  # chain, draw, hyper draw, quantity
-    alone, matches, outside, log_r, kappa, gain = np.moveaxis(totals, -1, 0)
+    alone, matches, outside, log_r, kappa, gain = np.moveaxis(totals, -1, 0)[:6]
     rng = generator(seed, "misfit of the scatter")
     z = MISFIT * (1.0 - n / size) * rng.standard_normal(alone.shape)
     tau1 = np.minimum(alone * np.exp(z), uniques)

@@ -62,7 +62,10 @@ class OfFile(NamedTuple):
 
 
 def sample_of(
-    microdata: Microdata, size: float, structural_zeros: StructuralZeros | None = None
+    microdata: Microdata,
+    size: float,
+    weights: Floats | None = None,
+    structural_zeros: StructuralZeros | None = None,
 ) -> OfFile:
     """Read off a file what the chains need.
 
@@ -72,6 +75,8 @@ def sample_of(
         The file.
     size : float
         N.
+    weights : array of float, shape (combination,), optional
+        Whom the records of each combination of the file stand for, on average.
     structural_zeros : data frame or sequence of mappings, optional
         As for :func:`bayes_sdc.latent_class_risk`.
     """
@@ -84,9 +89,8 @@ def sample_of(
     # sorted by combination: the order of the records must not decide which draw is whose
     order = np.argsort(unique, kind="stable")
     times, effects = np.full(len(cells.rows), size / microdata.n), EQUAL_WEIGHTS
-    if microdata.weights is not None:
-        frame = microdata.combinations.iloc[cells.place]
-        effects = log_weights(cells, frame["weight_sum"] / frame["f"], size)
+    if weights is not None:
+        effects = log_weights(cells, weights[cells.place], size)
         times = weights_of_rows(cells.rows, effects)
     sample = Sample(
         cells, unique[order], times[unique[order]], size / microdata.n, PULL, rules, effects,

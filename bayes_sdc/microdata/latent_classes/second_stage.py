@@ -5,13 +5,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bayes_sdc.microdata.latent_classes.conditionals import State
 from bayes_sdc.microdata.latent_classes.households import (
     label_records,
     without_household,
 )
 from bayes_sdc.microdata.latent_classes.prediction import HYPER_DRAWS, Prediction, predict
 from bayes_sdc.microdata.latent_classes.sample import Sample
+from bayes_sdc.microdata.latent_classes.state import State
 from bayes_sdc.microdata.latent_classes.unseen import (
     draw_unseen,
     index_rows,

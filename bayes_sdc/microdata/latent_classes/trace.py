@@ -7,10 +7,10 @@ from scipy.special import logsumexp
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.latent_classes.combinations import Cells
-from bayes_sdc.microdata.latent_classes.conditionals import State
 from bayes_sdc.microdata.latent_classes.gibbs import MONITORS, watch
 from bayes_sdc.microdata.latent_classes.sample import Sample
 from bayes_sdc.microdata.latent_classes.second_stage import Chain, SecondStage
+from bayes_sdc.microdata.latent_classes.state import State
 
 DRAWS = 40  # of the base by chain, for the second stage
 FEWEST_DRAWS = 20  # of each chain
@@ -73,7 +73,7 @@ def _checked(trace: xr.DataTree, labels: dict[str, list[str]]) -> xr.Dataset:
     for key in labels:
         level = f"level of {key}"
         dims |= {f"log strength of {key}": (), f"base of {key}": (level,),
-                 f"phi of {key}": ("class", level)}  # fmt: skip
+                 f"phi of {key}": ("class", level), f"resolution of {key}": ("class",)}  # fmt: skip
     if missing := [name for name in dims if name not in drawn]:
         raise InputError(
             f"the trace holds no {', '.join(missing)}: it is of another model; remedy: sample in "
@@ -105,6 +105,8 @@ def _state(drawn: dict[str, Floats], sample: Sample, labels: dict[str, list[str]
         strength=np.array([float(np.exp(drawn[f"log strength of {key}"])) for key in labels]),
         base=np.concatenate([drawn[f"base of {key}"] for key in labels]),
         phi=np.ascontiguousarray(phi),
+        resolution=np.stack([drawn[f"resolution of {key}"] for key in labels]).astype(np.int64),
+        shares=np.empty((len(labels), 0)),  # of no use outside a sweep
         size=np.zeros(len(eta), dtype=np.int64),
         counts=np.zeros(phi.shape, dtype=np.int64),
         g=_probabilities(eta, phi, cells),

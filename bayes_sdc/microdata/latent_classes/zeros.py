@@ -18,10 +18,11 @@ import numpy.typing as npt
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.microdata import Microdata
-from bayes_sdc.microdata.lancaster.structural_zeros import StructuralZeros, labels_of, read_rules
-from bayes_sdc.microdata.latent_classes.combinations import order_of_keys
-from bayes_sdc.microdata.latent_classes.conditionals import State, sweep
+from bayes_sdc.microdata.lancaster.structural_zeros import StructuralZeros, read_rules
+from bayes_sdc.microdata.latent_classes.combinations import rows_of_levels
+from bayes_sdc.microdata.latent_classes.conditionals import sweep
 from bayes_sdc.microdata.latent_classes.draws import compiled
+from bayes_sdc.microdata.latent_classes.state import State
 from bayes_sdc.microdata.latent_classes.unseen import cumulate, draw_row, forbidden
 
 #: Of draws from the mixture, for each record. Where more are impossible the mixture is of no use.
@@ -67,9 +68,7 @@ def rules_for(data: Microdata, structural_zeros: StructuralZeros | None) -> npt.
             "missing='own'"
         )
     rules, _ = read_rules(structural_zeros, data)
-    sizes = [len(labels) for labels in labels_of(data)]
-    starts = np.cumsum([0, *sizes])
-    columns = np.concatenate([np.arange(starts[j], starts[j + 1]) for j in order_of_keys(data)])
+    columns = np.argsort(np.concatenate(rows_of_levels(data)))
     # a rule about values that nobody has forbids nothing that could be drawn
     return np.ascontiguousarray(rules[:, columns])
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayes_sdc.microdata.file.microdata import Microdata
-from bayes_sdc.microdata.latent_classes.combinations import Cells, cells_of
+from bayes_sdc.microdata.latent_classes.combinations import cells_of, rows_of_levels
 from bayes_sdc.microdata.latent_classes.dispersion import collect, draw_scatter, posterior_grid
 from bayes_sdc.microdata.latent_classes.draws import compiled
 from bayes_sdc.microdata.latent_classes.prediction import mean_inverse
@@ -97,15 +97,17 @@ def probabilities(rows: np.ndarray, eta: np.ndarray, phi: np.ndarray) -> np.ndar
     return g
 
 
-def phi_of_cells(data: Microdata, known: Microdata, layout: Layout, cells: Cells) -> Integers:
-    """Rows of the model's phi for the rows of ``cells``, which are of some of its keys.
+def phi_of_cells(data: Microdata, known: Microdata, layout: Layout) -> Integers:
+    """Rows of the model's phi for the sampler's rows of a file with some of its keys.
 
-    The cells take keys with few levels first, see :func:`.cells_of`.
+    The sampler has an order of its own, see :func:`.rows_of_levels`.
     """
-    own = np.diff(layout.start)[[data.keys.index(key) for key in known.keys]]
     starts = layout.start[[data.keys.index(key) for key in known.keys]]
-    order = np.argsort(own, kind="stable")
-    return np.concatenate([np.arange(starts[j], starts[j] + own[j]) for j in order])
+    own = rows_of_levels(known)
+    found = np.empty(sum(map(len, own)), dtype=np.int64)
+    for first, rows in zip(starts, own, strict=True):
+        found[rows] = np.arange(first, first + len(rows))
+    return found
 
 
 def population_share(
@@ -134,7 +136,7 @@ def population_share(
     if population_size is None or population_size <= data.n:
         return np.ones((1, data.n))
     cells = cells_of(known)
-    phi_rows = phi_of_cells(data, known, states.layout, cells)
+    phi_rows = phi_of_cells(data, known, states.layout)
     times = np.full(len(cells.rows), population_size / data.n)
     frame = known.combinations.iloc[cells.place]
     if data.weights is not None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from bayes_sdc.convergence import convergence
 from bayes_sdc.cores import threads
 from bayes_sdc.microdata.file.microdata import Microdata
-from bayes_sdc.microdata.latent_classes.combinations import cells_of
+from bayes_sdc.microdata.latent_classes.combinations import cells_of, rows_of_levels
 from bayes_sdc.microdata.latent_classes.gibbs import MONITORS, plan_for, run_sweeps, start_state
 from bayes_sdc.seeds import generator
 
@@ -140,7 +140,7 @@ def draw_states(data: Microdata, *, draws: int, seed: int, cores: int | None = N
         except BaseException:
             stop.set()
             raise
-    order = _rows_in_order_of_file(data, layout, cells.start)
+    order = np.concatenate(rows_of_levels(data))
     rhat, ess = {}, {}
     for k, name in enumerate(MONITORS):
         watched = np.stack([monitors[:, k] for monitors, _, _ in found])
@@ -150,16 +150,3 @@ def draw_states(data: Microdata, *, draws: int, seed: int, cores: int | None = N
     eta = np.stack([one for draw in zip(*(e for _, e, _ in found), strict=True) for one in draw])
     phi = np.stack([one for draw in zip(*(p for _, _, p in found), strict=True) for one in draw])
     return States(layout, eta, np.ascontiguousarray(phi[:, order]), rhat, ess)
-
-
-def _rows_in_order_of_file(data: Microdata, layout: Layout, start: Integers) -> Integers:
-    """For each row, keys as in the file, its row in the tables of the sampler.
-
-    The sampler takes keys with few levels first.
-    """
-    sizes = np.diff(layout.start)
-    taken = np.argsort(sizes, kind="stable")
-    row = np.empty(int(layout.start[-1]), dtype=np.int64)
-    for place, key in enumerate(taken):
-        row[layout.start[key] : layout.start[key + 1]] = np.arange(start[place], start[place + 1])
-    return row

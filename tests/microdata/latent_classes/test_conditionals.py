@@ -9,8 +9,9 @@ import pytest
 
 from bayes_sdc.convergence import effective_size
 from bayes_sdc.microdata.latent_classes import conditionals as c
-from bayes_sdc.microdata.latent_classes.conditionals import State
+from bayes_sdc.microdata.latent_classes import resolutions as r
 from bayes_sdc.microdata.latent_classes.draws import draw_tables, log_gamma_draw, normalise, pick
+from bayes_sdc.microdata.latent_classes.state import State
 
 START = np.array([0, 2, 5])
 ROWS = np.array([[a, b] for a in (0, 1) for b in (2, 3, 4)], dtype=np.int32)
@@ -20,7 +21,8 @@ STEPS = {
     "alpha": c.draw_alpha,
     "eta": c.draw_eta,
     "strength": lambda rng, state: c.draw_strength(rng, START, state),
-    "base": lambda rng, state: c.draw_base(rng, START, state),
+    "resolution": lambda rng, state: r.draw_resolution(rng, START, state),
+    "base": lambda rng, state: r.draw_base(rng, START, state),
     "phi": lambda rng, state: c.draw_phi(rng, START, state),
 }
 Step = Callable[[np.random.Generator, State], None]
@@ -28,12 +30,16 @@ Step = Callable[[np.random.Generator, State], None]
 
 def prior_state(rng: np.random.Generator) -> State:
     """Draw everything from the prior; the counts are those of a first sample."""
+    shares = np.full((2, 3), 0.5)
+    shares[0, :2], shares[1] = rng.dirichlet(np.ones(2)), rng.dirichlet(np.ones(3))
     state = State(
         alpha=np.array([max(rng.gamma(c.ALPHA_SHAPE) / c.ALPHA_RATE, 1e-300)]),
         eta=np.empty(H),
         strength=np.exp(rng.normal(c.STRENGTH_MEAN, c.STRENGTH_SD, 2)),
-        base=np.concatenate([rng.dirichlet(np.full(k, c.BASE)) for k in (2, 3)]),
+        base=np.concatenate([rng.dirichlet(np.full(k, r.BASE)) for k in (2, 3)]),
         phi=np.empty((5, H)),
+        resolution=np.stack([rng.choice(k, H, p=shares[k - 2, :k]) for k in (2, 3)]),
+        shares=shares,
         size=np.zeros(H, dtype=np.int64),
         counts=np.zeros((5, H), dtype=np.int64),
         g=np.empty(len(ROWS)),
@@ -76,6 +82,14 @@ def look(state: State) -> list[float]:
         (state.counts**2).sum() / N**2,
         b[1] * state.base[2],
         b[0] * (state.phi[:2] ** 2).mean(),
+        *state.shares[[0, 1, 1], [0, 0, 1]],
+        *state.shares[[0, 1], [0, 1]] ** 2,
+        *(state.resolution == 0).mean(axis=1),
+        (state.resolution[1] == 1).mean(),
+        ((state.resolution[1] == 0) * (state.size > 0)).mean(),
+        ((state.resolution[1] == 1) * (state.phi[2] - state.base[2]) ** 2).mean(),
+        ((state.resolution[1] == 1) * state.phi[3] * state.base[4]).mean(),
+        ((state.resolution[1] == 2) * b[1] * state.phi[4] ** 2).mean(),
     ]
 
 
@@ -145,7 +159,7 @@ def whole_alpha(rng: np.random.Generator, state: State) -> None:
 def strength_without_prior(rng: np.random.Generator, state: State) -> None:
     for j in range(2):
         part = slice(START[j], START[j + 1])
-        args = state.base[part], state.counts[part]
+        args = state.base[part], state.counts[part], state.resolution[j]
         now = math.log(state.strength[j])
         proposed = now + c.STRENGTH_STEP * rng.standard_normal()
         ratio = c.log_strength_density(proposed, *args) - c.log_strength_density(now, *args)
@@ -159,7 +173,7 @@ def base_by_records(rng: np.random.Generator, state: State) -> None:
     """Count records where tables belong."""
     for j in range(2):
         part = slice(START[j], START[j + 1])
-        state.base[part] = rng.dirichlet(c.BASE + state.counts[part].sum(axis=1))
+        state.base[part] = rng.dirichlet(r.BASE + state.counts[part].sum(axis=1))
 
 
 def phi_without_base(rng: np.random.Generator, state: State) -> None:
@@ -169,6 +183,25 @@ def phi_without_base(rng: np.random.Generator, state: State) -> None:
             state.phi[part, h] = rng.dirichlet(1.0 + state.counts[part, h])
 
 
+def resolution_by_likelihood(rng: np.random.Generator, state: State) -> None:
+    """Forget how frequent each resolution is."""
+    for j in range(2):
+        part, kinds = slice(START[j], START[j + 1]), j + 2
+        for h in range(H):
+            chance = np.empty(kinds)
+            r.log_of_resolutions(state.strength[j], state.base[part], state.counts[part, h], chance)
+            normalise(chance)
+            state.resolution[j, h] = pick(rng, chance, 1.0)
+        found = np.bincount(state.resolution[j], minlength=kinds)
+        state.shares[j, :kinds] = rng.dirichlet(r.SHARE + found)
+
+
+def tables_below_the_bands(rng: np.random.Generator, state: State) -> None:
+    """Count tables where, inside a band, records say how everybody's levels are divided."""
+    finest = State(*state)._replace(resolution=np.array([[1] * H, [2] * H]))
+    r.draw_base(rng, START, finest)
+
+
 @pytest.mark.parametrize(
     ("name", "broken", "draws"),
     [
@@ -176,6 +209,8 @@ def phi_without_base(rng: np.random.Generator, state: State) -> None:
         pytest.param("eta", whole_alpha, 30_000, marks=pytest.mark.slow),
         ("strength", strength_without_prior, 10_000),
         ("base", base_by_records, 10_000),
+        ("base", tables_below_the_bands, 10_000),
+        ("resolution", resolution_by_likelihood, 10_000),
         ("phi", phi_without_base, 10_000),
     ],
 )

@@ -8,6 +8,7 @@ from bayes_sdc import latent_class_risk, read_microdata
 from bayes_sdc.microdata.latent_classes import households as hh
 from bayes_sdc.microdata.latent_classes.combinations import cells_of
 from bayes_sdc.microdata.latent_classes.gibbs import start_state
+from bayes_sdc.models.latent_classes import bands_of
 
 KEYS = ["place", "age", "job"]
 
@@ -36,12 +37,14 @@ def prepared(frame: pd.DataFrame, missing: str = "own"):
 @pytest.mark.parametrize("missing", ["own", "wildcard"])
 def test_the_ratio_is_that_of_counts_without_the_household(missing: str) -> None:
     """By hand: the mean of g over phi and eta given all classes, with the household and without."""
-    frame = homes(120)
+    frame = homes(60)
     frame.loc[::17, "job"] = None
     data, cells, row, record = prepared(frame, missing)
     rest = hh.companions_of(data, row, record)
     rng = np.random.default_rng(2)
     state = start_state(rng, cells, 5)
+    for j, finest in enumerate(state.resolution[:, 0]):
+        state.resolution[j] = rng.integers(0, finest + 1, 5)
     labels, counts = hh.label_records(rng, cells.rows, cells.shared, cells.records, state)
     before = counts.level.copy()
     unique = row[data.combination[record]]
@@ -49,32 +52,57 @@ def test_the_ratio_is_that_of_counts_without_the_household(missing: str) -> None
     np.testing.assert_array_equal(counts.level, before)
     cell_of = np.repeat(np.arange(len(cells.rows)), cells.records)
 
-    def tables(row: int, j: int, kept: np.ndarray) -> float:
-        """Tables expected of a level: the sum over customers, class by class."""
-        shape = state.strength[j] * state.base[row]
-        here = kept & (cells.rows[cell_of, j] == row)
-        each = np.bincount(labels[here], minlength=5)
-        return float(sum((shape / (shape + np.arange(c))).sum() for c in each))
+    sizes = np.diff(cells.start)
+    bands = [bands_of(int(size)) for size in sizes]
+
+    def learned(j: int, d: int, level: int, kept: np.ndarray) -> float:
+        """What the node above a level after d halvings is learned from: tables, or records."""
+        node = np.flatnonzero(bands[j][d][level])
+        total = 0.5 * len(node)
+        for h in range(5):
+            s = state.resolution[j, h]
+            here = cells.rows[cell_of[kept & (labels == h)], j] - cells.start[j]
+            if d > s:
+                total += np.isin(here, node).sum()
+                continue
+            for band in {tuple(np.flatnonzero(bands[j][s][k])) for k in node}:
+                shape = state.strength[j] * state.base[cells.start[j] + np.array(band)].sum()
+                total += (shape / (shape + np.arange(np.isin(here, band).sum()))).sum()
+        return float(total)
+
+    def split(j: int, d: int, level: int, kept: np.ndarray) -> float:
+        """Mean of the share of that node in the one above it."""
+        above = np.flatnonzero(bands[j][d - 1][level])
+        halves = {tuple(np.flatnonzero(bands[j][d][k])) for k in above}
+        return learned(j, d, level, kept) / sum(learned(j, d, half[0], kept) for half in halves)
+
+    def base(j: int, d: int, level: int, kept: np.ndarray) -> float:
+        """The m of that node, changed as its mean is by leaving people out."""
+        m = state.base[cells.start[j] + np.flatnonzero(bands[j][d][level])].sum()
+        for e in range(1, 1 if kept.all() else d + 1):
+            m *= split(j, e, level, kept) / split(j, e, level, everybody)
+        return float(m)
 
     def mean(x: np.ndarray, kept: np.ndarray) -> float:
-        base = {
-            j: state.base[x[j]] * (0.5 + tables(x[j], j, kept)) / (0.5 + tables(x[j], j, everybody))
-            for j in range(3)
-            if x[j] >= 0
-        }
         total = 0.0
         for h in range(5):
             members = cells.rows[cell_of[kept & (labels == h)]]
             value = (len(members) + state.alpha[0] / 5) / (kept.sum() + state.alpha[0])
-            for j, m in base.items():
-                b = state.strength[j]
-                value *= (members[:, j] == x[j]).sum() + b * m
-                value /= (members[:, j] >= 0).sum() + b
+            for j in np.flatnonzero(x >= 0):
+                level, s, b = int(x[j] - cells.start[j]), state.resolution[j, h], state.strength[j]
+                alone = base(j, len(bands[j]) - 1, level, kept)
+                if s > 0:
+                    band = base(j, s, level, kept)
+                    same = np.flatnonzero(bands[j][s][level]) + cells.start[j]
+                    value *= np.isin(members[:, j], same).sum() + b * band
+                    value *= alone / band / ((members[:, j] >= 0).sum() + b)
+                else:
+                    value *= alone
             total += value
         return total
 
     everybody = np.ones(len(labels), dtype=bool)
-    for i in range(len(unique)):
+    for i in range(0, len(unique), 6):
         kept = everybody.copy()
         kept[rest.place[rest.first[i] : rest.first[i + 1]]] = False
         x = cells.rows[unique[i]]

@@ -37,6 +37,7 @@ def as_trace(data: Microdata, chains: int = 4) -> xr.DataTree:
                     f"log strength of {key}": np.log(state.strength[j]),
                     f"base of {key}": state.base[rows].copy(),
                     f"phi of {key}": state.phi[rows].T.copy(),
+                    f"resolution of {key}": state.resolution[j].copy(),
                 }
             for name, value in now.items():
                 drawn.setdefault(name, [[] for _ in range(chains)])[number].append(value)
@@ -45,6 +46,7 @@ def as_trace(data: Microdata, chains: int = 4) -> xr.DataTree:
         dims |= {
             f"base of {key}": (f"level of {key}",),
             f"phi of {key}": ("class", f"level of {key}"),
+            f"resolution of {key}": ("class",),
         }
     coords = {f"level of {key}": levels for key, levels in labels.items()}
     data_vars = {

@@ -6,9 +6,11 @@ import pytest
 
 from bayes_sdc import InputError, latent_class_risk, read_microdata
 from bayes_sdc.microdata.latent_classes import conditionals as c
-from bayes_sdc.microdata.latent_classes.conditionals import State
+from bayes_sdc.microdata.latent_classes import resolutions as r
+from bayes_sdc.microdata.latent_classes.state import State
 from bayes_sdc.microdata.latent_classes.unseen import NO_RULES, draw_unseen, forbidden, index_rows
 from bayes_sdc.microdata.latent_classes.zeros import add_impossible, rules_for, sweep_with_zeros
+from bayes_sdc.models.latent_classes import bands_of
 
 START = np.array([0, 2, 5])
 ROWS = np.array([[a, b] for a in (0, 1) for b in (2, 3, 4)], dtype=np.int32)
@@ -25,6 +27,8 @@ def empty_state() -> State:
         strength=np.full(2, 5.0),
         base=np.array([0.5, 0.5, 1 / 3, 1 / 3, 1 / 3]),
         phi=np.concatenate([np.full((2, H), 0.5), np.full((3, H), 1 / 3)]),
+        resolution=np.array([[1] * H, [2] * H]),
+        shares=np.full((2, 3), 1 / 3),
         size=np.zeros(H, dtype=np.int64),
         counts=np.zeros((5, H), dtype=np.int64),
         g=np.empty(4),
@@ -50,12 +54,18 @@ def by_prior(draws: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     table = np.ones((draws, H, 1))
     for size in (2, 3):
         strength = np.exp(rng.normal(c.STRENGTH_MEAN, c.STRENGTH_SD, draws))
-        base = rng.dirichlet(np.full(size, c.BASE), draws)
+        base = rng.dirichlet(np.full(size, r.BASE), draws)
         shape = np.maximum(strength[:, None] * base, 1e-12)[:, None, :]
         logs = np.log(rng.gamma(shape + 1.0, 1.0, (draws, H, size)))
         logs += np.log(rng.random((draws, H, size))) / shape
         phi = np.exp(logs - logs.max(axis=2, keepdims=True))
         phi /= phi.sum(axis=2, keepdims=True)
+        kinds = bands_of(size)
+        shares = rng.dirichlet(np.ones(len(kinds)), draws)
+        chosen = (rng.random((draws, H, 1)) > np.cumsum(shares, axis=1)[:, None, :-1]).sum(axis=2)
+        for number, same in enumerate(kinds):
+            divided = (phi @ same) * (base / (base @ same))[:, None, :]
+            phi = np.where((chosen == number)[:, :, None], divided, phi)
         table = (table[:, :, :, None] * phi[:, :, None, :]).reshape(draws, H, -1)
     g = np.einsum("dh,dhk->dk", eta, table)
     g = np.where(ALLOWED, g, 0.0)
