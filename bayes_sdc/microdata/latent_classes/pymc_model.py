@@ -32,8 +32,9 @@ def latent_class_model(microdata: Microdata, *, classes: int = 10) -> pm.Model:
     -------
     pymc.Model
         As :func:`bayes_sdc.models.latent_classes.build_base` has it: ``alpha``, ``eta``, and for
-        each key ``log strength``, ``base``, and by class ``resolution`` and ``own`` levels; ``phi``,
-        ``g`` by combination and ``log_likelihood`` derived. Labels of classes switch: look at these two alone.
+        each key ``log strength``, ``base``, and ``resolution`` and ``own`` levels of each class;
+        ``phi``, ``g`` by combination and ``log_likelihood`` derived. Labels of classes switch: look
+        at the last two alone.
 
     Raises
     ------
