@@ -81,7 +81,30 @@ def geography(seed: int = 12) -> pd.DataFrame:
     return as_text([district // 8, district, sex, age, occupation, birth, marital, school])
 
 
+def power_law(levels: int, exponent: float) -> npt.NDArray[np.float64]:
+    """Shares of levels that fall by a power of their rank."""
+    share = np.arange(1.0, levels + 1.0) ** -exponent
+    return np.asarray(share / share.sum())
+
+
+def independent(seed: int = 31) -> pd.DataFrame:
+    """Keys that are nearly independent: sex, region, age, marital status by age, birth, education.
+
+    Only marital status depends on age, and the places of birth of the young are mostly the first.
+    """
+    rng = np.random.default_rng(seed)
+    shape = np.r_[np.ones(14), np.linspace(0.9, 0.1, 6)]
+    age = rng.choice(20, PEOPLE, p=shape / shape.sum())
+    marital = categories(rng, np.array([rng.dirichlet(np.ones(4)) for _ in range(7)])[age // 3])
+    birth = rng.choice(40, PEOPLE, p=power_law(40, 1.6))
+    birth = np.where((age < 3) & (rng.random(PEOPLE) < 0.7), 0, birth)
+    region = rng.choice(8, PEOPLE, p=power_law(8, 1.0))
+    school = rng.choice(6, PEOPLE, p=power_law(6, 1.5))
+    return as_text([rng.integers(0, 2, PEOPLE), region, age, marital, birth, school])
+
+
 SIMULATED = {
+    "independent": independent,
     "pairs": pairwise,
     "geography": geography,
     "demo": lambda: simulate_persons(seed=2011),

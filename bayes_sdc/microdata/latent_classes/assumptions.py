@@ -18,8 +18,9 @@ def assumed(data: Microdata, rules: int, *, unequal: bool) -> tuple[str, ...]:
     ``rules`` structural zeros were given; ``unequal`` tells whether weights or strata differ.
     """
     notes = [
-        "assumed: the order of the levels of a key means nothing, and combinations scatter about "
-        "the classes independently of each other",
+        "assumed: levels of a key that are next to each other, by number where all begin with one "
+        "and by their text otherwise, may be alike; combinations scatter about the classes "
+        "independently of each other",
         SAMPLED_WHOLE if data.household is not None else SAMPLED_ALONE,
     ]
     if rules:

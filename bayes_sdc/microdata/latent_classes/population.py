@@ -103,7 +103,8 @@ def _of_strata(
             "the file has weights: strata would contradict them; remedy: read it without weight"
         )
     labels = _labels(data, strata)
-    levels, stratum = np.unique(labels, return_inverse=True)
+    found, stratum = np.unique(labels, return_inverse=True)
+    levels = [str(level) for level in found]
     records = np.bincount(stratum)
     sizes = {str(level): value for level, value in given.items()}
     if lacking := [level for level in levels if level not in sizes]:

@@ -242,7 +242,7 @@ def _trust(found: LatentClassRisk) -> tuple[str, str]:
     chains = next(check for check in found.checks if check.key == "classes_chains")
     if chains.verdict != "pass":
         return "look", "the chains agree about this number, and not about everything"
-    return "pass", "chains agree, spread below a third"
+    return "pass", "chains agree, spread small enough"
 
 
 def _treated_figures(result: Measurement, treated: Treated) -> list[Figure]:

@@ -37,7 +37,7 @@ PUBLIC_REASONS = {
     ("classes_chains", "pass"): "The chains agree.",
     ("classes_chains", "look"): "The chains mix slowly, or do not agree about everything.",
     ("classes_width", "pass"): "The estimate is not too uncertain to be of use.",
-    ("classes_width", "look"): "The estimate is uncertain by about a third.",
+    ("classes_width", "look"): "The estimate may be wrong by a third or more.",
     ("classes_fraction", "pass"): "The sampling fraction is large enough for estimates of uniques.",
     (
         "classes_fraction",

@@ -61,7 +61,9 @@ def test_risks_are_probabilities_and_add_up() -> None:
     low, high = risk.tau1.interval
     assert 0.0 <= low < risk.tau1.value < high <= risk.uniques
     assert "tau1" in risk.summary()
-    assert recommended_line(risk).startswith("recommended estimate, latent classes: ")
+    assert recommended_line(replace(risk, trusted=True)).startswith(
+        "recommended estimate, latent classes: "
+    )
     doubted = recommended_line(replace(risk, trusted=False))
     assert doubted.startswith("NOT recommended for this file, latent classes: ")
     assert "<table>" in risk._repr_html_()
