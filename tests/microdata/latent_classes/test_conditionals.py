@@ -173,6 +173,13 @@ def strength_without_prior(rng: np.random.Generator, state: State) -> None:
             state.strength[j] = math.exp(proposed)
 
 
+def base_of_the_prior(rng: np.random.Generator, state: State) -> None:
+    """Forget what the classes say of everybody's levels."""
+    for j in range(2):
+        part = slice(START[j], START[j + 1])
+        state.base[part] = rng.dirichlet(np.full(j + 2, r.BASE))
+
+
 def base_by_records(rng: np.random.Generator, state: State) -> None:
     """Count records where tables belong."""
     for j in range(2):
@@ -212,7 +219,8 @@ def tables_below_the_bands(rng: np.random.Generator, state: State) -> None:
         ("alpha", flat_alpha, 10_000),
         pytest.param("eta", whole_alpha, 30_000, marks=pytest.mark.slow),
         ("strength", strength_without_prior, 10_000),
-        ("base", base_by_records, 10_000),
+        ("base", base_of_the_prior, 10_000),
+        pytest.param("base", base_by_records, 30_000, marks=pytest.mark.slow),
         ("resolution", resolution_by_likelihood, 10_000),
         pytest.param("base", tables_below_the_bands, 30_000, marks=pytest.mark.slow),
         ("phi", phi_without_base, 10_000),
