@@ -115,11 +115,7 @@ def compare_risks(
     ('Zayatz', True)
     """
     seed = seed_or_fresh(seed)
-    if most_disagreements < 0:
-        raise InputError(f"most_disagreements must be 0 or more; it is {most_disagreements}")
-    check_size(max_size, len(microdata.keys))  # before the work of the other methods
-    if cells is not None:
-        check_cells(microdata, cells)
+    _check(microdata, max_size, cells, most_disagreements)
     of_models = model_lines(models or {})
     late = {} if slow else left_out(microdata, max_size)
 
@@ -175,6 +171,15 @@ def compare_risks(
         notes=tuple(dict.fromkeys(notes)),
         seed=seed,
     )
+
+
+def _check(microdata: Microdata, max_size: int, cells: int | None, most: int) -> None:
+    """Refuse what cannot be used before any method is at work."""
+    if most < 0:
+        raise InputError(f"most_disagreements must be 0 or more; it is {most}")
+    check_size(max_size, len(microdata.keys))
+    if cells is not None:
+        check_cells(microdata, cells)
 
 
 def _classes(
