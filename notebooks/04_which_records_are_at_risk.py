@@ -157,12 +157,12 @@ assert (totals["estimate"] / totals["truth"]).between(0.8, 1.25).all()
 totals.round(1)
 
 # %% [markdown]
-# Both intervals hold the truth, and both estimates are a little low, which is no accident. Keys of
-# this country are nearly independent, so that classes follow chance, and whole households were
-# sampled: over several samples of this kind the estimate is an eighth low, and most intervals miss
-# (`tests/validation/record_risk.md`, "D5 survey", beside other populations, where they do better).
-# Name the household when reading the file: without it the members of a rare family make each
-# other look common, and the estimate is lower still.
+# Both intervals hold the truth. Keys of this country are nearly independent, and classes know that:
+# a class has levels of its own in a key only where the file shows them, and those of everybody
+# elsewhere. Whole households were sampled, and that is left out where a member's rarity is learned
+# (`tests/validation/record_risk.md`, "D5 survey", has more samples of this kind beside other
+# populations). Name the household when reading the file: without it the members of a rare family
+# make each other look common, and the estimate is lower.
 
 # %%
 blind = latent_class_risk(
@@ -563,8 +563,8 @@ figure.tight_layout()
 # The dashed line is the truth for the round marks alone; the other two are held against truths of
 # their own in the table. Right or wrong, and why:
 #
-# - **Latent classes**: a little low here, and the only ones whose interval is meant to hold the
-#   truth. Too high where people come in clumps that the keys do not show.
+# - **Latent classes**: near the truth here, and the only ones whose interval is meant to hold it.
+#   Too high where people come in clumps that the keys do not show.
 # - **Log-linear**: right where the pairs that it chose are those that matter.
 # - **Individual risk, Ewens, Poisson-gamma**: a third of the truth. They let common combinations
 #   stand for rare ones: the tail of rare combinations is longer than these models allow.
