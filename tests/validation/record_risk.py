@@ -402,9 +402,9 @@ Fulton, Adult, eusilcP, "pairs" and "independent" ("tuned") other than these; th
 came. "pairs", "independent", "geography" and "demo" are invented, see `record_risk_populations.py`;
 "D5 survey" is drawn as the example file of the package is, by households and with unequal weights.
 
-Populations in clumps that the keys do not show are read too high: eusilcP was made by resampling
-whole households, so that a combination has four members or none, and a small sample cannot tell
-that from chance. Such estimates should be among those that are not trusted.
+Populations in clumps that the keys do not show are read too high: the households of eusilcP were
+made by resampling, and a small sample tells such clumps from chance too late. Such estimates
+should be among those that are not trusted.
 """
 ONLY_REDUCED = (
     " **This is a reduced run**: {fits} samples of {designs} designs, the other estimators on "
