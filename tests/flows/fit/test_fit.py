@@ -239,7 +239,14 @@ def test_tiny_group_borrows_from_the_nation() -> None:
     )
     alpha = {
         prior: fit_flows(
-            table, family="poisson", prior=prior, sampler="gibbs", draws=400, tune=200, seed=3
+            table,
+            family="poisson",
+            prior=prior,
+            sampler="gibbs",
+            draws=300,
+            tune=150,
+            chains=2,
+            seed=3,
         )["posterior"]["alpha"].mean(["chain", "draw"])
         for prior in ("pooled", "weak")
     }
