@@ -59,9 +59,9 @@ def order_of_levels(labels: tuple[str, ...]) -> Integers:
     """
     numbers = [NUMBER.match(label) for label in labels]
     if not all(numbers):
-        return np.arange(len(labels))
+        return np.arange(len(labels), dtype=np.int64)
     values = np.array([float(found[0]) for found in numbers if found is not None])
-    return np.argsort(values, kind="stable")
+    return np.argsort(values, kind="stable").astype(np.int64)
 
 
 def rows_of_levels(data: Microdata) -> list[Integers]:
@@ -80,7 +80,7 @@ def rows_of_levels(data: Microdata) -> list[Integers]:
     for j in order_of_keys(data):
         lacking = int(data.missing == "own" and bool((data.codes[:, j] < 0).any()))
         rank = np.argsort(order_of_levels(data.labels[j])) + lacking
-        rows[j] = first + np.concatenate([np.arange(lacking), rank])
+        rows[j] = first + np.concatenate([np.arange(lacking), rank]).astype(np.int64)
         first += len(rows[j])
     return rows
 
