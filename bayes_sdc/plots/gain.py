@@ -70,7 +70,8 @@ def plot_gain(risk: IntruderRisk, *, ax: Axes | None = None) -> Axes:
     axes.set_yticks(range(len(gains)), reversed(names))
     axes.set_ylim(-0.6, len(gains) - 0.4)
     largest = max(max(gain.guessed.before or 0.0, gain.guessed.after or 0.0) for gain in gains)
-    axes.set_xlim(0.0, min(1.35 * largest, 1.3))
+    axes.set_xlim(0.0, 1.6 * largest or 1.0)  # room for the numbers
+    axes.set_xticks([tick for tick in axes.get_xticks() if 0.0 <= tick <= 1.0])
     axes.set_xlabel("share of small counts found")
     axes.xaxis.set_major_formatter(PercentFormatter(xmax=1))
     axes.grid(visible=False, axis="y")

@@ -12,7 +12,10 @@ from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.plots.labels import label_marks
 from bayes_sdc.plots.style import (
     BLUE,
+    GREEN,
+    GREY,
     ORANGE,
+    PURPLE,
     RED,
     Panels,
     axes_or_new,
@@ -237,11 +240,14 @@ def plot_risk_by_datasets(growth: pd.DataFrame, *, ax: Axes | None = None) -> Ax
             ("no_release", "no release", ":"),
         )
         for other, who, style in others:
-            if other + end in growth:
-                beside = growth[other + end]
-                axes.plot(
-                    growth.index, beside, ls=style, lw=1, color=colour, label=f"{name}, {who}"
-                )
+            if other + end not in growth:
+                continue
+            beside, whose, look = growth[other + end], f"{name}, {who}", colour
+            if f"{other}_unq" in growth and growth[f"{other}_unq"].equals(growth[other]):
+                if end:
+                    continue  # one line for both, or the second would hide the first
+                whose, look = f"both, {who}", ink()
+            axes.plot(growth.index, beside, ls=style, lw=1, color=look, label=whose)
     axes.set(xlabel="released data sets", ylabel="share of cells found")
     axes.set_ylim(0.0, 1.04)
     whole_numbers(axes)
@@ -293,7 +299,8 @@ def plot_ru_map(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """
     columns = ["method", "knowledge", "datasets", "totals_error", "true_count_probability"]
     expect_columns(frame, columns, "risk_utility")
-    colours, styles = itertools.cycle((BLUE, ORANGE, RED, ink())), itertools.cycle(("-", "--", ":"))
+    colours = itertools.cycle((BLUE, ORANGE, RED, ink(), GREEN, PURPLE, GREY))
+    styles = itertools.cycle(("-", "--", ":"))
     looks = itertools.cycle(zip("os^DvXP", colours, styles, strict=False))
     words = {
         "margins": "sums known",
@@ -314,9 +321,12 @@ def plot_ru_map(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
             marker=marker,
             linestyle=style,
             color=colour,
-            markersize=5,
             linewidth=1.0,
             label=f"{method}, {words[knowledge]}" if several[method] else method,
+            # one mark has no line to find it by, so it must show what it lies upon
+            markersize=7 if len(line) == 1 else 5,
+            fillstyle="none" if len(line) == 1 else "full",
+            zorder=3 if len(line) == 1 else 2,
         )
         points = line[["totals_error", "true_count_probability"]].to_numpy(float)
         lines.append(points)

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 AWAY = (7.0, 12.0, 18.0, 26.0, 36.0, 50.0)  # points from the mark, the nearest first
 DIRECTIONS = 12
 WIDTH, HEIGHT = 0.68, 1.1  # of a letter with some space, in units of the font size
+APART = 3.0  # points between labels side by side, or 1 and 10 are read as 110
 BETWEEN = 24  # places tested along each piece of a line
 
 
@@ -41,7 +42,7 @@ def label_marks(
     boxes: list[np.ndarray] = []  # left, bottom, right, top of each label
     at = axes.transData.transform(marks) * scale
     for mark, place, text in zip(marks.tolist(), at, texts, strict=True):
-        half = np.array([WIDTH * len(text), HEIGHT]) * size / 2.0
+        half = (np.array([WIDTH * len(text), HEIGHT]) * size + np.array([APART, 0.0])) / 2.0
         best, least = np.zeros(2), np.inf
         for shift in _shifts(half):
             middle = place + shift

@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import StrMethodFormatter
 
 from bayes_sdc.arguments import checked
-from bayes_sdc.microdata.comparison.result import RiskComparison
+from bayes_sdc.microdata.comparison.result import MATCHES, UNIQUES, RiskComparison
 from bayes_sdc.microdata.individual.record_risk import RecordRisk
 from bayes_sdc.plots.style import BLUE, ORANGE, axes_or_new, expect, ink, plain_powers
 
@@ -60,7 +60,11 @@ def plot_record_risk(risk: RecordRisk, *, ax: Axes | None = None) -> Axes:
 
 @checked
 def plot_risk_comparison(
-    comparison: RiskComparison, *, truth: float | None = None, ax: Axes | None = None
+    comparison: RiskComparison,
+    *,
+    truth: float | None = None,
+    true_matches: float | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """Expected numbers of every method for the sample uniques of a file, by their meaning.
 
@@ -70,6 +74,8 @@ def plot_risk_comparison(
         From :func:`bayes_sdc.compare_risks`.
     truth : float, optional
         Number of sample uniques that are population uniques, where it is known.
+    true_matches : float, optional
+        Correct matches of sample uniques to be expected, where they are known.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
 
@@ -77,7 +83,8 @@ def plot_risk_comparison(
     -------
     matplotlib Axes
         One mark per method on a logarithmic axis, where numbers below 0.1 stand at 0.1, with the
-        interval or range of those that give one.
+        interval or range of those that give one, and a dashed line beside the marks whose truth is
+        known.
 
     Raises
     ------
@@ -111,14 +118,15 @@ def plot_risk_comparison(
         low, high = (methods[end].fillna(methods["expected"]) for end in ("low", "high"))
         ends = low.to_numpy()[mine].clip(FLOOR), high.to_numpy()[mine].clip(FLOOR)
         axes.hlines(places[mine], *ends, color=colour, linewidth=1.2)
-    if truth is not None:
-        axes.axvline(
-            max(truth, FLOOR),
-            color=ink(),
-            linewidth=0.9,
-            linestyle="--",
-            label="truth, for the round marks",
-        )
+    known = {UNIQUES: truth, MATCHES: true_matches}
+    told = {about: number for about, number in known.items() if number is not None}
+    for about, number in told.items():
+        block = places[(methods["about"] == about).to_numpy()]
+        ends_of_line = [block.min() - 0.5, block.max() + 0.5]  # beside its own marks only
+        axes.plot(
+            [max(number, FLOOR)] * 2, ends_of_line, color=ink(), linewidth=0.9, linestyle="--",
+            label="truth" if about == next(iter(told)) else None,
+        )  # fmt: skip
     axes.set(xscale="log", xlabel="expected number of sample uniques")
     axes.set_yticks(places, list(methods.index))
     left, right = axes.get_xlim()

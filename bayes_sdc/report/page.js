@@ -69,6 +69,16 @@
     });
   };
 
+  // a table that does not fit its column goes across both
+  const columns = matchMedia("screen and (min-width: 75rem)");
+  const widen = () => {
+    if (!columns.matches) return;
+    for (const box of document.querySelectorAll("main .scroll")) {
+      if (box.scrollWidth <= box.clientWidth) continue;
+      (box.closest(".pair > *, .halves > *") ?? box.closest("details") ?? box).classList.add("wide");
+    }
+  };
+
   // a stop for the keyboard, and a name, only where there is something to scroll
   const markScrollers = () => {
     for (const box of document.querySelectorAll(".scroll, .picture")) {
@@ -88,5 +98,8 @@
     if (box.classList.contains("sort") && rows.length > 2) makeSortable(table, rows);
     if (rows.length > LONG) makeFilter(box, rows);
   }
-  new ResizeObserver(markScrollers).observe(document.body);
+  new ResizeObserver(() => {
+    widen();
+    markScrollers();
+  }).observe(document.body);
 }

@@ -36,13 +36,20 @@ def render_page(template: str, context: Mapping[str, Any]) -> str:
 @cache
 def _templates() -> Environment:
     """Templates of this folder; cached, because compiling them takes longer than filling one."""
-    return Environment(
+    templates = Environment(
         loader=PackageLoader("bayes_sdc", "report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    templates.filters["breakable"] = _breakable
+    return templates
+
+
+def _breakable(value: object) -> Markup:
+    """Escape a value whose long names may break after an underscore, and so not in mid-word."""
+    return Markup("_<wbr>").join(str(value).split("_"))
 
 
 @cache

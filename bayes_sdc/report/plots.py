@@ -22,6 +22,7 @@ from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.microdata.comparison.result import RiskComparison
 from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.individual.record_risk import RecordRisk
+from bayes_sdc.microdata.measure.result import Truth
 from bayes_sdc.shapes import Shapes
 
 if TYPE_CHECKING:
@@ -229,12 +230,17 @@ def key_sets(table: pd.DataFrame) -> Markup:
     )
 
 
-def risk_comparison(comparison: RiskComparison, truth: float | None) -> Markup:
+def risk_comparison(comparison: RiskComparison, truth: Truth | None) -> Markup:
     """Expected number by method."""
     return draw_svg(
         "expected-by-method",
         "Expected number by method",
-        lambda figure: plots.plot_risk_comparison(comparison, truth=truth, ax=figure.add_subplot()),
+        lambda figure: plots.plot_risk_comparison(
+            comparison,
+            truth=None if truth is None else truth.tau1,
+            true_matches=None if truth is None else truth.tau2,
+            ax=figure.add_subplot(),
+        ),
         (SIZE[0], 1.6 + 0.19 * len(comparison.methods)),
     )
 

@@ -156,6 +156,11 @@ def test_only_tables_scroll_sideways(
             "box.scrollWidth > box.clientWidth, box.tabIndex, box.role ?? ''])"
         )
         assert all(right <= width for right, *_ in boxes)
+        letters = page.locator("svg text").evaluate_all(
+            "texts => texts.map(text => parseFloat(getComputedStyle(text).fontSize) "
+            "* text.getScreenCTM().a)"
+        )
+        assert min(letters, default=10.0) >= 9.5, "letters too small to read"
         # what scrolls is reached by the keyboard, and what does not is no stop on the way
         assert {(scrolls, index, role) for _, scrolls, index, role in boxes} <= {
             (True, 0, "group"),
@@ -163,6 +168,27 @@ def test_only_tables_scroll_sideways(
         }
         if width == 360 and name == "flows-internal":
             assert any(scrolls for _, scrolls, *_ in boxes), "the test has no wide table"
+
+
+# tables that are cut: their width, and that of the page
+CUT = """() => Array.from(document.querySelectorAll("main .scroll"), box =>
+  [box.ariaLabel, box.scrollWidth, box.clientWidth, box.closest("main").clientWidth])
+  .filter(([, whole, seen, page]) => whole > seen && whole <= page)"""
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_columns_cut_no_table_and_part_no_term_from_its_meaning(
+    browser: Browser, files: dict[str, Path], name: str
+) -> None:
+    with opened(browser, files[name], 1400) as page:
+        page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+        page.wait_for_timeout(50)  # what does not fit its column is moved when it is laid out
+        assert page.evaluate(CUT) == []
+        shifts = page.locator("dd").evaluate_all(
+            "all => all.map(dd => dd.getBoundingClientRect().left "
+            "- dd.previousElementSibling.getBoundingClientRect().left)"
+        )
+        assert len(set(shifts)) == 1, "a term and its definition stand in two columns"
 
 
 @pytest.mark.parametrize("press", ["click", "Enter", "Space"])

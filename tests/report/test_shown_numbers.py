@@ -19,10 +19,12 @@ from bayes_sdc import Gain, LatentClassRisk, Protection, log_ratios
 from bayes_sdc.flows.intruder.share import Share
 from bayes_sdc.flows.model.hyperparameters import hyperparameters
 from bayes_sdc.flows.model.parameters import effects, extreme
+from bayes_sdc.flows.release.use.uses import VERDICTS
 from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report.flows import render as flows
 from bayes_sdc.report.flows.public_shares import PublicShares
+from bayes_sdc.report.flows.public_verdicts import public_uses
 from bayes_sdc.report.flows.render import render_flows
 from bayes_sdc.report.microdata import render as microdata
 from bayes_sdc.report.microdata.render import render_microdata
@@ -558,6 +560,7 @@ def two_figures(n: int) -> str:
 
 def test_external_report_of_a_table_shows_the_rounded_result(large: Protection) -> None:
     public = PublicShares(CALL["seed"])
+    uses = public_uses(large.measured.uses.table, public)
     cells, persons = large.table.n_small, (large.table.cells["y"] + large.table.low).sum() / 2
     believed = "R_all of an intruder who believes the first released count"
     use, measured = large.measured.utility, large.measured
@@ -642,7 +645,11 @@ def test_external_report_of_a_table_shows_the_rounded_result(large: Protection) 
                     public.moved(use.right_band, cells, "size band"),
                 ],
             ],
-            "Good for, not good for": [[..., ...]] * len(measured.uses.table),
+            "Good for, not good for": [
+                [verdict, ", ".join(use for of, use in uses if of == verdict)]
+                for verdict in VERDICTS
+                if any(of == verdict for of, _ in uses)
+            ],
             "Risk and utility by method, rounded": compared_with_noise(ends),
             "Arguments": [
                 ["draws", "30"],
@@ -845,7 +852,7 @@ def marked(low: float, high: float, truth: float) -> str:
 
 
 def truth_rows(result: Measurement) -> list[list[Cell]]:
-    """Each measure, the truth, and every estimate with its interval and mark."""
+    """Each measure by each method: the truth, the estimate, its interval and its mark."""
     rows: list[list[Cell]] = []
     for words, name in (
         ("sample uniques that are population uniques (tau1)", "tau1"),
@@ -853,15 +860,14 @@ def truth_rows(result: Measurement) -> list[list[Cell]]:
         ("right matches over all records", "expected"),
     ):
         truth = getattr(result.truth, name)
-        row: list[Cell] = [words, truth]
-        for model in (result.latent_classes, *result.models.values()):
+        for of, model in {"latent classes": result.latent_classes, **result.models}.items():
+            row: list[Cell] = [words, of, truth]
             estimate = getattr(model, name, None)
             if estimate is None:
-                row.append("not estimated")
+                rows.append([*row, "not estimated", "", ""])
                 continue
-            mark = marked(*estimate.interval, truth)
-            row.append((f"{{}} ({{}} to {{}}): {mark}", estimate.value, *estimate.interval))
-        rows.append(row)
+            found = estimate.value, ("{} to {}", *estimate.interval)
+            rows.append([*row, *found, marked(*estimate.interval, truth)])
     return rows
 
 

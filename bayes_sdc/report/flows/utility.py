@@ -8,6 +8,7 @@ import pandas as pd
 from bayes_sdc.flows.intruder.comparing.tradeoff import OURS
 from bayes_sdc.flows.protection import Measured
 from bayes_sdc.flows.release.use.combining import CombinedTotals, by_area
+from bayes_sdc.flows.release.use.uses import VERDICTS
 from bayes_sdc.flows.release.use.utility import Utility
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.report import plots
@@ -77,7 +78,7 @@ def external_utility(table: FlowTable, measured: Measured, public: PublicShares)
     told = _moved(told, units, public).round(dict.fromkeys(SHARES, 2) | {"mean_distance": 1})
     error = public.moved(use.totals_error, persons, "error of totals")
     return nothing | {
-        "uses": [] if measured.uses is None else public_uses(measured.uses.table, public),
+        "uses": [] if measured.uses is None else _by_verdict(measured.uses.table, public),
         "utility": [
             ["error of totals by area", f"{error:.0%}"],
             [
@@ -86,8 +87,16 @@ def external_utility(table: FlowTable, measured: Measured, public: PublicShares)
             ],
         ],
         "map": [_compared(row, "{:.0%}", "{:.1f}", "not shown")[:-1] for row in _ends(told)],
-        "map_plot": plots.ru_map(told),
+        # numbers between the ends would stand in columns and rows of whole per cents
+        "map_plot": plots.ru_map(pd.DataFrame(_ends(told))),
     }
+
+
+def _by_verdict(uses: pd.DataFrame, public: PublicShares) -> dict[str, list[str]]:
+    """Return the uses of each verdict, the best one first."""
+    judged = public_uses(uses, public)
+    told = {verdict: [use for of, use in judged if of == verdict] for verdict in VERDICTS}
+    return {verdict: found for verdict, found in told.items() if found}
 
 
 def _why_this(compared: pd.DataFrame) -> str:

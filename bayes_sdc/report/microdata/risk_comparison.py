@@ -47,7 +47,7 @@ def tell_comparison(found: RiskComparison, result: Measurement) -> dict[str, Any
     return {
         "uniques": f"{found.uniques:,}",
         "notes": found.notes,
-        "plot": plots.risk_comparison(found, None if truth is None else truth.tau1),
+        "plot": plots.risk_comparison(found, truth),
         "columns": ["method", "expected", "interval or range", *marked, "assumption"],
         "methods": methods,
         "above": _above(found.records),
@@ -64,7 +64,7 @@ def tell_comparison(found: RiskComparison, result: Measurement) -> dict[str, Any
 
 
 def tell_truth(result: Measurement) -> tuple[list[str], list[list[str]]]:
-    """Return columns and rows: each measure, its truth, and each estimate marked right or wrong."""
+    """Return columns and rows: each measure by each method, marked right or wrong."""
     if result.truth is None:
         return [], []
     classes = result.latent_classes
@@ -76,9 +76,12 @@ def tell_truth(result: Measurement) -> tuple[list[str], list[list[str]]]:
     ):
         truth = float(getattr(result.truth, name))
         of_classes = None if classes is None or name == "expected" else getattr(classes, name)
-        estimates = [of_classes, *(getattr(model, name) for model in result.models.values())]
-        rows.append([words, f"{truth:,.1f}", *(_marked(one, truth) for one in estimates)])
-    return ["latent classes", *result.models], rows
+        estimates = {"latent classes": of_classes}
+        estimates |= {of: getattr(model, name) for of, model in result.models.items()}
+        rows += [
+            [words, of, f"{truth:,.1f}", *_marked(one, truth)] for of, one in estimates.items()
+        ]
+    return ["measure", "method", "truth", "estimate", "interval", "mark"], rows
 
 
 def _method(name: str, row: pd.Series, truth: Truth | None) -> list[str]:
@@ -92,11 +95,12 @@ def _method(name: str, row: pd.Series, truth: Truth | None) -> list[str]:
     ]
 
 
-def _marked(estimate: Estimate | Estimate90 | None, truth: float) -> str:
+def _marked(estimate: Estimate | Estimate90 | None, truth: float) -> list[str]:
+    """Write an estimate, its interval, and its mark."""
     if estimate is None:
-        return "not estimated"
+        return ["not estimated", "", ""]
     low, high = estimate.interval
-    return f"{estimate.value:,.1f} ({low:,.1f} to {high:,.1f}): {_verdict(low, high, truth)}"
+    return [f"{estimate.value:,.1f}", f"{low:,.1f} to {high:,.1f}", _verdict(low, high, truth)]
 
 
 def _mark(row: pd.Series, truth: Truth) -> str:
