@@ -23,6 +23,7 @@ from bayes_sdc import (
     risk_by,
     synthesize,
 )
+from bayes_sdc.microdata.comparison.result import MATCHES, UNIQUES
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +89,37 @@ def test_risk_by_count_and_by_datasets(measured):
     assert (band.y0, band.y1) == pytest.approx((0.1, 0.4))
 
 
+def test_two_shares_that_are_equal_have_one_line():
+    """The second would hide the first, and the legend would name a line that nobody sees."""
+    growth = pd.DataFrame(
+        {"r_all": [0.2, 0.3], "r_unq": [0.4, 0.5], "no_release": 0.11, "no_release_unq": 0.11,
+         "believes_release": 0.2, "believes_release_unq": 0.4},
+        index=[1, 2],
+    )  # fmt: skip
+    ax = plot_risk_by_datasets(growth, ax=Figure().add_subplot())
+    ends = [tuple(line.get_ydata()) for line in ax.lines]
+    assert len(set(ends)) == len(ends) == 5
+    assert ax.lines[2].get_label() == "both, no release"
+
+
+def test_a_method_of_one_mark_does_not_hide_another():
+    """Six methods at one place: each has a colour of its own, and single marks are hollow."""
+    frame = pd.DataFrame(
+        [
+            (f"method {k}", "all-others", m, 0.1, 0.3)
+            for k in range(6)
+            for m in (1, 10)[: 1 + k % 2]
+        ],
+        columns=["method", "knowledge", "datasets", "totals_error", "true_count_probability"],
+    )
+    lines = plot_ru_map(frame, ax=Figure().add_subplot()).lines
+    assert len({line.get_color() for line in lines}) == 6
+    single = [line for line in lines if len(line.get_xdata()) == 1]
+    assert {line.get_fillstyle() for line in single} == {"none"}
+    others = [line.get_zorder() for line in lines if line not in single]
+    assert min(line.get_zorder() for line in single) > max(others)
+
+
 def test_record_risk_has_every_record(people):
     risk = record_risk(people)
     ax = plot_record_risk(risk, ax=Figure().add_subplot())
@@ -112,6 +144,19 @@ def test_comparison_has_a_mark_a_method_at_its_number(people):
     assert len(shown) >= 3, "numbers cannot be read off"
     labels = [ax.xaxis.get_major_formatter()(tick) for tick in shown]
     assert [float(label.replace(",", "")) for label in labels] == pytest.approx(shown)
+
+
+def test_a_truth_stands_beside_its_own_marks_only(people):
+    found = compare_risks(people, 3000)
+    ax = plot_risk_comparison(found, truth=12.0, true_matches=40.0, ax=Figure().add_subplot())
+    places = pd.Series(ax.get_yticks(), index=found.methods.index)
+    for line, about, truth in zip(ax.lines[-2:], (UNIQUES, MATCHES), (12.0, 40.0), strict=True):
+        low, high = sorted(line.get_ydata())
+        assert set(places[places.between(low, high)].index) == set(
+            found.methods.index[found.methods["about"] == about]
+        )
+        assert list(line.get_xdata()) == [truth, truth]
+    assert [text.get_text() for text in ax.get_legend().get_texts()].count("truth") == 1
 
 
 @pytest.mark.parametrize(
