@@ -157,8 +157,8 @@ def test_only_tables_scroll_sideways(
         )
         assert all(right <= width for right, *_ in boxes)
         letters = page.locator("svg text").evaluate_all(
-            "texts => texts.map(text => parseFloat(getComputedStyle(text).fontSize) "
-            "* text.getScreenCTM().a)"
+            "texts => texts.map(text => [parseFloat(getComputedStyle(text).fontSize), "
+            "text.getScreenCTM()]).map(([size, {a, b}]) => size * Math.hypot(a, b))"
         )
         assert min(letters, default=10.0) >= 9.5, "letters too small to read"
         # what scrolls is reached by the keyboard, and what does not is no stop on the way
