@@ -74,7 +74,7 @@
   const widen = () => {
     if (!columns.matches) return;
     for (const box of document.querySelectorAll("main .scroll")) {
-      if (box.scrollWidth <= box.clientWidth) continue;
+      if (box.closest("details:not([open])") || box.scrollWidth <= box.clientWidth) continue;
       (box.closest(".pair > *, .halves > *") ?? box.closest("details") ?? box).classList.add("wide");
     }
   };
