@@ -68,7 +68,7 @@ def tell_truth(result: Measurement) -> tuple[list[str], list[list[str]]]:
     if result.truth is None:
         return [], []
     classes = result.latent_classes
-    rows = []
+    rows: list[list[str]] = []
     for name, words in (
         ("tau1", "sample uniques that are population uniques (tau1)"),
         ("tau2", "right matches among sample uniques (tau2)"),
