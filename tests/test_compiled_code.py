@@ -23,7 +23,6 @@ KNOWN = {
     ("bayes_sdc/flows/intruder/probabilities/pareto.py::smooth", "argsort"),
     ("bayes_sdc/flows/intruder/estimators/refit.py::run_engine", "searchsorted"),
     ("bayes_sdc/flows/intruder/estimators/refit.py::run_engine", "text"),
-    ("bayes_sdc/microdata/special_uniques/missing.py::drop_compatible", "argsort"),
     ("bayes_sdc/microdata/treatment/matching.py::weigh", "searchsorted"),
     ("bayes_sdc/microdata/treatment/matching.py::weigh", "text"),
 }
