@@ -100,7 +100,9 @@ def tell_check(check: Check, result: Protection, shares: PublicShares) -> Told:
     """Return what the public may read of a check; few cells hide verdicts on true counts."""
     measured = result.measured
     if check.key in OF_TRUE_COUNTS and 0 < result.table.n_small < PUBLIC_CELLS:
-        return Told(check.name, WITHHELD, OF_FEW_CELLS, check.key)
+        # that weights were used is said in any case, and what they are not
+        said = [PUBLIC_REASONS["weights", "look"]] if check.key == "weights" else []
+        return Told(check.name, WITHHELD, " ".join([*said, OF_FEW_CELLS]), check.key)
     if (check.key, check.verdict) == ("totals_kept", "look") and result.pinned:
         return Told(check.name, "look", PINNED, check.key)
     if check.key == "totals_kept" and check.verdict != "fail" and not result.totals_merged:
