@@ -57,6 +57,12 @@
     const line = document.createElement("div");
     line.className = "filter";
     line.append(label, found);
+    if (box.parentElement.matches(".pair")) {
+      // a child of its own would take the place of the next one in the grid
+      const both = document.createElement("div");
+      box.replaceWith(both);
+      both.append(box);
+    }
     box.before(line);
     const texts = rows.map((row) =>
       Array.from(row.cells, (cell) => cell.textContent).join("\n").toLowerCase(),

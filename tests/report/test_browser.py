@@ -184,6 +184,7 @@ def test_columns_cut_no_table_and_part_no_term_from_its_meaning(
         page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
         page.wait_for_timeout(50)  # what does not fit its column is moved when it is laid out
         assert page.evaluate(CUT) == []
+        assert page.locator(".pair > .filter").count() == 0, "it takes the place of a table"
         shifts = page.locator("dd").evaluate_all(
             "all => all.map(dd => dd.getBoundingClientRect().left "
             "- dd.previousElementSibling.getBoundingClientRect().left)"
