@@ -85,7 +85,7 @@ class LatentClassRisk(Result):
         Members of the population who are alone with their values, in the file or not.
     trusted : bool
         False where the chains disagree about tau1 or tau2, or the standard deviation of tau1 is
-        above 11 % of it.
+        above 20 % of it.
     checks : list of Check
         What the data can and cannot tell, each with its limit.
     diagnostics : DataFrame

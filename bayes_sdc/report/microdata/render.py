@@ -14,6 +14,7 @@ from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.individual.record_risk import BULK
 from bayes_sdc.microdata.individual.superpopulation import MODELS
+from bayes_sdc.microdata.latent_classes.risk import MISFIT
 from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.microdata.treatment.result import Treatment
 from bayes_sdc.microdata.treatment.utility import TreatedUtility
@@ -164,6 +165,7 @@ def _shared(result: Measurement) -> dict[str, Any]:
         "bulk_definition": BULK[0].upper() + BULK[1:],
         "model_words": {name: words for name, words in MODELS.items() if name in result.models},
         "whole": result.whole_population,
+        "misfit": f"{MISFIT:.0%}",
     }
 
 
