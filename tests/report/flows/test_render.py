@@ -63,7 +63,7 @@ def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
 class Page(HTMLParser):
     """Rows of the tables by caption, ids, addresses and tags of a document."""
 
-    VOID = ("meta", "br", "link", "img", "path", "use", "rect", "image")
+    VOID = ("meta", "br", "wbr", "link", "img", "path", "use", "rect", "image")
 
     def __init__(self, text: str) -> None:
         super().__init__()
