@@ -63,7 +63,10 @@ def build_base(
     keys: Sequence[str] | None = None,
     labels: Sequence[Sequence[str]] | None = None,
 ) -> pm.Model:
-    """Latent classes with the class of each record summed out; for small tables and NUTS.
+    """Latent classes with the class of each record summed out; for small tables and `pm.sample`.
+
+    ``pm.sample`` takes NUTS for what is continuous and Metropolis steps for the resolutions; a
+    sampler by gradients alone cannot take the model.
 
     Parameters
     ----------
@@ -84,9 +87,10 @@ def build_base(
     Returns
     -------
     pm.Model
-        ``alpha``, ``eta``, and for each key ``strength``, ``base``, ``shares`` of the resolutions,
-        ``resolution`` and ``own`` levels by class; ``g`` and ``log_likelihood`` derived. Use only
-        quantities that do not depend on the labels of the classes, such as these two.
+        ``alpha``, ``eta``, and for each key ``log strength``, ``base``, ``shares`` of the
+        resolutions, ``resolution`` and ``own`` levels by class; ``phi``, ``g`` and
+        ``log_likelihood`` derived. Use only quantities that do not depend on the labels of the
+        classes, such as the last two.
     """
     table, number = np.asarray(codes), np.asarray(records, dtype=np.float64)
     names = keys or [f"key {j + 1}" for j in range(table.shape[1])]

@@ -41,6 +41,7 @@ def build_loglinear(
     weight: npt.ArrayLike | None = None,
     dispersed: bool = False,
     keys: Sequence[str] | None = None,
+    cells: Sequence[str] | None = None,
 ) -> pm.Model:
     """Build the model of some cells, each of which may stand for several empty ones.
 
@@ -62,6 +63,8 @@ def build_loglinear(
         Whether frequencies scatter about the mean.
     keys : sequence of str, optional
         Names of the keys; "key 1" and so on by default.
+    cells : sequence of str, optional
+        Names of the cells; numbers from 0 by default.
 
     Returns
     -------
@@ -74,7 +77,8 @@ def build_loglinear(
     counted = np.ones(len(number)) if weight is None else np.asarray(weight, np.float64)
     names = keys or [f"key {j + 1}" for j in range(table.shape[1])]
     typical = np.log(number.sum() / counted.sum())
-    with pm.Model(coords={"cell": np.arange(len(number))}) as model:
+    named = np.arange(len(number)) if cells is None else cells
+    with pm.Model(coords={"cell": named}) as model:
         log_mean = pm.Normal("constant", mu=float(typical), sigma=5.0) * np.ones(len(number))
         for size in sorted({len(term) for term in terms}):
             block = f"scale of {BLOCKS[size]}"

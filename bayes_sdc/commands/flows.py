@@ -137,8 +137,9 @@ def flows(
         ),
     ] = None,
     gain_limit: Annotated[
-        float, option("With --weights risk: bits a cell may tell of its count.", MODEL)
-    ] = 0.05,
+        float | None,
+        option("With --weights risk: bits a cell may tell of its count, by default 0.05.", MODEL),
+    ] = None,
     out: Out,
     keep: Annotated[
         str | None,

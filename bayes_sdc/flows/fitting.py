@@ -31,7 +31,7 @@ class Weighting:
     """What is asked about the weights of cells; see :func:`bayes_sdc.fit_flows`."""
 
     weights: Literal["risk"] | Weights | None = None
-    gain_limit: float = GAIN_LIMIT
+    gain_limit: float | None = None
 
     @property
     def by_risk(self) -> bool:
@@ -49,7 +49,7 @@ def fit_flows(
     epsilon: float | None = None,
     centres: Centres = "bundled",
     weights: Literal["risk"] | Weights | None = None,
-    gain_limit: float = GAIN_LIMIT,
+    gain_limit: float | None = None,
     impossible: Sequence[int] = (),
     sampler: Sampler = "gibbs",
     draws: int = 1000,
@@ -99,8 +99,8 @@ def fit_flows(
         the cells above ``gain_limit`` are lowered, and the table is fitted again. What this
         promises is local and asymptotic (:mod:`bayes_sdc.flows.table.weights`): it is no epsilon,
         and it ends the guarantee of ``epsilon``.
-    gain_limit : float
-        Bits above 0, with ``weights="risk"``.
+    gain_limit : float, optional
+        Bits above 0 that a data set may tell of a count, with ``weights="risk"``; 0.05 by default.
     impossible : sequence of int
         Small counts that a rule excludes, such as 1 and 2 where they were adjusted away; with
         family "base". The rule counts as public: no release has these counts, and the intruder
@@ -192,7 +192,8 @@ def fit_weighted(
 ) -> xr.DataTree:
     """Draw from the posterior or a pseudo-posterior with resolved settings; see `fit_flows`."""
     check_weighting(table, sampling, weighting)
-    weights, limit = weighting.weights, weighting.gain_limit
+    weights = weighting.weights
+    limit = GAIN_LIMIT if weighting.gain_limit is None else weighting.gain_limit
     if weights is None:
         return fit(table, sampling, resume=resume)
     if isinstance(weights, str):
@@ -210,7 +211,10 @@ def fit_weighted(
 def check_weighting(table: FlowTable, sampling: Sampling, weighting: Weighting) -> None:
     """Refuse weights that cannot be, before any work."""
     weights = weighting.weights
-    check_gain_limit(weighting.gain_limit)
+    if weighting.gain_limit is not None:
+        if not isinstance(weights, str):
+            raise InputError('gain_limit belongs to weights="risk": give both of them, or neither')
+        check_gain_limit(weighting.gain_limit)
     if weights is None:
         return
     if sampling.family == "base":

@@ -129,11 +129,14 @@ def weights_checks(table: FlowTable, posterior: xr.DataTree, risk: IntruderRisk)
     limit = posterior.attrs.get("gain_limit")
     if limit is None:
         return [Check("weights of cells", "look", reason, key="weights")]
-    gain = expected_gain(risk, table.cells["y"].to_numpy())
+    # data sets are independent given the counts: together they tell at most so many times as much
+    sets = risk.datasets + risk.already_released.sizes["dataset"]
+    gain = sets * expected_gain(risk, table.cells["y"].to_numpy())
     above = int((gain > limit).sum())
+    by = "one data set" if sets == 1 else f"{sets} data sets"
     reason += (
-        f". With these weights {above:,} cells tell more than {limit:g} bits about their count, at "
-        f"most {gain.max():.3f}"
+        f". With these weights {above:,} cells may tell more than {limit:g} bits about their count "
+        f"by {by}, at most {gain.max():.3f}"
     )
     if above:
         reason += (

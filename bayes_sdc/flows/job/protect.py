@@ -32,7 +32,6 @@ from bayes_sdc.flows.intruder.probabilities.settings import (
     Unique,
 )
 from bayes_sdc.flows.intruder.totals.keeping import LIMIT
-from bayes_sdc.flows.intruder.weighting import GAIN_LIMIT
 from bayes_sdc.flows.intruder.with_totals import with_totals
 from bayes_sdc.flows.job.asked import Job
 from bayes_sdc.flows.job.steps import protected
@@ -63,7 +62,7 @@ def protect_flows(
     centres: Centres = "bundled",
     impossible: Sequence[int] = (),
     weights: Literal["risk"] | Weights | None = None,
-    gain_limit: float = GAIN_LIMIT,
+    gain_limit: float | None = None,
     released_epsilon: Sequence[float] = (),
     sampler: Sampler = "gibbs",
     draws: int = 1000,

@@ -13,7 +13,10 @@ With H classes, keys j and levels l,
     \varphi_{jh}(l) = \psi_{jh}(B) \, m_j(l) / m_j(B), \quad
     \psi_{jh} \sim \mathrm{Dirichlet}(b_j m_j(B)), \quad
     m_j \sim \mathrm{Dirichlet}(1/2, ..., 1/2), \quad
-    \log b_j \sim \mathrm{N}(\log 5, 1.5^2).
+    \log b_j \sim \mathrm{N}(\log 5, 1.5^2),
+
+where B is the band of level l by the resolution of class h in key j; resolutions and bands are
+those of :mod:`bayes_sdc.microdata.latent_classes.resolutions`, and so are their conditionals.
 
 A finite symmetric Dirichlet takes the place of stick-breaking: its classes are exchangeable, so no
 move has to sort them. A class is a guess at which values go together; nothing is concluded of one

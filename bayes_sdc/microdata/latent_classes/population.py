@@ -117,7 +117,9 @@ def _of_strata(
     read = _counted_stratum if size is not None else _fraction_of_stratum
     people = np.array([read(sizes[s], int(n), s) for s, n in zip(levels, records, strict=True)])
     each = (people / records)[stratum]
-    of_combination = np.bincount(data.combination, weights=each)
+    # sorted: sums must not depend on the order of the records
+    order = np.lexsort((each, data.combination))
+    of_combination = np.bincount(data.combination[order], weights=each[order])
     of_combination /= np.bincount(data.combination)
     return People(float(people.sum()), of_combination)
 

@@ -18,7 +18,9 @@ def latent_class_model(microdata: Microdata, *, classes: int = 10) -> pm.Model:
 
     Sample it with ``pm.sample``, draw it with ``pm.model_to_graphviz``, or add to it in a ``with``
     block; :func:`bayes_sdc.latent_class_risk` takes its trace. The class of each record is summed
-    out. NUTS copes with small files; the sampler of :func:`bayes_sdc.latent_class_risk` is for all.
+    out. ``pm.sample`` takes NUTS for what is continuous and Metropolis steps for the
+    resolutions, which is for small files; the sampler of :func:`bayes_sdc.latent_class_risk` is for
+    all.
 
     Parameters
     ----------
@@ -39,7 +41,7 @@ def latent_class_model(microdata: Microdata, *, classes: int = 10) -> pm.Model:
     Raises
     ------
     InputError
-        If an argument is out of range.
+        If an argument is out of range, or a key has one value.
 
     See Also
     --------
@@ -64,6 +66,11 @@ def latent_class_model(microdata: Microdata, *, classes: int = 10) -> pm.Model:
     if classes < 1:
         raise InputError(f"classes must be 1 or more; it is {classes!r}")
     cells, labels = cells_of(microdata), labels_of(microdata)
+    if lone := [key for key, levels in labels.items() if len(levels) < 2]:
+        raise InputError(
+            f"key {lone[0]!r} has one value, so that classes cannot differ in it; remedy: leave it "
+            "out"
+        )
     codes = cells.rows - cells.start[:-1]
     codes[cells.rows < 0] = -1
     return build_base(

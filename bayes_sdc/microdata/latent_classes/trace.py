@@ -11,6 +11,7 @@ from bayes_sdc.microdata.latent_classes.gibbs import MONITORS, watch
 from bayes_sdc.microdata.latent_classes.sample import Sample
 from bayes_sdc.microdata.latent_classes.second_stage import Chain, SecondStage
 from bayes_sdc.microdata.latent_classes.state import State
+from bayes_sdc.microdata.posterior.sampling import ONE_CHAIN
 
 DRAWS = 40  # of the base by chain, for the second stage
 FEWEST_DRAWS = 20  # of each chain
@@ -45,6 +46,7 @@ def chains_of(
         If the trace is of another model or file, or too short.
     """
     drawn = _checked(trace, labels)
+    said = trace["posterior"]["log_likelihood"].transpose("chain", "draw").to_numpy()
     chains = []
     for number in range(drawn.sizes["chain"]):
         chain = drawn.isel(chain=number)
@@ -57,6 +59,7 @@ def chains_of(
         for draw in range(length):
             state = _state({name: values[draw] for name, values in tables.items()}, sample, labels)
             watch(state.g, sample.cells.records, rest, monitors[draw])
+            _same_file(monitors[draw, 0], said[number, draw])
             place = int(np.searchsorted(used, draw))
             if place < len(used) and used[place] == draw:
                 second.add(place, state)
@@ -64,12 +67,23 @@ def chains_of(
     return chains
 
 
+def _same_file(own: float, said: float) -> None:
+    """Refuse a trace of other records with the same levels."""
+    if not np.isclose(own, said, rtol=1e-6, atol=1e-3):
+        raise InputError(
+            f"the log likelihood of a draw is {said:.6g} in the trace and {own:.6g} by this file: "
+            "the trace is of another file"
+        )
+
+
 def _checked(trace: xr.DataTree, labels: dict[str, list[str]]) -> xr.Dataset:
     """Return the variables of the model, with their dimensions in one order."""
     if not isinstance(trace, xr.DataTree) or "posterior" not in trace.children:
         raise InputError("trace must be what pm.sample returns: a DataTree with a posterior")
     drawn = trace["posterior"].to_dataset()
-    dims: dict[str, tuple[str, ...]] = {"alpha": (), "eta": ("class",)}
+    dims: dict[str, tuple[str, ...]] = {
+        "alpha": (), "log_likelihood": (), "eta": ("class",)
+    }  # fmt: skip
     for key in labels:
         level = f"level of {key}"
         dims |= {f"log strength of {key}": (), f"base of {key}": (level,),
@@ -87,6 +101,8 @@ def _checked(trace: xr.DataTree, labels: dict[str, list[str]]) -> xr.Dataset:
     for key, levels in labels.items():
         if drawn[f"level of {key}"].to_numpy().tolist() != levels:
             raise InputError(f"the levels of {key!r} in the trace are not those of the file")
+    if drawn.sizes["chain"] < 2:
+        raise InputError(ONE_CHAIN)
     if drawn.sizes["draw"] < FEWEST_DRAWS:
         raise InputError(
             f"the trace has {drawn.sizes['draw']} draws a chain; {FEWEST_DRAWS} or more are needed"

@@ -107,7 +107,7 @@ def _width(facts: Facts) -> Check:
     share = facts.relative_sd
     text = f"the standard deviation of tau1 is {share:.0%} of it; the limit is {RELATIVE_SD:.0%}"
     if share > RELATIVE_SD:
-        text += ": errors of a third are usual above it, so the estimate is not trusted"
+        text += ": above it one estimate in ten or more is wrong by a third, so it is not trusted"
     verdict: Verdict = "look" if share > RELATIVE_SD else "pass"
     return Check("latent classes: width", verdict, text, key="classes_width")
 

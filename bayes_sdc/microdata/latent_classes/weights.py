@@ -8,8 +8,9 @@ That is what strata of sampling fractions come to. With the stratum s as one mor
 n_s g_ks are expected in the sample and N_s g_ks in the population, so those outside the sample
 follow the sum of (N_s / n_s - 1) n_s g_ks over the strata: n g_k times the mean weight of the
 records expected in k, less one. Whose stratum a sample unique itself is from does not matter
-beyond this. Where strata follow from the keys (regions at other rates), the regression is exact;
-otherwise it is the mean over the strata that a combination may be in.
+beyond this. Where strata follow from the keys (regions at other rates), the regression
+finds their rates, those of small strata drawn a little to the mean; otherwise it is the mean over
+the strata that a combination may be in.
 """
 
 import math

@@ -12,7 +12,7 @@ from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.loglinear.risk import does_not_apply
-from bayes_sdc.microdata.loglinear.table import table_of
+from bayes_sdc.microdata.loglinear.table import names_of, table_of
 
 
 @checked
@@ -49,8 +49,8 @@ def loglinear_model(
     Raises
     ------
     InputError
-        If an interaction is not of two or three keys of the file, or missing values match others by
-        the rule of the file.
+        If there are fewer than two keys, an interaction is not of two or three of them, or missing
+        values match others by the rule of the file.
 
     See Also
     --------
@@ -74,6 +74,8 @@ def loglinear_model(
     """
     from bayes_sdc.models.loglinear import build_loglinear
 
+    if len(microdata.keys) < 2:
+        raise InputError("a log-linear model needs two keys or more")
     if why := does_not_apply(microdata):
         raise InputError(f"a log-linear model does not apply: {why}")
     table = table_of(microdata, seed=seed)
@@ -89,5 +91,5 @@ def loglinear_model(
         terms.append(term)
     return build_loglinear(
         table.codes, table.f, levels=table.levels, terms=terms, weight=table.weight,
-        dispersed=dispersed, keys=microdata.keys,
+        dispersed=dispersed, keys=microdata.keys, cells=names_of(table),
     )  # fmt: skip

@@ -17,7 +17,7 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.io.columns import LARGEST_COUNT
 from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.loglinear.selection import alone, choose, matched
-from bayes_sdc.microdata.loglinear.table import table_of
+from bayes_sdc.microdata.loglinear.table import names_of, table_of
 from bayes_sdc.microdata.loglinear.trace import Predicted, predict
 from bayes_sdc.results import Fact, Result, with_interval
 from bayes_sdc.seeds import generator, seed_or_fresh
@@ -89,8 +89,11 @@ class LoglinearRisk(Result):
             ),
             ("tau2", f"{self.tau2:,.1f}", "expected correct matches of sample uniques"),
             ("interactions", str(len(self.interactions)), self._interactions()),
-            ("converged", "yes" if self.converged else "NO", "the fit converged"),
+            ("converged", "yes" if self.converged else "NO", self._how_converged()),
         ]
+
+    def _how_converged(self) -> str:
+        return "the fit converged" if len(self.path) else "the chains agree, and none diverged"
 
     def _interactions(self) -> str:
         return ", ".join(" x ".join(names) for names in self.interactions) or "none"
@@ -177,7 +180,7 @@ def loglinear_risk(
         # in the order of the cells: the draws must not depend on the order of the records
         order = np.argsort(place, kind="stable")
         rng = generator(seed, "uniques by a log-linear trace")
-        found = predict(trace, len(table.f), place[order], times, rng)
+        found = predict(trace, names_of(table), place[order], times, rng)
         return _of_trace(found, record[order], seed, notes)
     step, steps = choose(table, times)
     mean = step.fitted.mean[place]

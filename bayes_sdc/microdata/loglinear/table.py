@@ -104,6 +104,18 @@ def table_of(microdata: Microdata, *, seed: int, whole: int = WHOLE) -> Table:
     )
 
 
+def names_of(table: Table) -> list[str]:
+    """Name each cell by its levels and frequency, so that another file has other names.
+
+    Examples
+    --------
+    >>> names_of(Table(np.array([[0, 3]]), np.array([2]), np.ones(1), (1, 4), True, np.arange(1)))
+    ['0-3: 2']
+    """
+    rows = zip(table.codes.tolist(), table.f.tolist(), strict=True)
+    return [f"{'-'.join(map(str, codes))}: {f}" for codes, f in rows]
+
+
 def _drawn(
     seen: Integers, f: Integers, levels: tuple[int, ...], draws: int, rng: np.random.Generator
 ) -> tuple[Integers, Floats]:

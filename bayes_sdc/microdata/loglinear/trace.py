@@ -15,7 +15,7 @@ import xarray as xr
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.loglinear.selection import alone, matched
-from bayes_sdc.microdata.posterior.sampling import agree, divergences
+from bayes_sdc.microdata.posterior.sampling import ONE_CHAIN, agree, divergences
 
 EFFECTS = "effects of "
 
@@ -34,7 +34,7 @@ class Predicted(NamedTuple):
     interactions : tuple of pairs or triples of str
         Keys that interact.
     agree : bool
-        Whether the chains agree about the expected number of them.
+        Whether the chains agree about the expected number of them, and no transition diverged.
     notes : tuple of str
         What did not go as it should.
     """
@@ -49,7 +49,7 @@ class Predicted(NamedTuple):
 
 def predict(
     trace: xr.DataTree,
-    cells: int,
+    cells: list[str],
     place: npt.NDArray[np.int64],
     times: float,
     rng: np.random.Generator,
@@ -60,8 +60,8 @@ def predict(
     ----------
     trace : DataTree
         What ``pm.sample`` returns in the model of :func:`bayes_sdc.loglinear_model`.
-    cells : int
-        Of the table of the file.
+    cells : list of str
+        Names of those of the table of the file.
     place : array of int, shape (sample unique,)
         Cell of each sample unique.
     times : float
@@ -82,11 +82,13 @@ def predict(
             "the trace holds no log_mean by cell: it is of another model; remedy: sample in "
             "loglinear_model(microdata)"
         )
-    if drawn.sizes["cell"] != cells:
+    if "cell" not in drawn.coords or drawn["cell"].to_numpy().tolist() != cells:
         raise InputError(
-            f"the trace has {drawn.sizes['cell']:,} cells and the table of this file {cells:,}; "
-            "remedy: the same file, and the same seed"
+            "the cells of the trace are not those of the table of this file; remedy: the same "
+            "file, and the same seed"
         )
+    if drawn.sizes["chain"] < 2:
+        raise InputError(ONE_CHAIN)
     log_mean = drawn["log_mean"].transpose("chain", "draw", "cell").to_numpy()[..., place]
     shape = np.exp(drawn["log_shape"].to_numpy()) if "log_shape" in drawn else None
     if not np.isfinite(log_mean).all() or (shape is not None and not np.isfinite(shape).all()):
@@ -94,14 +96,15 @@ def predict(
     unique, inverse = _by_draw(np.exp(log_mean), shape, times)
     expected = xr.Dataset({"tau1": (("chain", "draw"), unique.sum(axis=-1))})
     agreed = agree(xr.DataTree.from_dict({"posterior": expected}), ["tau1"])
+    diverged = divergences(trace, "log-linear")
     names = (str(name).removeprefix(EFFECTS) for name in drawn if str(name).startswith(EFFECTS))
     return Predicted(
         unique.mean(axis=(0, 1)),
         inverse.mean(axis=(0, 1)),
         (rng.random(unique.shape) < unique).sum(axis=-1).ravel().astype(np.float64),
         tuple(tuple(name.split(" x ")) for name in names if " x " in name),
-        agreed,
-        divergences(trace, "log-linear"),
+        agreed and not diverged,
+        diverged,
     )
 
 

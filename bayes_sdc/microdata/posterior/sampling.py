@@ -23,6 +23,7 @@ WAYS: tuple[dict[str, Any], ...] = (
 CHAINS = 4
 INTEGRATED_DRAWS = 1000  # a chain, at least, where they cost next to nothing
 STIRLING_FROM = 1e3  # the first term left out is below 1e-18
+ONE_CHAIN = "the trace has one chain, which cannot show whether it converged: sample two or more"
 FEWEST_DRAWS = 200  # behind an interval
 
 

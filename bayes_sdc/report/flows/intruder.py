@@ -158,16 +158,20 @@ def _public_gain(risk: IntruderRisk, public: PublicShares) -> str:
     gain = found.gain
     if gain is None or found.before is None or cells < PUBLIC_CELLS or not risk.strongest.trusted:
         return ""
-    before = public.percent(found.before, cells, "found before")
-    level = (
-        f"Somebody who knows every other count guesses about {before} of"
-        if before
-        else ("Somebody who knows every other count guesses some of")
+    # the same number has the same noise wherever it stands, or it could be averaged away
+    same = risk.strongest.prior == risk.prior
+    before = public.percent(
+        found.before, cells, f"R_all, {risk.knowledge}, guessed" if same else "found before"
+    )
+    who = (
+        "Somebody who knows every other count"
+        if risk.knowledge == "all-others"
+        else "The strongest intruder"
     )
     return (
-        f"{level} the small counts rightly without any release, because some counts are more "
-        f"common than others. With it they find {in_words(public.moved(gain, cells, 'gain'))} in "
-        "addition."
+        f"{who} guesses {before} of the small counts rightly without any release, because some "
+        "counts are more common than others. With it they find "
+        f"{in_words(public.moved(gain, cells, 'gain'))} in addition."
     )
 
 

@@ -43,8 +43,13 @@ PUBLIC_REASONS = {
         "classes_fraction",
         "look",
     ): "The estimate rests on how the key variables depend on each other.",
-    ("classes_kappa", "pass"): "The file tells by how much combinations differ from that.",
-    ("classes_kappa", "look"): "The file does not tell by how much combinations differ from that.",
+    (
+        "classes_kappa",
+        "pass",
+    ): "The file tells by how much combinations differ from what the key variables "
+    "lead one to expect.",
+    ("classes_kappa", "look"): "The file does not tell by how much combinations differ from what "
+    "the key variables lead one to expect.",
     (
         "classes_scatter",
         "pass",
@@ -54,6 +59,8 @@ PUBLIC_REASONS = {
         "look",
     ): "Some combinations are far more frequent than the key variables lead one to expect, others "
     "far less.",
+    ("classes_divergences", "look"): "The sampler went astray in some steps: do not rely on the "
+    "estimate.",
     ("population", "pass"): "Weights and population agree.",
     ("population", "look"): "Weights and population do not agree, or one is missing.",
     ("missing_values", "pass"): "Missing values hardly change how many records share key values.",

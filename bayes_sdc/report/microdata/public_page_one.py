@@ -47,14 +47,17 @@ def _public_risk(result: Measurement) -> str:
     if found is None:
         share = public_interval(result.worst.expected, n)
         return f"Anyone who guesses a record from the key values is right in {share} of all cases."
+    claims = ""
+    if found.uniques >= PUBLIC_RECORDS:
+        share = public_share(found.tau2.value / found.uniques, found.uniques)
+        claims = f"in {share} of such claims, "
     return (
         "Somebody who knows the key values of a person, and not whether they are in the file, can "
         "find their record for certain only if nobody else in the population has these values. "
         f"That is so for {public_interval(found.tau1, n)} of the records. Who knows that the "
         "person is in the file is certain wherever a record is alone in it: "
         f"{public_share(found.uniques / n, n)} of the records. Anyone who takes every record that "
-        "is alone in the file for that of the person they look for is right in "
-        f"{public_share(found.tau2.value / max(found.uniques, 1), found.uniques)} of such claims, "
+        f"is alone in the file for that of the person they look for is right {claims}for "
         f"{public_interval(found.tau2, n)} of all records. Intervals are 90 % intervals."
         + ("" if found.trusted else " They are uncertain in this file.")
     )

@@ -48,7 +48,14 @@ SECTIONS = {  # id: title, keys of its checks
     "policy": ("Limits of the policy", ("limit_k", "limit_record_risk", "limit_file_risk")),
     "classes": (
         "Recommended estimate: latent classes",
-        ("classes_chains", "classes_width", "classes_fraction", "classes_kappa", "classes_scatter"),
+        (
+            "classes_chains",
+            "classes_width",
+            "classes_fraction",
+            "classes_kappa",
+            "classes_scatter",
+            "classes_divergences",
+        ),
     ),
     "comparison": ("All measures side by side", ()),
     "keys": ("Frequencies of combinations", ()),

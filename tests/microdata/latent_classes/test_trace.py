@@ -29,8 +29,13 @@ def as_trace(data: Microdata, chains: int = 4) -> xr.DataTree:
         state = start_state(rng, cells, PLAN.classes)
         sweep_on(rng, sample, 0.0, state, np.empty((PLAN.warm_up, 3)))
         for _ in range(PLAN.draws):
-            sweep_on(rng, sample, 0.0, state, np.empty((1, 3)))
-            now = {"alpha": state.alpha[0], "eta": state.eta.copy()}
+            monitor = np.empty((1, 3))
+            sweep_on(rng, sample, 0.0, state, monitor)
+            now = {
+                "alpha": state.alpha[0],
+                "eta": state.eta.copy(),
+                "log_likelihood": monitor[0, 0],
+            }
             for j, key in enumerate(labels):
                 rows = slice(cells.start[j], cells.start[j + 1])
                 now |= {
@@ -101,6 +106,8 @@ def without(name: str) -> xr.DataTree:
         (xr.DataTree(), "a DataTree with a posterior"),
         (without("phi of age"), "holds no phi of age"),
         (without("alpha"), "holds no alpha"),
+        (without("log_likelihood"), "holds no log_likelihood"),
+        (TRACE.isel(chain=slice(1)), "one chain"),
         (TRACE.isel(draw=slice(5)), "5 draws a chain"),
         (TRACE.isel({"level of age": slice(None, None, -1)}), "levels of 'age'"),
         (TRACE.isel({"level of age": slice(5)}), "levels of 'age'"),
@@ -111,6 +118,30 @@ def without(name: str) -> xr.DataTree:
 def test_traces_of_other_models_and_files_are_refused(trace: Any, says: str) -> None:
     with pytest.raises(InputError, match=says):
         latent_class_risk(DATA, population_size=4000, trace=trace, seed=1)
+
+
+def test_a_trace_of_other_people_with_the_same_levels_is_refused() -> None:
+    """Levels alone do not tell a later wave from this one."""
+    other = SAMPLE.copy()
+    other["sex"] = other["sex"].to_numpy()[::-1]
+    with pytest.raises(InputError, match="of another file"):
+        latent_class_risk(read(other), population_size=4000, trace=TRACE, seed=1)
+
+
+def test_divergences_end_the_trust() -> None:
+    diverging = np.zeros((4, DRAWS), bool)
+    diverging[0, 3] = True
+    tree = TRACE.copy()
+    tree["sample_stats"] = xr.Dataset({"diverging": (("chain", "draw"), diverging)})
+    risk = latent_class_risk(DATA, population_size=4000, trace=tree, seed=1)
+    assert not risk.trusted
+    assert risk.checks[-1].verdict == "look"
+    assert "1 of 160 transitions diverged" in risk.checks[-1].reason
+
+
+def test_a_key_of_one_value_is_refused_before_sampling() -> None:
+    with pytest.raises(InputError, match="'sex' has one value"):
+        latent_class_model(read(SAMPLE.assign(sex="1")))
 
 
 def test_a_trace_knows_no_structural_zeros() -> None:

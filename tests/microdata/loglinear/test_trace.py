@@ -11,7 +11,7 @@ from scipy import stats
 from bayes_sdc import InputError, loglinear_model, loglinear_risk, read_microdata
 from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.loglinear.selection import choose
-from bayes_sdc.microdata.loglinear.table import table_of
+from bayes_sdc.microdata.loglinear.table import names_of, table_of
 
 KEYS = ["region", "age", "job"]
 
@@ -37,7 +37,9 @@ def as_trace(log_mean: Any, **more: Any) -> xr.DataTree:
     """The same draw so many times, as pm.sample would return it."""
     drawn = {"log_mean": (("chain", "draw", "cell"), np.tile(log_mean, (2, 100, 1)))}
     drawn |= {name: (("chain", "draw"), np.full((2, 100), value)) for name, value in more.items()}
-    return xr.DataTree.from_dict({"posterior": xr.Dataset(drawn)})
+    names = names_of(table_of(DATA, seed=0))[: len(log_mean)]
+    coords = {"cell": names} if len(names) == len(log_mean) else {}
+    return xr.DataTree.from_dict({"posterior": xr.Dataset(drawn, coords=coords)})
 
 
 def fitted(data: Microdata) -> np.ndarray:
@@ -86,11 +88,23 @@ def test_scattered_frequencies_against_their_sum(shape: float) -> None:
         (as_trace(fitted(DATA)[:-1]), "cells"),
         (as_trace(np.nan * fitted(DATA)), "no numbers"),
         (as_trace(fitted(DATA)).isel(cell=0), "another model"),
+        (as_trace(fitted(DATA)).isel(cell=slice(None, None, -1)), "cells"),
+        (as_trace(fitted(DATA)).isel(chain=slice(1)), "one chain"),
     ],
 )
 def test_traces_of_other_models_and_files_are_refused(trace: Any, says: str) -> None:
     with pytest.raises(InputError, match=says):
         loglinear_risk(DATA, N, trace=trace)
+
+
+def test_a_trace_of_other_people_in_as_many_cells_is_refused() -> None:
+    """The cells of the file come first, so that those of another file are in another order."""
+    other = FRAME.copy()
+    other["age"] = other["age"].to_numpy()[::-1]
+    data = read_microdata(other, keys=KEYS)
+    assert len(table_of(data, seed=0).f) == len(table_of(DATA, seed=0).f)
+    with pytest.raises(InputError, match="cells"):
+        loglinear_risk(data, N, trace=as_trace(fitted(DATA)))
 
 
 @pytest.mark.parametrize(
