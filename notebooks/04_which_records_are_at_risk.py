@@ -208,9 +208,8 @@ axes.set_title("Sample uniques alone in the population")
 figure.tight_layout()
 
 # %% [markdown]
-# On the dashed line the numbers are right; the bars are two standard errors of chance alone. Most
-# points lie a little above it: too low on the whole, as said. Still these can be used as
-# probabilities, which is not so for the methods below.
+# On the dashed line the numbers are right; the bars are two standard errors of chance alone. The
+# points lie about it, so these can be used as probabilities, which is not so for the methods below.
 #
 # ## Log-linear models
 # The standard of the field (Skinner and Shlomo): independent keys, to which pairs are added as long
