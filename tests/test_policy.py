@@ -323,7 +323,7 @@ def test_a_table_without_small_cells_leaves_every_limit_undefined() -> None:
 def test_a_policy_without_the_section_of_the_job_is_refused_before_the_fit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("bayes_sdc.flows.job.steps.fit", None)
+    monkeypatch.setattr("bayes_sdc.flows.job.steps.fit_weighted", None)
     table = read_flows(small_table(2, 9), origin="o", destination="d", count="n")
     policy = dataclasses.replace(POLICY, flows=None)
     with pytest.raises(InputError, match=r"'Board' of 2026-01-15 has no section \[flows\]"):

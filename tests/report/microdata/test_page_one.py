@@ -54,12 +54,15 @@ def test_an_interval_that_misses_the_truth_is_said_on_page_one(measured: Measure
 
 def test_every_interval_is_marked_by_the_truth(measured: Measurement) -> None:
     columns, rows = tell_truth(measured)
-    assert columns == ["latent classes", *measured.models]
-    for row, name in zip(rows, ("tau1", "tau2", "expected"), strict=True):
+    methods = ["latent classes", *measured.models]
+    assert [row[columns.index("method")] for row in rows] == 3 * methods
+    for place, name in enumerate(("tau1", "tau2", "expected")):
         truth = getattr(measured.truth, name)
-        for shown, model in zip(row[3:], measured.models.values(), strict=True):
+        of_models = rows[place * len(methods) + 1 : (place + 1) * len(methods)]
+        for row, model in zip(of_models, measured.models.values(), strict=True):
             low, high = getattr(model, name).interval
-            assert shown.endswith(": right") is bool(low <= truth <= high), (name, shown)
+            right = row[columns.index("mark")] == "right"
+            assert right is bool(low <= truth <= high), (name, row)
     assert measured.comparison is not None
     table = tell_comparison(measured.comparison, measured)
     assert table["columns"][3] == "truth"

@@ -146,7 +146,8 @@ def test_internal_report_shows_what_was_measured(internal: str, result: Measurem
     ):
         low, high = intervals[first]
         assert riskiest[0][names.index(column)] == f"{low:.4f} to {high:.4f}"
-    truth = {row[0]: row[1] for row in page.tables["Truth beside the estimates"]}
+    names, *rows = page.tables["Truth beside the estimates"]
+    truth = {row[0]: row[names.index("truth")] for row in rows}
     assert truth["right matches over all records"] == f"{900 / 999:.1f}"
     assert truth["sample uniques that are population uniques (tau1)"] == "0.0"
 
