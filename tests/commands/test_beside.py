@@ -20,9 +20,16 @@ def test_what_was_said_is_shown_at_the_end_with_the_exit_code(
     with beside(SAYS) as end:
         print("from here")
         assert end() == 3
-    said = capsys.readouterr().out.splitlines()
-    assert said[0] == "from here"
-    assert sorted(said[1:]) == ["and its errors", "from there"]
+    shown = capsys.readouterr()
+    assert shown.out.splitlines() == ["from here", "from there"]
+    assert shown.err == "and its errors\n"
+
+
+def test_a_part_that_a_signal_ends_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """The exit code is that of a shell, and not a silent 247."""
+    with beside("import os, signal; os.kill(os.getpid(), signal.SIGTERM)") as end:
+        assert end() == 128 + 15
+    assert "ended by SIGTERM" in capsys.readouterr().err
 
 
 def test_it_ends_where_the_command_fails() -> None:
