@@ -70,6 +70,16 @@ def extend_posterior(
     --------
     bayes_sdc.fit_flows, bayes_sdc.migration_model
 
+    Notes
+    -----
+    ``plot_prior_posterior`` of ArviZ has a dimension of its own that is called group, as that of
+    the groups of a table is. Rename the latter for it::
+
+        renamed = posterior.map_over_datasets(
+            lambda part: part.rename(group="pair") if "group" in part.dims else part
+        )
+        az.plot_prior_posterior(renamed, var_names=["national_mean"])
+
     References
     ----------
     A. Vehtari, A. Gelman, J. Gabry 2017, "Practical Bayesian model evaluation using leave-one-out

@@ -61,6 +61,17 @@ def test_arviz_takes_them(extended):
     assert found.elpd_i.shape == (extended["observed_data"].sizes["cell"],)
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # inside ArviZ
+def test_arviz_draws_prior_beside_posterior_of_renamed_groups(posterior):
+    """As the docstring says; a dimension of ArviZ's own would meet that of the groups."""
+    both = posterior.copy()
+    both["prior"] = posterior["posterior"].to_dataset()
+    renamed = both.map_over_datasets(
+        lambda part: part.rename(group="pair") if "group" in part.dims else part
+    )
+    assert az.plot_prior_posterior(renamed, var_names=["national_mean"], backend="none") is not None
+
+
 def test_fewer_draws_are_spread_over_each_chain(table, posterior):
     some = extend_posterior(table, posterior, ["log_likelihood"], draws=6, seed=2)
     assert some["log_likelihood"]["draw"].to_numpy().tolist() == [0, 10, 20, 30, 40, 50]
