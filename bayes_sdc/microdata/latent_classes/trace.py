@@ -11,7 +11,7 @@ from bayes_sdc.microdata.latent_classes.gibbs import MONITORS, watch
 from bayes_sdc.microdata.latent_classes.sample import Sample
 from bayes_sdc.microdata.latent_classes.second_stage import Chain, SecondStage
 from bayes_sdc.microdata.latent_classes.state import State
-from bayes_sdc.microdata.posterior.sampling import ONE_CHAIN
+from bayes_sdc.microdata.posterior.sampling import ONE_CHAIN, drawn_in
 
 DRAWS = 40  # of the base by chain, for the second stage
 FEWEST_DRAWS = 20  # of each chain
@@ -78,9 +78,7 @@ def _same_file(own: float, said: float) -> None:
 
 def _checked(trace: xr.DataTree, labels: dict[str, list[str]]) -> xr.Dataset:
     """Return the variables of the model, with their dimensions in one order."""
-    if not isinstance(trace, xr.DataTree) or "posterior" not in trace.children:
-        raise InputError("trace must be what pm.sample returns: a DataTree with a posterior")
-    drawn = trace["posterior"].to_dataset()
+    drawn = drawn_in(trace)
     dims: dict[str, tuple[str, ...]] = {
         "alpha": (), "log_likelihood": (), "eta": ("class",)
     }  # fmt: skip

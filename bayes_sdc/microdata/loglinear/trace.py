@@ -15,7 +15,7 @@ import xarray as xr
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.loglinear.selection import alone, matched
-from bayes_sdc.microdata.posterior.sampling import ONE_CHAIN, agree, divergences
+from bayes_sdc.microdata.posterior.sampling import ONE_CHAIN, agree, divergences, drawn_in
 
 EFFECTS = "effects of "
 
@@ -74,9 +74,7 @@ def predict(
     InputError
         If the trace is of another model or file.
     """
-    if not isinstance(trace, xr.DataTree) or "posterior" not in trace.children:
-        raise InputError("trace must be what pm.sample returns: a DataTree with a posterior")
-    drawn = trace["posterior"].to_dataset()
+    drawn = drawn_in(trace)
     if "log_mean" not in drawn or {*drawn["log_mean"].dims} != {"chain", "draw", "cell"}:
         raise InputError(
             "the trace holds no log_mean by cell: it is of another model; remedy: sample in "

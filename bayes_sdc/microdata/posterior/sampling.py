@@ -232,6 +232,13 @@ def sample_posterior(
     return Learned(cast(xr.DataTree, posterior), trusted, notes + divergences(posterior, what))
 
 
+def drawn_in(trace: xr.DataTree) -> xr.Dataset:
+    """Return the draws of a trace that somebody else sampled, or refuse what is no trace."""
+    if not isinstance(trace, xr.DataTree) or "posterior" not in trace.children:
+        raise InputError("trace must be what pm.sample returns: a DataTree with a posterior")
+    return trace["posterior"].to_dataset()
+
+
 def learned_from(trace: xr.DataTree, names: list[str], what: str) -> Learned:
     """Take over a trace that somebody else sampled, judged like the package's own.
 
@@ -255,9 +262,7 @@ def learned_from(trace: xr.DataTree, names: list[str], what: str) -> Learned:
         If a variable is missing, has another shape or a value that is no number, or the draws are
         too few for an interval.
     """
-    if not isinstance(trace, xr.DataTree) or "posterior" not in trace.children:
-        raise InputError("trace must be what pm.sample returns: a DataTree with a posterior")
-    drawn = trace["posterior"].to_dataset()
+    drawn = drawn_in(trace)
     if missing := [name for name in names if name not in drawn]:
         raise InputError(f"the trace holds no {', '.join(missing)}: it is of another model")
     for name in names:
