@@ -134,7 +134,9 @@ def compare_risks(
     special = None if "suda" in late else dis_suda(microdata, fraction, max_size=max_size)
     if latent_classes is None:
         latent_classes = _classes(microdata, population_size, structural_zeros, seed)
-    poisson, told = _loglinear(microdata, population_size, seed)
+    poisson, told = (
+        (None, ()) if "loglinear" in late else _loglinear(microdata, population_size, seed)
+    )
     lines = [*class_lines(latent_classes), *of_models, *loglinear_lines(poisson)]
     lines += [] if additive is None else additive_lines(additive)
     lines += [] if validated is None else [validated_line(validated)]

@@ -172,6 +172,15 @@ def test_order_of_records_changes_no_digit_of_the_totals():
         pd.testing.assert_series_equal(totals[0], other, check_exact=True)
 
 
+def test_keys_of_many_levels_leave_out_the_log_linear_model_which_would_take_minutes():
+    """Its fits solve for the effects of all pairs of levels of the keys that interact."""
+    rng = np.random.default_rng(2)
+    codes = {f"k{i}": rng.integers(0, 60, 2000).astype(str) for i in range(5)}
+    data = read_microdata(pd.DataFrame(codes), keys=list(codes))
+    assert "up to" in left_out(data, 2)["loglinear"]
+    assert "loglinear" not in left_out(data.select(["k0", "k1"]), 2)
+
+
 def test_of_forty_keys_methods_that_take_minutes_are_left_out_and_nothing_is_nan():
     codes = np.random.default_rng(1).integers(0, 3, (60, 40)).astype(str)
     frame = pd.DataFrame(codes, columns=[f"k{i}" for i in range(40)])
