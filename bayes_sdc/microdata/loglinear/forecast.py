@@ -9,9 +9,7 @@ from bayes_sdc.microdata.loglinear.table import DRAWS_A_RECORD, FEWEST, MOST, WH
 
 STEPS = 8  # of Newton, in a fit that begins from the one before
 OF_A_PRODUCT = 3e-9  # seconds, for a cell and two of its effects
-OF_A_SOLUTION = (
-    8e-12  # seconds, by the cube of the number of effects; half the fits fill the matrix
-)
+OF_A_SOLUTION = 8e-12  # seconds, by the cube of the effects; half the fits fill the matrix
 
 
 def loglinear_seconds(microdata: Microdata) -> float:
