@@ -36,7 +36,8 @@ def left_out(microdata: Microdata, max_size: int) -> dict[str, str]:
         "loglinear": ("log-linear", loglinear, f"up to {loglinear:,.0f} s"),
     }
     return {
-        name: f"{title} is left out, because it takes minutes ({what}); slow=True runs it"
+        name: f"{title} is left out, because it takes minutes ({what}); to run it: --force "
+        "(force=True; slow=True of compare_risks)"
         for name, (title, seconds, what) in expected.items()
         if seconds > SLOW
     }
