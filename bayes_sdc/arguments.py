@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache, wraps
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -128,7 +128,7 @@ def check(name: str, value: object, hint: Any) -> None:
         more = f" or give {_words(others)}" if others else ""
         raise InputError(f"{name} {value!r} is unknown; choose from {choices}{more}")
     words = _words([*([f"one of {choices}"] if choices else []), *others])
-    raise InputError(f"{name} must be {words}; it is {_shown(value)}")
+    raise InputError(f"{name} must be {words}; it is {_shown(value)}{_where(value, others)}")
 
 
 @cache
@@ -189,9 +189,25 @@ def _is_row(value: object, kind: Any, of: tuple[Any, ...]) -> bool:
     return all(any(_fits(one, option) for option in _options(of[0])) for one in value)
 
 
+def _where(value: object, options: Iterable[Any]) -> str:
+    """Name the value of a list that does not fit, or the way from a frame to a list."""
+    rows = [option for option in options if get_origin(option) in ROWS]
+    if rows and hasattr(value, "columns"):
+        return "; give one of its columns"
+    for option in rows:
+        kind, of = get_origin(option), get_args(option)
+        if _is_row(value, kind, (Any,)):
+            kinds = _options(of[0])
+            for place, one in enumerate(cast(Iterable[object], value)):
+                if not any(_fits(one, kind) for kind in kinds):
+                    return f"; value {place + 1} of it is {_shown(one)}"
+    return ""
+
+
 def _words(options: Iterable[Any]) -> str:
     """Say in words what is accepted."""
     plain = {int: "a whole number", float: "a number", str: "a text", bool: "True or False"}
+    plain[Any] = "a value"
     words: list[str] = []
     for option in options:
         origin = get_origin(option)
@@ -205,6 +221,7 @@ def _words(options: Iterable[Any]) -> str:
             words.append("a list of " + _many(_words(_options(get_args(option)[0]))))
         else:
             name = getattr(origin or option, "__name__", str(option))
+            name = "dict" if name == "Mapping" else name
             maker = f" (from {MADE_BY[name]})" if name in MADE_BY else ""
             words.append(f"{'an' if name[0] in 'AEIO' else 'a'} {name}{maker}")
     return " or ".join(dict.fromkeys(words))

@@ -9,7 +9,14 @@ import typer
 
 from bayes_sdc.commands import audit, demo, flows, microdata, runs
 from bayes_sdc.commands.options import joined_lists
-from bayes_sdc.commands.terminal import EXIT_DEFECT, EXIT_INPUT, exit_code, say, steady_streams
+from bayes_sdc.commands.terminal import (
+    EXIT_DEFECT,
+    EXIT_INPUT,
+    exit_code,
+    limit_of_machine,
+    say,
+    steady_streams,
+)
 from bayes_sdc.errors import InputError
 
 app = typer.Typer(
@@ -66,6 +73,12 @@ def end_with(job: Callable[[], None]) -> None:
         sys.exit(exit_code(job))
     except InputError as error:
         sys.stderr.write(f"error: {error}\n")
+        sys.exit(EXIT_INPUT)
+    except (MemoryError, OSError) as error:
+        if (why := limit_of_machine(error)) is None:
+            traceback.print_exc()
+            sys.exit(EXIT_DEFECT)
+        sys.stderr.write(f"error: {why}\n")
         sys.exit(EXIT_INPUT)
     except Exception:
         # not 1, which means that the job is done and a check failed

@@ -198,7 +198,7 @@ def read_record(run: RunFolder) -> dict[str, Any]:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         return {**record, "written": [str(name) for name in record["written"]]}
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         raise InputError(
             f"{path}: is not the record that a run wrote, so what it wrote is not known; "
             "choose another folder with --out"
@@ -233,16 +233,21 @@ def discard_resume(folder: Path) -> None:
         # under a name that nobody resumes: half deleted it would hold draws without their call
         leftover = folder.with_name(f".{folder.name}.{os.getpid()}.part")
         folder.rename(leftover)
-        shutil.rmtree(leftover)
+        _remove(leftover)
 
 
 def _remove_leftovers(folder: Path) -> None:
     """Remove files that a killed run was writing or deleting."""
     for path in folder.glob(LEFTOVERS):
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+        _remove(path)
+
+
+def _remove(path: Path) -> None:
+    """Delete a file or a folder; of a link only the link."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
 
 
 def write_atomically(path: Path, write: Callable[[Path], None], *, private: bool = False) -> None:

@@ -1,7 +1,7 @@
 """Every public function refuses what it cannot use with `InputError`, before any fit."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -351,3 +351,20 @@ def test_numbers_of_numpy_and_pandas_are_numbers() -> None:
     for value, hint in ((True, int), (2.0, int), (True, float), ("3", int), (None, int)):
         with pytest.raises(InputError, match="n must be"):
             check("n", value, hint)
+
+
+@pytest.mark.parametrize(
+    ("value", "hint", "message"),
+    [
+        ([0.1, np.nan], Sequence[float] | None, "value 2 of it is nan"),
+        (np.array([[0.5], [0.5]]), Sequence[float], r"value 1 of it is array\(\[0.5\]\)"),
+        (["a", 3], Sequence[str], "value 2 of it is 3"),
+        (pd.DataFrame({"a": [1.0]}), Sequence[float], "it is a DataFrame; give one of its columns"),
+        ({1.0}, Sequence[Any], r"a list of values; it is \{1.0\}"),
+        ("3", Mapping[str, int] | int, "a dict or a whole number; it is '3'"),
+    ],
+)
+def test_the_value_that_does_not_fit_is_named(value: object, hint: Any, message: str) -> None:
+    """A list of 10,000 weights with one NaN is hard to mend without its place."""
+    with pytest.raises(InputError, match=message):
+        check("x", value, hint)

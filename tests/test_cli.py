@@ -1,6 +1,7 @@
 """The command: what it writes, where, with which permissions, and how it ends."""
 
 import contextlib
+import errno
 import io
 import json
 import os
@@ -20,6 +21,7 @@ import pandas as pd
 import pytest
 
 from bayes_sdc import cli, commands, jobs, read_flows
+from bayes_sdc.cli import end_with
 from bayes_sdc.flows.table.simulate import simulate_flows
 from bayes_sdc.results import LINES
 
@@ -516,6 +518,28 @@ def test_options_of_flows_stand_in_panels(
     ]
     assert places == sorted(places)
     assert said.index("--groups") < places[1] < said.index("--sampler") < places[2]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (MemoryError(), 2, "error: out of memory"),
+        (OSError(errno.ENOSPC, "No space left on device"), 2, "error: No space left on device"),
+        (IsADirectoryError(errno.EISDIR, "Is a directory", "x.nc"), 2, "error: 'x.nc': Is a dir"),
+        (OSError("of a library"), 70, "Traceback"),
+        (ZeroDivisionError(), 70, "Traceback"),
+    ],
+)
+def test_a_limit_of_the_machine_is_no_defect_of_the_program(
+    error: Exception, code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def job() -> None:
+        raise error
+
+    with pytest.raises(SystemExit) as ended:
+        end_with(job)
+    assert ended.value.code == code
+    assert capsys.readouterr().err.startswith(said)
 
 
 def test_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -302,6 +302,25 @@ def test_damaged_record_is_one_clear_error(tmp_path):
         runs.open_run(tmp_path / "out")
 
 
+def test_a_folder_in_place_of_the_record_is_one_clear_error(tmp_path):
+    run = runs.open_run(tmp_path / "out")
+    (run.confidential / "run.json").mkdir()
+    with pytest.raises(InputError, match=r"run\.json: is not the record that a run wrote"):
+        runs.open_run(tmp_path / "out")
+
+
+def test_what_a_link_leads_to_is_not_deleted(tmp_path):
+    """The draws of a large run are often moved to another disk."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "part-000000.npz").write_text("x", encoding="utf-8")
+    run = runs.open_run(tmp_path / "out")
+    run.resume.symlink_to(elsewhere, target_is_directory=True)
+    runs.discard_resume(run.resume)
+    assert not run.resume.is_symlink()
+    assert [path.name for path in elsewhere.iterdir()] == ["part-000000.npz"]
+
+
 @pytest.mark.parametrize("name", ["file/x.csv", "n" * 260 + ".csv"])
 def test_impossible_names_are_one_clear_error(tmp_path, name):
     (tmp_path / "file").write_text("x", encoding="utf-8")

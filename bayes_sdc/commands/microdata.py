@@ -22,6 +22,7 @@ from bayes_sdc.commands.options import (
     Thousands,
     columns,
     form_of,
+    named_once,
     option,
     pairs,
 )
@@ -222,7 +223,7 @@ def microdata(
     codes: dict[str, list[str]] = {}
     for name, code in pairs(missing_code, "--missing-code"):
         codes.setdefault(name, []).append(code)
-    sets = {name: columns(listed) for name, listed in pairs(key_set, "--key-set")}
+    sets = {name: columns(listed) for name, listed in named_once(key_set, "--key-set").items()}
     run_and_tell(
         file,
         reading={
@@ -231,7 +232,7 @@ def microdata(
             "household": columns(household or "") or None,
             "missing": missing,
             "missing_codes": codes or None,
-            **({"bands": dict(pairs(bands, "--bands"))} if bands else {}),
+            **({"bands": named_once(bands, "--bands")} if bands else {}),
             **form_of(decimal, thousands, header_line, skip_rows, layout, query),
         },
         policy=policy,
@@ -253,7 +254,7 @@ def microdata(
 
 def _costs(listed: list[str] | None) -> dict[str, float] | None:
     costs = {}
-    for key, text in pairs(listed, "--suppress-cost"):
+    for key, text in named_once(listed, "--suppress-cost").items():
         try:
             costs[key] = float(text)
         except ValueError:

@@ -150,6 +150,15 @@ def pairs(options: list[str] | None, name: str) -> list[tuple[str, str]]:
     return [(left, right) for left, _, right in split]
 
 
+def named_once(options: list[str] | None, name: str) -> dict[str, str]:
+    """Split NAME=VALUE where a name has one value: a second one would replace the first unseen."""
+    split = pairs(options, name)
+    twice = [left for k, (left, _) in enumerate(split) if left in dict(split[:k])]
+    if twice:
+        raise InputError(f"{name} names {twice[0]!r} twice; give it once")
+    return dict(split)
+
+
 def joined_lists(arguments: Sequence[str]) -> list[str]:
     """Join what a shell split at the blanks after the commas of a list.
 

@@ -1,5 +1,6 @@
 """What the commands share: exit codes, lines of text, and the end of a run."""
 
+import errno
 import os
 import shlex
 import signal
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
 # on systems that have them
 ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 EXIT_FAILED, EXIT_INPUT, EXIT_DEFECT, EXIT_INTERRUPTED = 1, 2, 70, 130
+
+
+# of the disk, of rights and of what stands under a name: nothing that the program does wrong
+LIMITS = {
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EISDIR,
+    errno.ENOTDIR, errno.ENAMETOOLONG, errno.EMFILE, errno.ENFILE, errno.ELOOP, errno.ENOMEM,
+    *(getattr(errno, name) for name in ("EDQUOT", "ESTALE") if hasattr(errno, name)),
+}  # fmt: skip
 
 
 class Ended(KeyboardInterrupt):
@@ -69,6 +78,27 @@ def exit_code(job: Callable[..., None], *arguments: Any, **options: Any) -> int:
     except typer.Exit as ended:
         return int(ended.exit_code)
     return 0
+
+
+def limit_of_machine(error: BaseException) -> str | None:
+    """Say what of the machine ended a run: memory, disk, or the rights to a file; else None.
+
+    Examples
+    --------
+    >>> limit_of_machine(PermissionError(13, "Permission denied", "moves.csv"))
+    "'moves.csv': Permission denied"
+    >>> limit_of_machine(OSError("of some library")) is None
+    True
+    """
+    if isinstance(error, MemoryError):
+        return (
+            "out of memory, or of what may be used of it (ulimit -v); fewer --draws or --chains "
+            "need less, and so do fewer cells or records"
+        )
+    if isinstance(error, OSError) and error.errno in LIMITS:
+        name = f"{error.filename!r}: " if error.filename is not None else ""
+        return f"{name}{error.strerror}"
+    return None
 
 
 def the_command() -> str:

@@ -185,6 +185,11 @@ def _plain(value: Any) -> Any:
 def _read_truth(file: Path, column: str, form: FileForm | None) -> Any:
     loaded = load_columns(file, [column], form)
     counts, problems = read_weights(loaded.frame[column], column, form or UNTOLD)
+    if not problems and (broken := np.flatnonzero(np.asarray(counts) % 1)).size:
+        raise InputError(
+            f"{loaded.source}: row {int(broken[0]) + 1}, column {column!r}: {counts[broken[0]]} is "
+            "no number of people; the column of --truth holds whole numbers"
+        )
     remedy = (
         "the column of --truth tells how many people of the population have the record's key "
         "values, itself included: 1 or more"

@@ -166,6 +166,12 @@ def load_to_treat(
     """
     check("method", asked["method"], Method)
     _asked(asked).check(data, asked["method"])
+    if asked["method"] == "recoding" and not asked["recode"]:
+        raise InputError(
+            "--treat recoding releases the file as it is unless --recode names what to recode, as "
+            "in --recode age=band:5; to rank recodings first, use --propose-recodings with another "
+            "treatment"
+        )
     Intruder(**asked["intruder"])
     stored = load_stored(file, [*data.keys, *asked["keep"]], form)
     check_kept(data, asked["keep"], datasets=asked["datasets"])
@@ -244,7 +250,13 @@ def treat_file(
     )
     done = replace(done, notes=(*notes, *done.notes))
     use = treated_utility(done, columns=stored.frame, regressions=asked["regressions"])
-    file = released_file(done, stored.frame, keep=asked["keep"], keep_order=asked["keep_order"])
+    file = released_file(
+        done,
+        stored.frame,
+        keep=asked["keep"],
+        given=asked["given"],
+        keep_order=asked["keep_order"],
+    )
     stem = Path(data.source).name.partition(".")[0] or "file"
     return TreatedRun(
         treatment=done,

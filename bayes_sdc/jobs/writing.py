@@ -22,7 +22,7 @@ import pandas as pd
 from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.spreadsheets import guarded_frame
-from bayes_sdc.locks import unlock
+from bayes_sdc.locks import lock, unlock
 from bayes_sdc.runs import (
     RunFolder,
     close_held,
@@ -192,9 +192,26 @@ def approve(out: Path, *, reason: str) -> tuple[list[Path], list[str]]:
     held = record.get("held")
     if not held:
         raise InputError(f"{out}: holds back no release; what may leave is in {run.release}")
-    names = [name for name, _ in held["files"]]
-    _refuse_changed(run, held["files"], started="approved" in record)
-    record["approved"] = {"reason": reason, "date": _now(), "failed": held["failed"]}
+    try:
+        names = [str(name) for name, _ in held["files"]]
+        failed = [str(check) for check in held["failed"]]
+    except (TypeError, KeyError, ValueError):
+        raise InputError(
+            f"{run.confidential / RECORD}: does not say what is held, so the run cannot be "
+            "approved; run the job again"
+        ) from None
+    lock(out)
+    try:
+        _refuse_changed(run, held["files"], started="approved" in record)
+        record["approved"] = {"reason": reason, "date": _now(), "failed": failed}
+        _move_held(run, record, names)
+    finally:
+        unlock(out)
+    return [run.release / name for name in reversed(names)], failed
+
+
+def _move_held(run: RunFolder, record: dict[str, Any], names: Sequence[str]) -> None:
+    """Move what was held to ``release``, with the record of it."""
     inside = [name for name in record["written"] if Path(name).parent.name == "confidential"]
     moved = [_name(run, run.release / name) for name in names]
     # both names first: after a crash the folder knows its files, and the command can be repeated
@@ -208,14 +225,13 @@ def approve(out: Path, *, reason: str) -> tuple[list[Path], list[str]]:
     del record["held"]
     write_json(run.confidential / RECORD, {**record, "written": [*inside, *moved]}, private=True)
     close_held(run)
-    return [run.release / name for name in reversed(names)], list(held["failed"])
 
 
 def _refuse_changed(run: RunFolder, files: Sequence[Sequence[str]], *, started: bool) -> None:
     """Refuse a held release that is not the one the checks saw."""
     for name, digest in files:
         path = run.held / name
-        if not path.exists():
+        if not path.is_file():
             if started and (run.release / name).exists():
                 continue  # moved by an earlier call that was interrupted
             raise InputError(f"{path}: is missing, so the run cannot be approved; run it again")

@@ -54,19 +54,23 @@ def plot_treatments(
     expect_columns(frame, ["method", "strength", risk, "two_way"], "compare_treatments")
     looks = itertools.cycle(zip("Xos^D", (ink(), BLUE, ORANGE, RED, ink()), strict=True))
     axes = axes_or_new(ax)
+    lost, words = "two_way", "records moved in tables of two keys"
+    if frame["two_way"].isna().all():  # a file with one key has no such table
+        expect_columns(frame, ["treated"], "compare_treatments")
+        lost, words = "treated", "records treated"
     for method, line in frame.groupby("method", sort=False):
         marker, colour = next(looks)
         axes.plot(
-            line["two_way"], line[risk], marker=marker, color=colour, markersize=5, linewidth=1.0,
+            line[lost], line[risk], marker=marker, color=colour, markersize=5, linewidth=1.0,
             label=str(method),
         )  # fmt: skip
         for _, mark in line.iterrows():
             shown = "" if pd.isna(mark["strength"]) else f"{mark['strength']:g}"
             axes.annotate(
-                shown, (mark["two_way"], mark[risk]), xytext=(5, 4), textcoords="offset points",
+                shown, (mark[lost], mark[risk]), xytext=(5, 4), textcoords="offset points",
                 fontsize="small",
             )  # fmt: skip
-    axes.set(xlabel="records moved in tables of two keys", ylabel="expected right matches")
+    axes.set(xlabel=words, ylabel="expected right matches")
     axes.set_xlim(left=0.0)
     axes.set_yscale("symlog", linthresh=1.0)
     axes.set_ylim(bottom=0.0)

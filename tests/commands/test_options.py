@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from bayes_sdc.cli import EXAMPLES
-from bayes_sdc.commands.options import columns, joined_lists, pairs
+from bayes_sdc.commands.options import columns, joined_lists, named_once, pairs
 from bayes_sdc.errors import InputError
 
 
@@ -21,6 +21,14 @@ def test_blanks_after_commas_are_no_part_of_a_column(typed: str) -> None:
 def test_a_blank_within_a_name_stays() -> None:
     assert columns("birth place, age") == ["birth place", "age"]
     assert columns("") == columns(" , ") == []
+
+
+def test_a_name_with_two_values_is_refused() -> None:
+    """The second would replace the first without a word."""
+    assert named_once(["a=x", "b=x"], "--bands") == {"a": "x", "b": "x"}
+    assert named_once(None, "--bands") == {}
+    with pytest.raises(InputError, match="--bands names 'a' twice"):
+        named_once(["a=x", "b=x", "a=y"], "--bands")
 
 
 @pytest.mark.parametrize(

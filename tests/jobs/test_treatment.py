@@ -177,6 +177,7 @@ def test_recoding_utility_and_sensitive_variables_stay_inside(csv: Path, tmp_pat
         (["--treat", "synthesis", "--target-risk", "1.5"], "target_risk"),
         (["--treat", "synthesis", "--target-risk", "0.1", "--treat-share", "0.1"], "give one"),
         (["--target-risk", "0.1"], "--treat"),
+        (["--treat", "recoding"], "--recode age=band:5"),
     ],
 )
 def test_a_call_that_cannot_be_meant_is_refused(

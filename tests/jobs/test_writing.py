@@ -3,6 +3,7 @@
 import json
 import stat
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -134,7 +135,17 @@ def test_what_holds_no_held_run_cannot_be_approved(tmp_path: Path) -> None:
         approve(tmp_path / "half", reason="why not")
 
 
-@pytest.mark.parametrize("how", ["changed", "missing"])
+@pytest.mark.parametrize("held", [None, [], {}, {"files": 3, "failed": []}, {"files": [["a"]]}])
+def test_a_damaged_record_of_what_is_held_is_one_clear_error(tmp_path: Path, held: Any) -> None:
+    write(tmp_path, "fail")
+    path = tmp_path / "confidential" / "run.json"
+    path.write_text(json.dumps({**record(tmp_path), "held": held or {"files": "ab"}}))
+    with pytest.raises(InputError, match="does not say what is held"):
+        approve(tmp_path, reason="why not")
+    assert (tmp_path / "held" / "report.html").exists()
+
+
+@pytest.mark.parametrize("how", ["changed", "missing", "a folder"])
 def test_a_release_that_the_checks_did_not_see_is_not_approved(tmp_path: Path, how: str) -> None:
     """Else an approval of one table lets another out."""
     write(tmp_path, "fail")
@@ -143,7 +154,9 @@ def test_a_release_that_the_checks_did_not_see_is_not_approved(tmp_path: Path, h
         table.write_text("a,n\nb,4\n")
     else:
         table.unlink()
-    with pytest.raises(InputError, match=f"was {how}|is {how}"):
+    if how == "a folder":
+        table.mkdir()
+    with pytest.raises(InputError, match=r"was changed|is missing"):
         approve(tmp_path, reason="why not")
     assert list((tmp_path / "release").iterdir()) == []
 

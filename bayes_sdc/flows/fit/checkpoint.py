@@ -163,7 +163,7 @@ def kept_call(folder: Path) -> dict[str, Any]:
     try:
         call: dict[str, Any] = json.loads(stamp.read_text(encoding="utf-8"))
         int(call["seed"])
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         raise InputError(
             f"{stamp}: is not what was saved; delete its folder to start afresh"
         ) from None

@@ -16,6 +16,7 @@ from bayes_sdc.flows.kept_columns.features import (
     Numbers,
     categories,
     moved_features,
+    number_read,
     pair_features,
     read_column,
     single_features,
@@ -23,6 +24,7 @@ from bayes_sdc.flows.kept_columns.features import (
 from bayes_sdc.flows.kept_columns.findings import ALARM, Finding, levels, statistics
 from bayes_sdc.flows.kept_columns.identities import identity
 from bayes_sdc.flows.kept_columns.selection import Selection
+from bayes_sdc.flows.kept_columns.spread import evenly_spread
 from bayes_sdc.flows.kept_columns.totals import kept_totals
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.seeds import generator
@@ -201,20 +203,23 @@ def _too_few(kept: Sequence[Column], small: Small) -> Iterator[Finding]:
 
 
 def _like_codes(kept: Sequence[Column], small: Small) -> Iterator[Finding]:
-    """Texts or long numbers that differ from row to row, such as a hash of pair and count.
+    """Values that are spread like codes, such as a hash of pair and count, whole or a part of it.
 
     Anyone who knows how it is made finds the count by trying all of them, and no statistic shows
-    it.
+    it: to everybody else such a hash is noise. What is spread evenly over many values is taken for
+    one.
     """
     for column in kept:
         text, numbers = column.text.iloc[small.rows], column.numbers[small.rows]
         known = np.isfinite(numbers)
         coded = ~known | ((numbers % 1 == 0) & (np.abs(numbers) >= LONG_NUMBER))
-        if len(text) >= FEWEST and text[coded].nunique() >= NEARLY_ALL * len(text):
+        differs = text[coded].nunique() >= NEARLY_ALL * len(text)
+        if len(text) >= FEWEST and (differs or evenly_spread(text, numbers)):
+            how = "differs from row to row" if differs else "is spread evenly over many values"
             yield Finding(
                 "look", 0.0, (column.name,),
-                "differs from row to row like a code: one that is made from pair and count gives "
-                "the count to whoever knows how, and no statistic shows that",
+                f"{how} like a code: one that is made from pair and count gives the count to "
+                "whoever knows how, and no statistic shows that",
             )  # fmt: skip
 
 
@@ -222,7 +227,8 @@ def _identities(
     table: FlowTable, selection: Selection, columns: dict[str, Column], small: Small
 ) -> Iterator[Finding]:
     """Sums, differences and products of columns that give the count."""
-    numeric = [c for c in columns.values() if np.isfinite(c.numbers).any()]
+    read = [number_read(c) if c.name in selection.kept else c for c in columns.values()]
+    numeric = [c for c in read if np.isfinite(c.numbers).any()]
     kept = [c for c in numeric if c.name in selection.kept]
     count = table.frame[table.count].to_numpy(np.float64)
     is_small = np.zeros(len(count), bool)

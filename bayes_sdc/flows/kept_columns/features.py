@@ -7,7 +7,7 @@ Each way is a feature; the tests do not depend on where it came from.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -15,17 +15,26 @@ import numpy.typing as npt
 import pandas as pd
 
 from bayes_sdc.flows.kept_columns.numbers import numbers_in
+from bayes_sdc.flows.kept_columns.texts import (
+    measures,
+    numbers_inside,
+    of_whole_numbers,
+    together,
+)
 
 Codes = npt.NDArray[np.intp]
 Numbers = npt.NDArray[np.float64]
 
 FEW_VALUES = 64  # up to which numbers are looked at one by one
 BINS = (4, 16, 64)  # into which numbers of more values are cut
-MODULI = (2, 3, 4, 5, 6, 7, 8, 9, 10, 100)
+MODULI = (*range(2, 17), 20, 24, 25, 26, 32, 36, 37, 50, 60, 64, 97, 100, 128, 256, 1000)
 KEYED = (9, 10, 100)  # numbers of digits with which one number is often hidden in another
+LIKELY = (*MODULI, 360, 365, 366, 500, 512, 1024, 10_000)  # one above the largest remainder
+NEXT_ABOVE = 3  # of the likely divisors, which are tried
 PLACES = 12  # characters of a text that are read from either end
 COMMON_SIGNS, SAMPLED = 40, 5_000  # characters counted in a text; texts that show which ones
 SEVERAL = 6  # columns up to which three of them are mixed
+DIGITS, DIGIT_SUM = "the last number in its text", "the sum of its digits"
 WIDEST = 12  # numeric columns up to which all four operations are tried on each pair
 
 
@@ -57,6 +66,13 @@ def read_column(name: str, values: pd.Series) -> Column:
     return Column(name, text, numbers_in(values))
 
 
+def number_read(column: Column) -> Column:
+    """Return a column of texts such as ``id 17`` with the last number in each."""
+    if not np.isnan(column.numbers).all():
+        return column
+    return column._replace(numbers=dict(numbers_inside(column.text)).get(DIGITS, column.numbers))
+
+
 def numbered(values: pd.Series) -> Codes:
     """Number the values of a column."""
     return np.asarray(pd.factorize(values)[0], np.intp)
@@ -78,8 +94,10 @@ def single_features(column: Column, ends: Sequence[Codes]) -> Iterator[Feature]:
         for where, part in _signs(text):
             yield feature(where, part)
     if np.isnan(numbers).all():
-        for place, runs in _digits(text):
-            yield feature(f"the {place} number in its text", runs)
+        for where, part in chain(measures(text), numbers_inside(text)):
+            yield feature(where, part)
+            if where == DIGITS:
+                yield from _remainders(feature, part, where)
         return
     yield feature("", numbers)
     yield from _tails(feature, numbers)
@@ -119,10 +137,23 @@ def _tails(make: Make, numbers: Numbers) -> Iterator[Feature]:
     if np.nanmax(fraction, initial=0.0) > 0:
         yield make("its digits after the point", fraction)
         return
+    yield from _remainders(make, numbers, "it")
+    if np.isfinite(numbers).all() and np.abs(numbers).max() < 2**53:
+        for words, values in of_whole_numbers(numbers):
+            yield make(words, values)
+            if words == DIGIT_SUM:  # as of numbers with a check digit
+                yield from _remainders(make, values, words)
+
+
+def _remainders(make: Make, numbers: Numbers, what: str) -> Iterator[Feature]:
+    """What is left of whole numbers after division; many remainders are numbers themselves."""
+    largest = np.nanmax(np.abs(numbers), initial=0.0)
     for modulus in MODULI:
-        if np.nanmax(np.abs(numbers), initial=0.0) >= modulus:
-            left = np.where(np.isnan(numbers), -1.0, np.abs(numbers) % modulus).astype(np.intp)
-            yield make(f"what is left of it after division by {modulus}", left)
+        if largest >= modulus:
+            left = np.where(np.isnan(numbers), -1.0, np.abs(numbers) % modulus)
+            few = modulus <= FEW_VALUES
+            words = f"what is left of {what} after division by {modulus}"
+            yield make(words, left.astype(np.intp) if few else left)
 
 
 def _steps(make: Make, numbers: Numbers, ends: Sequence[Codes]) -> Iterator[Feature]:
@@ -163,15 +194,6 @@ def _signs(text: pd.Series) -> Iterator[tuple[str, Codes | Numbers]]:
         yield f"how often {sign!r} stands in its text", np.asarray(number, np.float64)
 
 
-def _digits(text: pd.Series) -> Iterator[tuple[str, Numbers]]:
-    """First and last run of digits in a text."""
-    for place, pattern in (("first", r"(\d+)"), ("last", r"(\d+)(?!.*\d)")):
-        found = text.str.extract(re.compile(pattern, re.DOTALL), expand=False)
-        values = pd.to_numeric(found, errors="coerce").to_numpy(np.float64)
-        if np.isfinite(values).any():
-            yield place, np.where(np.isfinite(values), values, np.nan)
-
-
 def pair_features(columns: Sequence[Column], kept: Sequence[str]) -> Iterator[Feature]:
     """Yield the ways to read two columns together, one of them at least a kept one."""
     codes = {column.name: numbered(column.text) for column in columns}
@@ -184,8 +206,14 @@ def pair_features(columns: Sequence[Column], kept: Sequence[str]) -> Iterator[Fe
     if len(wanted) > 2:
         names = tuple(column.name for column in wanted)
         whole = np.stack([codes[name] for name in names], axis=1)
-        together = np.unique(whole, axis=0, return_inverse=True)[1].ravel()
-        yield Feature(names, "their values together", together)
+        joint = np.unique(whole, axis=0, return_inverse=True)[1].ravel()
+        yield Feature(names, "their values together", joint)
+    texts = [column for column in wanted if np.isnan(column.numbers).all()]
+    for one, other in combinations(texts[:SEVERAL], 2):
+        for how, values in together(one.text, other.text):
+            yield Feature((one.name, other.name), how, values)
+    columns = [number_read(column) if column.name in kept else column for column in columns]
+    wanted = [column for column in columns if column.name in kept]
     numeric = [column for column in columns if np.isfinite(column.numbers).any()]
     added = [column for column in wanted if np.isfinite(column.numbers).any()]
     if len(added) > 2:  # as many columns as rows leave nothing to fit a sum to
@@ -201,7 +229,8 @@ def pair_features(columns: Sequence[Column], kept: Sequence[str]) -> Iterator[Fe
             continue
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             for how, values in (("their sum", a + b), ("their product", a * b),
-                                ("their ratio", a / b)):  # fmt: skip
+                                ("their ratio", a / b),
+                                ("the difference of their squares", a * a - b * b)):  # fmt: skip
                 yield Feature(pair, how, np.where(np.isfinite(values), values, np.nan))
     yield from _mixed([column for column in wanted if np.isfinite(column.numbers).any()])
 
@@ -231,9 +260,21 @@ def _mixed(columns: Sequence[Column]) -> Iterator[Feature]:
         if len(some) == 2:
             a, b = (column.numbers for column in some)
             for how, values in (("difference", a - b), ("sum", a + b)):
-                for modulus in KEYED:
+                for modulus in _divisors(a, b):
                     words = f"what is left of their {how} after division by {modulus}"
-                    yield Feature(names, words, (values % modulus).astype(np.intp))
+                    left = values % modulus
+                    yield Feature(
+                        names, words, left.astype(np.intp) if modulus <= FEW_VALUES else left
+                    )
+
+
+def _divisors(a: Numbers, b: Numbers) -> list[int]:
+    """Numbers by which two columns may have been divided: usual ones, and those above either."""
+    above = [
+        [divisor for divisor in LIKELY if divisor > largest][:NEXT_ABOVE]
+        for largest in (float(np.abs(a).max()), float(np.abs(b).max()))
+    ]
+    return sorted({*KEYED, *above[0], *above[1]})
 
 
 def categories(values: Codes | Numbers) -> Iterator[Codes]:

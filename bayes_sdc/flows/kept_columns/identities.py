@@ -131,7 +131,7 @@ def _fit(
     design = np.column_stack([np.ones(len(x)), (used - centre) / scale])
     weights = np.linalg.lstsq(design[fitted], y[fitted], rcond=1e-10)[0]
     said = design[judged] @ weights
-    said = np.exp(np.clip(said, -700, 700)) if product else said
+    said = np.exp(np.clip(said, -300, 300)) if product else said
     truth = count[judged]
     variance = float(((truth - truth.mean()) ** 2).sum())
     error = float(((said - truth) ** 2).sum())

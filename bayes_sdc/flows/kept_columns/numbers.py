@@ -7,7 +7,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-DATES = ("ISO8601", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y")
+DATES = (
+    "ISO8601", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d %b %Y", "%d-%b-%Y", "%d %B %Y",
+    "%b %d, %Y", "%B %d, %Y", "%H:%M", "%H:%M:%S",
+)  # fmt: skip
 MOSTLY = 0.25  # share of values that must be numbers
 PLAIN = re.compile(r"[\s'%$€£]")
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from bayes_sdc.flows.audit.inside.rows import bits_of, choices
 from bayes_sdc.flows.kept_columns.functions import codes_of, depends_on
 from bayes_sdc.flows.kept_columns.numbers import last_digit, numbers_in
 from bayes_sdc.flows.table.families import Family, keyed
@@ -24,6 +25,7 @@ Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 NEARLY_ALL = 0.8  # of the areas have the sum
+FEW_RIGHT = 0.2  # share of the areas below which a column only resembles totals
 FEWEST = 3  # different sums, so that equality is not chance
 DIGITS = 1e-3  # relative distance that rounding may leave
 LEVELS = 64  # values of a column up to which each is a part of the flows
@@ -190,15 +192,22 @@ def _bits(values: Numbers, sums: Numbers) -> float:
 
 
 def _equal(values: Numbers, sums: Numbers) -> float | None:
-    """Width that rounding left when values are the sums or a multiple of them, else None."""
+    """Width that rounding left when values are the sums or a multiple of them, else None.
+
+    In nearly all areas; or in fewer, if so many are beyond chance.
+    """
     known = np.isfinite(values) & (sums > 0)
     if len(np.unique(sums[known])) < FEWEST:
         return None
     values, sums = values[known], sums[known]
     whole = bool((values % 1 == 0).all())
     base = float(np.gcd.reduce(np.abs(values).astype(np.int64))) if whole else 0.0
-    if base and base < np.median(sums) / 4 and (np.abs(values - sums) <= base).mean() > NEARLY_ALL:
-        return base if (values != sums).any() else 0.0
+    if base and base < np.median(sums) / 4:
+        near = np.abs(values - sums) <= base
+        if near.mean() > NEARLY_ALL:
+            return base if (values != sums).any() else 0.0
+        if _often(values == sums, values, sums, 1.0):
+            return 0.0
     factor = float(np.median(values / sums))
     if factor <= 0.0:
         return None
@@ -209,8 +218,22 @@ def _equal(values: Numbers, sums: Numbers) -> float | None:
     if about.any():
         factor = float(values[about].sum() / sums[about].sum())  # rounding averages out
     error = np.abs(values / factor - sums)
-    near = error <= np.maximum(DIGITS * sums, max(1.05 * half, 1e-9))
-    return float(error[near].max()) if near.mean() > NEARLY_ALL else None
+    off = np.maximum(DIGITS * sums, max(1.05 * half, 1e-9))
+    near = error <= off
+    if near.mean() > NEARLY_ALL or _often(near, values / factor, sums, 2.0 * off):
+        return float(error[near].max())
+    return None
+
+
+def _often(right: Mask, values: Numbers, sums: Numbers, width: npt.ArrayLike) -> bool:
+    """Whether sums are right so often that it is no chance, whatever the other areas hold.
+
+    The first one that is right may have set the factor.
+    """
+    if right.sum() < FEWEST or right.mean() < FEW_RIGHT:
+        return False
+    bits = bits_of(values, sums[right], np.broadcast_to(width, sums.shape)[right])
+    return bool(bits.sum() - bits.max() - choices(len(right), (~right).sum()) >= BITS)
 
 
 def family_of(table: FlowTable, name: str, total: Total) -> Family:

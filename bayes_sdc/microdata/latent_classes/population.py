@@ -106,9 +106,19 @@ def _of_strata(
     found, stratum = np.unique(labels, return_inverse=True)
     levels = [str(level) for level in found]
     records = np.bincount(stratum)
-    sizes = {str(level): value for level, value in given.items()}
+    sizes: dict[str, Any] = {}
+    for level, value in given.items():
+        if _text(level) in sizes:
+            raise InputError(
+                f"{name} has the stratum {_text(level)!r} twice, as a number and as text; remedy: "
+                "leave one out"
+            )
+        sizes[_text(level)] = value
     if lacking := [level for level in levels if level not in sizes]:
-        raise InputError(f"{name} does not have the stratum {lacking[0]!r}, which records are of")
+        there = ", ".join(map(repr, list(sizes)[:5])) or "none"
+        raise InputError(
+            f"{name} does not have the stratum {lacking[0]!r}, which records are of; it has {there}"
+        )
     if beyond := sorted(set(sizes) - set(levels)):
         raise InputError(
             f"no record is of the stratum {beyond[0]!r} of {name}: the file says nothing of its "
@@ -145,9 +155,22 @@ def _labels(data: Microdata, strata: Sequence[Any] | str) -> npt.NDArray[np.str_
             row = int(np.argmax(data.codes[:, j] < 0)) + 1
             raise InputError(f"record {row} has no value of {strata!r}, so its stratum is unknown")
         return np.array(data.labels[j])[data.codes[:, j]]
+    if isinstance(strata, pd.Series) and not strata.index.is_monotonic_increasing:
+        raise InputError(
+            "strata is a Series whose index is not in increasing order, so it may be in another "
+            "order than the records; remedy: sort it by its index, or give strata.to_numpy() if it "
+            "is in the order of the file"
+        )
     values = pd.Series(list(strata), dtype=object)
     if len(values) != data.n:
         raise InputError(f"strata has {len(values):,} values; the file has {data.n:,} records")
     if values.isna().any():
         raise InputError(f"record {int(values.isna().argmax()) + 1} has no stratum")
-    return values.map(str).to_numpy(dtype=np.str_)
+    return values.map(_text).to_numpy(dtype=np.str_)
+
+
+def _text(label: object) -> str:
+    """Return the text of a stratum; a column with a gap turns the number 1 into 1.0."""
+    if isinstance(label, float | np.floating) and float(label).is_integer():
+        return str(int(label))
+    return str(label)

@@ -49,6 +49,7 @@ def released_file(
     source: pd.DataFrame,
     *,
     keep: Sequence[str] = (),
+    given: Sequence[str] = (),
     keep_order: bool = False,
 ) -> ReleasedFile:
     """Write the treated keys into the columns of the input, and leave out what was not named.
@@ -61,6 +62,9 @@ def released_file(
         All columns of the input, records in the same order.
     keep : sequence of str
         Further columns to release as they are. Households get new numbers.
+    given : sequence of str
+        Keys that no intruder is taken to know: they are released, so they are judged as the columns
+        of ``keep``.
     keep_order : bool
         Leave the records in their order, which can tell who is who.
 
@@ -92,7 +96,8 @@ def released_file(
         if treatment.datasets > 1:
             frame.insert(0, "dataset", number + 1)
         frames.append(frame)
-    checks = [*_kept_checks(treatment, source, keep), _order_check(keep_order)]
+    judged = [*keep, *(name for name in given if name not in treatment.treated_keys)]
+    checks = [*_kept_checks(treatment, source, judged), _order_check(keep_order)]
     left_out = tuple(str(name) for name in source.columns if name not in columns)
     return ReleasedFile(pd.concat(frames, ignore_index=True), checks, left_out)
 
@@ -170,9 +175,9 @@ def _order_check(keep_order: bool) -> Check:
     )
 
 
-def _kept_checks(treatment: Treatment, source: pd.DataFrame, keep: Sequence[str]) -> list[Check]:
+def _kept_checks(treatment: Treatment, source: pd.DataFrame, names: Sequence[str]) -> list[Check]:
     checks = []
-    for name in keep:
+    for name in names:
         if name != treatment.data.household_name:
             checks.append(_kept_check(treatment, name, source[name]))
             continue

@@ -67,7 +67,8 @@ def compare_treatments(
         right matches with ``expected_low`` and ``expected_high`` (90 %), ``highest`` risk of a
         record, ``strongest`` (expected matches if the treated records are known), ``true_rate``,
         ``false_rate`` (NaN where undefined), ``treated`` (share of records), ``two_way`` and
-        ``three_way`` (mean total variation of tables), ``pmse_ratio`` (NaN where undefined),
+        ``three_way`` (mean total variation of tables; NaN with fewer keys), ``pmse_ratio`` (NaN
+        where undefined),
         ``rare_kept`` (share of rare levels).
 
     Raises
@@ -138,7 +139,6 @@ def compare_treatments(
 def _row(method: str, strength: float, done: Treatment) -> dict[str, Any]:
     use, after = treated_utility(done), done.after
     low, high = after.expected.interval
-    none = float("nan")
     return {
         "method": method,
         "strength": strength,
@@ -148,10 +148,14 @@ def _row(method: str, strength: float, done: Treatment) -> dict[str, Any]:
         "highest": after.highest,
         "strongest": done.strongest.expected.value,
         "true_rate": after.true_rate,
-        "false_rate": none if after.false_rate is None else after.false_rate,
+        "false_rate": _or_nan(after.false_rate),
         "treated": float(done.treated.mean()),
-        "two_way": use.distance(2),
-        "three_way": use.distance(3),
-        "pmse_ratio": none if use.pmse_ratio is None else use.pmse_ratio,
-        "rare_kept": float(use.levels["kept"].mean()) if len(use.levels) else none,
+        "two_way": _or_nan(use.distance(2)),
+        "three_way": _or_nan(use.distance(3)),
+        "pmse_ratio": _or_nan(use.pmse_ratio),
+        "rare_kept": _or_nan(float(use.levels["kept"].mean()) if len(use.levels) else None),
     }
+
+
+def _or_nan(number: float | None) -> float:
+    return float("nan") if number is None else number

@@ -153,3 +153,9 @@ def test_a_damaged_call_is_one_clear_error(tmp_path, text):
     (tmp_path / "call.json").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=r"call\.json: is not what was saved"):
         Checkpoint(tmp_path, CALL)
+
+
+def test_a_folder_in_place_of_the_call_is_one_clear_error(tmp_path):
+    (tmp_path / "call.json").mkdir()
+    with pytest.raises(InputError, match=r"call\.json: is not what was saved"):
+        Checkpoint(tmp_path, CALL)

@@ -108,3 +108,18 @@ def test_a_column_that_is_to_be_kept_must_be_there(frame):
         select(frame, ["bands"])
     with pytest.raises(InputError, match="list of columns"):
         select(frame, "origin_name")
+
+
+@pytest.mark.parametrize("wrong", [0.3, 0.6])
+@pytest.mark.parametrize("factor", [1, 1000])
+def test_totals_that_are_wrong_for_many_areas_are_no_facts_of_an_area(frame, wrong, factor):
+    """They give the small counts of the other areas away."""
+    sums = frame.groupby("origin")["count"].sum() / factor
+    off = np.random.default_rng(3).random(len(sums)) < wrong
+    sums = sums.where(~off, sums * np.random.default_rng(4).uniform(1.1, 3, len(sums)))
+    if factor == 1:
+        sums = sums.round()
+    elif wrong > 0.5:
+        return  # the factor itself is that of most areas
+    selection = select(frame.assign(total=frame["origin"].map(sums)))
+    assert "publishes totals" in {one.name: one.why for one in selection.left_out}["total"]

@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bayes_sdc import InputError, latent_class_risk, read_microdata
 from bayes_sdc.microdata.file.microdata import Microdata
@@ -43,6 +45,18 @@ def test_strata_that_are_no_key_come_to_a_mean() -> None:
     np.testing.assert_allclose(people.weights, [10.0, 100.0, 10.0, 100.0, 100.0])
 
 
+@given(st.permutations([1, 1, 1, 2, 2, 2, 2, 2]))
+def test_a_number_is_the_same_stratum_however_it_is_stored(strata: list[int]) -> None:
+    """A column of whole numbers becomes one of decimals when a row without one is joined."""
+    sizes = {1: 30, 2: 500}
+    expected = people_behind(read(), sizes, None, strata).weights
+    for given_as in (np.array(strata), [float(s) for s in strata], [str(s) for s in strata]):
+        np.testing.assert_array_equal(
+            people_behind(read(), sizes, None, given_as).weights,  # type: ignore[arg-type]
+            expected,
+        )
+
+
 @pytest.mark.parametrize(
     ("size", "fraction", "strata", "message"),
     [
@@ -56,6 +70,9 @@ def test_strata_that_are_no_key_come_to_a_mean() -> None:
         ({"N": 30, "S": 500}, None, "place", "not a key of the file"),
         ({"N": 30, "S": 500}, None, ["N"], "1 values; the file has 8 records"),
         ({"N": 30, "S": 500}, None, ["N", None] * 4, "record 2 has no stratum"),
+        ({1: 30, "1": 31, 2: 500}, None, [1, 2] * 4, "the stratum '1' twice"),
+        ({1: 30, 2: 500}, None, ["01", "02"] * 4, "stratum '01', .*; it has '1', '2'"),
+        ({"a": 30, "b": 500}, None, FRAME["place"][::-1], "index is not in increasing order"),
     ],
 )
 def test_what_does_not_fit_is_refused(

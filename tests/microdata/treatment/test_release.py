@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayes_sdc import Treatment, read_microdata, treat
+from bayes_sdc import Intruder, Treatment, read_microdata, treat
 from bayes_sdc.microdata.treatment.release import released_file
 
 
@@ -53,3 +53,16 @@ def test_the_order_forgets_that_of_the_input(done: Treatment, people: pd.DataFra
     assert not shuffled["wage"].equals(people["wage"])
     (order,) = [check for check in kept.checks if check.key == "treatment_order"]
     assert order.verdict == "look"
+
+
+def test_what_informs_about_treated_values_is_judged_as_what_is_kept(people: pd.DataFrame) -> None:
+    """It is released too: a number of its own for each record must hold the release."""
+    more = people.assign(number=np.arange(len(people)), sex=np.arange(len(people)) % 2)
+    data = read_microdata(more, keys=["age", "job", "number", "sex"])
+    known = Intruder(keys=("age", "job"))
+    done = treat(data, method="suppression", k=3, keys=["job"], intruder=known, seed=1)
+    file = released_file(done, more, given=["number", "sex", "job"])
+    found = {check.title: check.verdict for check in file.checks}
+    assert found["kept column number"] == "fail"
+    assert found["kept column sex"] == "pass"
+    assert "kept column job" not in found  # it was treated

@@ -50,3 +50,14 @@ def test_the_picture_has_a_line_a_method(data) -> None:
 def test_what_cannot_be_asked_for_is_refused(data, strengths) -> None:
     with pytest.raises(InputError):
         compare_treatments(data, strengths=strengths, seed=1)
+
+
+def test_with_one_key_the_picture_shows_what_was_treated(data) -> None:
+    """There is no table of two keys, and None stood in its place."""
+    frame = compare_treatments(
+        data.select(["a"]), strengths={"suppression": [3]}, population_size=3000, seed=2
+    )
+    assert frame[["two_way", "three_way"]].isna().all(axis=None)
+    axes = plot_treatments(frame)
+    axes.figure.canvas.draw()
+    assert axes.get_xlabel() == "records treated"

@@ -1,8 +1,8 @@
 """Codes of areas and groups whose counts are sums of those of other codes, whatever their names.
 
-A code is a total if for nearly all partners its count is the sum of the others; how far that is
-from chance is measured in bits. A partner with a sum of 1,000 is worth ten bits, so three numbers
-that happen to add up raise no alarm in a large table.
+A code is a total if for nearly all partners its count is the sum of the others, or for so many that
+it is beyond chance; how far that is is measured in bits. A partner with a sum of 1,000 is worth ten
+bits, so three numbers that happen to add up raise no alarm in a large table.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,6 +17,7 @@ from bayes_sdc.flows.audit.inside.rows import (
     InsideTotal,
     Rows,
     called_total,
+    choices,
     surprise,
 )
 from bayes_sdc.flows.table.families import Family, Ints, keyed, sums_of
@@ -247,7 +248,7 @@ def _judged(rows: Rows, tested: _Tested, names: list[str]) -> Iterator[Hit]:
     # a hole may be larger than its mark says: then nothing is proved and nothing contradicted
     exact |= (width > 1) & (tested.known <= tested.value)
     found = False
-    for code in _likely(tested, testable & exact, testable, n):
+    for code in _likely(tested, testable & exact, testable, n, worth):
         hit = _judge(rows, tested, code, names[code], testable, exact, worth, cost, 1)
         if hit is not None:
             found = True
@@ -268,10 +269,21 @@ def _judged(rows: Rows, tested: _Tested, names: list[str]) -> Iterator[Hit]:
                 yield hit
 
 
-def _likely(tested: _Tested, match: np.ndarray, testable: np.ndarray, n: int) -> list[int]:
+def _likely(
+    tested: _Tested,
+    match: np.ndarray,
+    testable: np.ndarray,
+    n: int,
+    worth: np.ndarray | None = None,
+) -> list[int]:
+    """Codes that are right nearly always; with the ``worth`` of each, also often enough."""
     tests = np.bincount(tested.code[testable], minlength=n)
     matches = np.bincount(tested.code[match], minlength=n)
-    return [int(c) for c in np.flatnonzero((matches > 0) & nearly_all(matches, tests))]
+    likely = nearly_all(matches, tests)
+    if worth is not None:
+        bits = np.bincount(tested.code[match], worth[match], minlength=n)
+        likely |= bits - choices(tests, tests - matches) >= SURE
+    return [int(c) for c in np.flatnonzero((matches > 0) & likely)]
 
 
 def nearly_all(matches: Any, tests: Any) -> Any:
@@ -298,7 +310,10 @@ def _judge(
 ) -> Hit | None:
     """Weigh the evidence for one code: how often it adds up, to how much, and where it does not."""
     own = (tested.code == code) & testable
-    bits = float(worth[own & match].sum()) - 5.0 * int((own & ~match).sum())
+    right, wrong = own & match, int((own & ~match).sum())
+    usual = bool(nearly_all(right.sum(), own.sum()))
+    lost = 5.0 * wrong if usual else float(choices(own.sum(), wrong))
+    bits = float(worth[right].sum()) - lost
     holes = bool((tested.most > tested.others).any())
     called = called_total(name)
     if bits < ((0.0 if holes else BITS_OF_A_NAME) if called else cost):
@@ -306,11 +321,10 @@ def _judge(
     region = tested.region[tested.key[own][0]]
     could = testable & (tested.region[tested.key] == region)
     partners, seen = len(np.unique(tested.key[could])), len(np.unique(tested.key[own]))
-    right, wrong = own & match, int((own & ~match).sum())
     strange = surprise(rows, tested.value[right] // tested.layers, 2 * base - 1)
-    strange -= 5.0 * wrong + np.log2(max(len(np.unique(tested.code)), 2)) + TRIED
+    strange -= lost + np.log2(max(len(np.unique(tested.code)), 2)) + TRIED
     # one may be missing in any case: totals of rows and columns often come without the grand total
     rare = partners - seen > max((1 - SEEN) * partners, 1)
-    if not (strange >= SURE or called or (rows.doubtful and not rare)):
+    if not (strange >= SURE or called or (usual and rows.doubtful and not rare)):
         return None
     return Hit(code, int(right.sum()), int(own.sum()), base, False, strange)

@@ -6,7 +6,15 @@ import numpy as np
 import pandas as pd
 
 from bayes_sdc.flows.audit.inside.codes import BITS, nearly_all
-from bayes_sdc.flows.audit.inside.rows import SURE, InsideTotal, Rows, called_total, surprise
+from bayes_sdc.flows.audit.inside.rows import (
+    SURE,
+    InsideTotal,
+    Rows,
+    bits_of,
+    called_total,
+    choices,
+    surprise,
+)
 from bayes_sdc.flows.table.families import Family, Ints, keyed, sums_of
 from bayes_sdc.flows.table.read import FlowTable
 
@@ -83,19 +91,20 @@ def _column_by(
         tested = (np.bincount(key[member], minlength=len(labels)) >= 2) & (shown >= 0)
         for off in (0, base - 1):
             right = tested & (np.abs(shown - sums) <= off)
-            bits = float(np.log2((sums[right] + 1.0) / (2 * off + 1)).clip(0).sum())
-            bits -= 5.0 * int((tested & ~right).sum())
-            if (
-                tested.any()
-                and nearly_all(right.sum(), tested.sum())
-                and (bits >= BITS + np.log2(tried))
-            ):
+            matches, tests = int(right.sum()), int(tested.sum())
+            usual = bool(nearly_all(matches, tests))
+            if usual:
+                bits = float(np.log2((sums[right] + 1.0) / (2 * off + 1)).clip(0).sum())
+                bits -= 5.0 * (tests - matches)
+            else:
+                bits = float(bits_of(shown[shown >= 0], sums[right], 2 * off + 1).sum())
+                bits -= float(choices(tests, tests - matches))
+            if tests and bits >= (BITS if usual else SURE) + np.log2(tried):
                 family = Family(
                     " and ".join(by) or "all rows", labels, np.where(shown[key] >= 0, of, -1),
                     np.maximum(shown - off, 0), shown + off,
                 )  # fmt: skip
                 none = np.zeros(0, dtype=np.int64)
-                matches, tests = int(right.sum()), int(tested.sum())
                 return InsideTotal(name, None, none, family, matches, tests, bits - np.log2(tried))
     return None
 

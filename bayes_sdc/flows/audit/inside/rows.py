@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln
 
 from bayes_sdc.flows.table.families import Family, Hidden, Ints, none_hidden
 from bayes_sdc.flows.table.read import FlowTable
@@ -70,6 +72,8 @@ class InsideTotal:
         """Say what it is, with the evidence."""
         rows = "1 row" if len(self.rows) == 1 else f"{len(self.rows):,} rows"
         what = "" if self.code is None else f", code {self.code!r} ({rows})"
+        if self.tested == 0:
+            return f"column {self.column!r}{what}: called a total, but no sum of the other counts"
         return (
             f"column {self.column!r}{what}: sums of the counts by {self.family.name}, "
             f"right in {self.matches:,} of {self.tested:,}"
@@ -129,21 +133,54 @@ def surprise(rows: Rows, sums: Ints, width: int = 1) -> float:
         What was equal.
     width : int
         How many numbers would have counted as equal.
+    """
+    return float(bits_of(rows.counts[~rows.hidden], sums, width).sum())
+
+
+def bits_of(
+    numbers: npt.NDArray[np.generic], sums: npt.NDArray[np.generic], width: npt.ArrayLike = 1
+) -> npt.NDArray[np.float64]:
+    """How far from chance it is, in bits, that one of some numbers is the sum: (sum,).
+
+    Parameters
+    ----------
+    numbers : array
+        Among which each sum was found.
+    sums : array
+        What was equal.
+    width : array_like
+        Of the numbers that would have counted as equal; 1 for whole numbers.
 
     Notes
     -----
-    The density of the counts at a sum is estimated by the distance d to the
-    :data:`NEAREST`-th nearest other count: a share ``NEAREST / n`` of all lies in ``2 d + 1``
-    numbers.
+    The density of the numbers at a sum is estimated by the distance d to the
+    :data:`NEAREST`-th nearest other one: all numbers up to d away, for many may be equal, lie in a
+    width of 2 d, and 1 of whole numbers.
     """
-    counts = np.sort(rows.counts[~rows.hidden])
-    n = len(counts) - 1  # without the one that was equal
+    numbers = np.sort(numbers)
+    n = len(numbers) - 1  # without the one that was equal
     k = min(NEAREST, n)
     if k < 1 or len(sums) == 0:
-        return 0.0
-    place = np.searchsorted(counts, sums)[:, None] + np.arange(-k - 1, k + 2)
-    away = np.abs(counts[np.clip(place, 0, n)] - sums[:, None]).astype(np.float64)
+        return np.zeros(len(sums))
+    place = np.searchsorted(numbers, sums)[:, None] + np.arange(-k - 1, k + 2)
+    away = np.abs(numbers[np.clip(place, 0, n)] - sums[:, None]).astype(np.float64)
     away[(place < 0) | (place > n)] = np.inf
     distance = np.sort(away, axis=1)[:, k]  # the nearest is the row itself
-    chance = np.minimum(k / n * width / (2.0 * distance + 1.0), 1.0)
-    return float(-np.log2(chance).sum())
+    near = np.searchsorted(numbers, sums + distance, "right")
+    near -= np.searchsorted(numbers, sums - distance, "left")
+    unit = np.minimum(width, 1)
+    chance = np.clip((near - 1) / n, k / n, 1.0) * width / (2.0 * distance + unit)
+    return np.asarray(-np.log2(np.minimum(chance, 1.0)), np.float64)
+
+
+def choices(tests: npt.ArrayLike, wrong: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Bits that it costs to say which of some tests went wrong.
+
+    Examples
+    --------
+    >>> float(choices(4, 2)) == np.log2(6)
+    True
+    """
+    n, k = np.asarray(tests, np.float64), np.asarray(wrong, np.float64)
+    ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    return np.round(np.asarray(ways / np.log(2)), 12)

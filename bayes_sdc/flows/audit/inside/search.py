@@ -5,15 +5,15 @@ A row ``A > Total`` is not a flow. Released beside the flows it is a published t
 beside). Sums that arithmetic cannot tell from chance are kept apart from those that it can.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 import numpy as np
 
 from bayes_sdc.flows.audit.inside.codes import codes_that_are_sums, crossing, joined
 from bayes_sdc.flows.audit.inside.columns import columns_of_totals, grand_total
-from bayes_sdc.flows.audit.inside.rows import InsideTotal, Rows, rows_of
+from bayes_sdc.flows.audit.inside.rows import InsideTotal, Rows, called_total, rows_of
 from bayes_sdc.flows.audit.inside.subtotals import subtotals
-from bayes_sdc.flows.table.families import Hidden, sums_of
+from bayes_sdc.flows.table.families import Family, Hidden, sums_of
 from bayes_sdc.flows.table.read import FlowTable
 
 
@@ -52,6 +52,8 @@ def totals_inside(
         rows = rows_of(table, hidden)
         found = _search(rows._replace(doubtful=False), table)
         found += _search(rows, table, {each.column for each in found}) if doubtful else []
+    if hidden is None and doubtful:
+        found += _only_called(rows)
     return [_checked(each, rows) for each in found]
 
 
@@ -70,6 +72,19 @@ def _search(rows: Rows, table: FlowTable, but: Collection[str] = ()) -> list[Ins
     return found
 
 
+def _only_called(rows: Rows) -> Iterator[InsideTotal]:
+    """Give the codes that are called totals and add up nowhere: whoever made the table must say."""
+    for axis, texts in rows.texts.items():
+        codes = [str(code) for code in np.unique(texts[~rows.total].astype(str))]
+        for code in codes if len(codes) > 1 else []:
+            at = np.flatnonzero((texts == code) & ~rows.total)
+            if called_total(code) and len(at):
+                rows.total[at] = True
+                none = np.full(len(texts), -1)
+                nothing = Family("nothing", [], none, none[:0], none[:0])
+                yield InsideTotal(axis, code, at, nothing, 0, 0, 0.0)
+
+
 def found_inside(table: FlowTable) -> list[InsideTotal]:
     """Search a table of known counts for totals once, and remember what was found."""
     if not table.searched:
@@ -80,6 +95,8 @@ def found_inside(table: FlowTable) -> list[InsideTotal]:
 def _checked(found: InsideTotal, rows: Rows) -> InsideTotal:
     """Leave out rows that proved to be totals later, and totals that do not add up."""
     family = found.family
+    if not family.labels:
+        return found
     of = np.where(rows.total, -1, family.of)
     n = len(family.labels)
     sums = sums_of(of, rows.counts, n)

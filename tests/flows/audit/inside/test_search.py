@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayes_sdc import audit_totals, read_flows, settle_totals
+from bayes_sdc import InputError, audit_totals, read_flows, settle_totals
 from bayes_sdc.flows.audit.inside import search as inside
 from bayes_sdc.flows.audit.inside.search import totals_inside
 from bayes_sdc.flows.table.simulate import example_flows_path, simulate_flows
@@ -277,3 +277,49 @@ def test_a_column_of_totals_by_any_codes_is_found(by):
     frame = by_sex_and_age(1)
     column = frame.assign(t=frame.groupby(by)["n"].transform("sum"))
     assert find(column, groups=["s", "a"])[1] == [("t", None)]
+
+
+@settings(max_examples=6)
+@given(st.integers(0, 2**31), st.integers(1, 5), st.sampled_from(["Total", "99"]))
+def test_totals_that_are_wrong_for_many_partners_are_found(seed, wrong, code):
+    """Those of the other partners give their small counts away all the same."""
+    rng = np.random.default_rng(seed)
+    frame = flows(seed)
+    sums = total(frame, "o", d=code)
+    off = rng.permutation(len(AREAS))[:wrong]
+    sums.loc[off, "n"] += rng.integers(1, 9, wrong)
+    table, found = find(frame, sums)
+    assert found == [("d", code)]
+    [each] = totals_inside(table)
+    assert each.matches >= len(AREAS) - wrong
+    right = np.setdiff1d(np.arange(len(AREAS)), off)
+    inside = table.frame["o"].isin([AREAS[k] for k in right]) & (table.frame["d"] != code)
+    assert (each.family.of[inside] >= 0).all()  # and the audit uses them
+    repeated = frame.assign(sum=frame["o"].map(sums.set_index("o")["n"]))
+    assert find(repeated)[1] == [("sum", None)]
+
+
+@pytest.mark.parametrize("code", ["Total", "_T", "Grand total", "Insgesamt"])
+def test_a_code_that_is_only_called_a_total_is_asked_about(code):
+    """Totals of a table from which rows were left out add up nowhere, and are no flows."""
+    frame = flows()
+    sums = total(frame, "o", d=code)
+    sums["n"] += 1 + np.arange(len(sums))
+    table, found = find(frame, sums)
+    assert found == [("d", code)]
+    with pytest.raises(InputError, match=f"{code!r}.*called a total, but no sum.*--totals flows"):
+        settle_totals(table)
+    assert len(settle_totals(table, "drop").frame) == len(frame)
+    assert len(settle_totals(table, "publish").totals) == len(sums)
+    assert settle_totals(table, "flows").frame.equals(table.frame)
+
+
+@settings(max_examples=8)
+@given(st.integers(0, 2**31), st.floats(0.2, 0.9))
+def test_many_small_counts_that_are_equal_make_no_total(seed, steep):
+    """Where every other count is 1, three of them that are 1 + 1 = 2 are no surprise."""
+    rng = np.random.default_rng(seed)
+    pairs = [(o, d) for o in range(12) for d in range(12) if rng.random() < 0.3]
+    frame = pd.DataFrame(pairs, columns=["o", "d"]).assign(n=rng.geometric(steep, len(pairs)))
+    table = read_flows(frame.astype({"o": str, "d": str}), origin="o", destination="d", count="n")
+    assert not [each for each in totals_inside(table) if each.beyond_chance]
