@@ -1,6 +1,6 @@
 """What is spread like a hash is told from what is measured or classed."""
 
-import zlib
+import hashlib
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,8 @@ def test_a_part_of_a_hash_is_even_in_nearly_all_keys(n, buckets, written):
     """A test at 1 % lets one in a hundred go."""
     seen = []
     for key in range(6):
-        hashed = [zlib.crc32(f"{key} {i}".encode()) % buckets for i in range(n)]
+        digests = [hashlib.sha256(f"{key} {i}".encode()).digest()[:8] for i in range(n)]
+        hashed = [int.from_bytes(digest) % buckets for digest in digests]
         seen.append(even([written.format(value) for value in hashed]))
     enough = buckets < 1_000 and n == 2_000  # 2,000 whole numbers below 256 may be a measurement
     assert sum(seen) >= (0 if enough else 5)

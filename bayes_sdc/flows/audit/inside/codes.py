@@ -282,7 +282,7 @@ def _likely(
     likely = nearly_all(matches, tests)
     if worth is not None:
         bits = np.bincount(tested.code[match], worth[match], minlength=n)
-        likely |= bits - choices(tests, tests - matches) >= SURE
+        likely |= bits - choices(tests, tests - matches) >= BITS
     return [int(c) for c in np.flatnonzero((matches > 0) & likely)]
 
 
