@@ -92,7 +92,7 @@ def together(one: pd.Series, other: pd.Series) -> Iterator[tuple[str, Numbers]]:
     [nan, 2.0]
     """
     lengths = [column.str.len().to_numpy(np.float64) for column in (one, other)]
-    yield "the difference of their lengths", lengths[1] - lengths[0]
+    yield "the difference of their lengths", np.asarray(lengths[1] - lengths[0], np.float64)
     pairs = list(zip(one, other, strict=True))
     differ = [sum(a != b for a, b in zip(*pair, strict=False)) for pair in pairs]
     yield "the number of places in which they differ", np.array(differ, np.float64)

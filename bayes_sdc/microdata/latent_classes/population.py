@@ -155,7 +155,8 @@ def _labels(data: Microdata, strata: Sequence[Any] | str) -> npt.NDArray[np.str_
             row = int(np.argmax(data.codes[:, j] < 0)) + 1
             raise InputError(f"record {row} has no value of {strata!r}, so its stratum is unknown")
         return np.array(data.labels[j])[data.codes[:, j]]
-    if isinstance(strata, pd.Series) and not strata.index.is_monotonic_increasing:
+    index = getattr(strata, "index", None)  # of a Series; a list has a method of that name
+    if isinstance(index, pd.Index) and not index.is_monotonic_increasing:
         raise InputError(
             "strata is a Series whose index is not in increasing order, so it may be in another "
             "order than the records; remedy: sort it by its index, or give strata.to_numpy() if it "
