@@ -45,6 +45,8 @@ Each job reads a file, does its work and writes a folder of its own, by the one 
   1/F itself (``inverse_F_...``); number and risk of its household.
 - ``risk_by_household.csv``, ``risk_by_combination.csv``: the same by household and by combination.
 - ``risk_of_uniques.csv``: the risk of each sample unique by latent classes.
+- ``uniques_by_key.csv``, ``uniques_by_value.csv``: sample uniques that are left without each key,
+  and with coarser values of it; and those of each value.
 - ``combinations_by_size.csv``: how many combinations one record has, two records, and so on.
 - ``comparison_of_methods.csv``: expected population uniques and matches by every method, with what
   each assumes.

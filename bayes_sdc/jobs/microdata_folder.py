@@ -68,6 +68,8 @@ def write_microdata(
     tables["combinations_by_size"] = result.data.size_indices.reset_index()
     if result.latent_classes is not None:
         tables["risk_of_uniques"] = _uniques(result.latent_classes)
+    if (found := result.drivers) is not None:
+        tables |= {"uniques_by_key": found.keys.reset_index(), "uniques_by_value": found.values}
     if result.households is not None:
         tables["risk_by_household"] = result.households
     if key_sets is not None:

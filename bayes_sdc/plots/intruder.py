@@ -185,7 +185,8 @@ def plot_risk_by_count(
     axes.set(xlabel="true count", ylabel="share of cells")
     whole_numbers(axes)
     axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
-    axes.legend(loc="best")
+    # below, because a bar can be high anywhere
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3, fontsize="small")
     return axes
 
 

@@ -1,5 +1,7 @@
 """Plots of a posterior: what the model learned, and whether it fits."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -8,7 +10,7 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.model.hyperparameters import hyperparameters
+from bayes_sdc.flows.model.hyperparameters import Hyperparameter, hyperparameters
 from bayes_sdc.flows.model.parameters import CI_PROB, effects, extreme
 from bayes_sdc.plots.style import (
     BLUE,
@@ -18,6 +20,7 @@ from bayes_sdc.plots.style import (
     axes_or_new,
     expect,
     expect_columns,
+    in_lines,
     ink,
     new_figure,
     shortened,
@@ -25,6 +28,7 @@ from bayes_sdc.plots.style import (
 )
 
 HISTOGRAM_BINS = 30
+LINE = 34  # letters above a panel of half the width
 
 
 @checked
@@ -65,9 +69,30 @@ def plot_prior_posterior(posterior: xr.DataTree, *, figure: Panels | None = None
     'national mean of level'
     """
     expect(posterior, xr.DataTree, "fit_flows")
-    found = hyperparameters(posterior)
+    return draw_hyperparameters(hyperparameters(posterior), figure)
+
+
+def panels_size(number: int) -> tuple[float, float]:
+    """Width and height in inches of so many hyperparameters, two in a row."""
+    return 5.4, 0.5 + 1.3 * -(-number // 2)
+
+
+def draw_hyperparameters(found: Sequence[Hyperparameter], figure: Panels | None) -> np.ndarray:
+    """Draw what :func:`plot_prior_posterior` shows, of some hyperparameters.
+
+    Parameters
+    ----------
+    found : sequence of Hyperparameter
+        Which.
+    figure : matplotlib Figure or SubFigure, or None
+        Where to draw.
+
+    Returns
+    -------
+    array of matplotlib Axes, shape (hyperparameter,)
+    """
+    panels = new_figure(figure, panels_size(len(found)))
     rows = -(-len(found) // 2)
-    panels = new_figure(figure, (5.4, 0.5 + 1.15 * rows))
     axes: np.ndarray = panels.subplots(rows, 2, squeeze=False).ravel()
     for one, shown in zip(axes, found, strict=False):
         low, high = np.quantile(shown.draws, [0.001, 0.999])
@@ -78,7 +103,7 @@ def plot_prior_posterior(posterior: xr.DataTree, *, figure: Panels | None = None
         density, _ = np.histogram(shown.draws, edges, density=True)
         one.stairs(density, edges, fill=True, color=BLUE, alpha=0.6, label="posterior")
         one.plot(x, shown.density(x), color=ORANGE, linewidth=1.6, label="prior")
-        one.set_title(shortened(shown.name, LONG), fontsize="small", parse_math=False)
+        one.set_title(in_lines(shown.name, LINE), fontsize="small", parse_math=False)
         one.set_yticks([])
         one.grid(visible=False)
         one.spines["left"].set_visible(False)
@@ -155,7 +180,7 @@ def plot_effects(
         one.tick_params(axis="y", labelsize="small", length=0)
         one.grid(visible=False, axis="y")
         one.set_title(f"{side}s", fontsize="medium")
-    axes[1].set_xlabel(f"deviation of log rate from the group's mean, {100 * ci_prob:g} % eti")
+    axes[1].set_xlabel(f"log rate less the group's mean, {100 * ci_prob:g} % eti")
     return axes
 
 
@@ -222,7 +247,8 @@ def plot_predictive(counts: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     whole_numbers(axes)
-    axes.legend(loc="upper right")
+    # below, because a bar can be high anywhere
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize="small")
     return axes
 
 

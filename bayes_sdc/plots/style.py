@@ -1,6 +1,7 @@
 """What the plots share: distinct colours, and the marks of axes."""
 
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import Any
 
 import matplotlib
@@ -64,6 +65,12 @@ def shortened(name: object, longest: int = SHORT) -> str:
     text = str(name)
     half = (longest - 1) // 2
     return text if len(text) <= longest else f"{text[:half]}…{text[-half:]}"
+
+
+def in_lines(name: object, longest: int) -> str:
+    """Break a long name between words into two lines, each shortened where it is still too long."""
+    first, *rest = wrap(str(name), longest, break_long_words=False) or [""]
+    return "\n".join(shortened(line, longest) for line in (first, " ".join(rest)) if line)
 
 
 def sequential() -> Colormap:

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -10,6 +11,8 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+
+from bayes_sdc.report.words import words_of_page
 
 
 def render_page(template: str, context: Mapping[str, Any]) -> str:
@@ -26,8 +29,9 @@ def render_page(template: str, context: Mapping[str, Any]) -> str:
     script = _inline("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     page = _templates().get_template(template)
+    context = {**context, **words_of_page(context)}
     text = page.render(context, style=_inline("style.css"), script=script, script_hash=digest)
-    for figure in text.split("<figure>")[1:]:
+    for figure in re.split("<figure[^>]*>", text)[1:]:
         if "<svg " not in figure.partition("</figure>")[0]:
             raise RuntimeError("a figure of the report holds no picture")
     return text + "\n"

@@ -6,7 +6,8 @@ A picture that cannot be drawn raises, and the report is not written.
 import io
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
@@ -17,12 +18,14 @@ from matplotlib.figure import Figure
 
 from bayes_sdc import plots
 from bayes_sdc.flows.intruder.result import IntruderRisk
+from bayes_sdc.flows.model.hyperparameters import Hyperparameter
 from bayes_sdc.flows.model.parameters import CI_PROB
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.microdata.comparison.result import RiskComparison
 from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.individual.record_risk import RecordRisk
 from bayes_sdc.microdata.measure.result import Truth
+from bayes_sdc.plots.posterior import draw_hyperparameters, panels_size
 from bayes_sdc.shapes import Shapes
 
 if TYPE_CHECKING:
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 INK, GRID = "#010203", "#030201"  # stand-ins that the style sheet replaces, by light and by dark
 PIXELS = 150  # dots per inch of what is drawn as pixels
 SIZE = (5.4, 3.3)  # inches
+ONE_PICTURE = 8  # hyperparameters; more stand in two pictures
 
 STYLE: "dict[RcKeyType, Any]" = {
     "axes.edgecolor": INK,
@@ -72,14 +76,18 @@ def chains(posterior: xr.DataTree, groups: pd.DataFrame, number: int) -> Markup:
     )
 
 
-def prior_posterior(posterior: xr.DataTree, number: int) -> Markup:
-    """Prior and posterior of the hyperparameters that are shown."""
-    return draw_svg(
-        "prior-posterior",
-        "Prior and posterior of the hyperparameters",
-        lambda figure: plots.plot_prior_posterior(posterior, figure=figure),
-        (SIZE[0], 0.5 + 1.15 * -(-number // 2)),
-    )
+def prior_posterior(found: Sequence[Hyperparameter]) -> list[Markup]:
+    """Prior and posterior of hyperparameters; many in two pictures, to stand side by side."""
+    half = len(found) if len(found) <= ONE_PICTURE else -(-len(found) // 4) * 2
+    return [
+        draw_svg(
+            f"prior-posterior-{start}",
+            "Prior and posterior of hyperparameters",
+            partial(draw_hyperparameters, found[start : start + half]),
+            panels_size(len(found[start : start + half])),
+        )
+        for start in range(0, len(found), half)
+    ]
 
 
 def effects(posterior: xr.DataTree, number: int) -> Markup:

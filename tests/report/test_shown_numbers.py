@@ -16,10 +16,12 @@ import pytest
 from lxml import html
 
 from bayes_sdc import Gain, LatentClassRisk, Protection, log_ratios
+from bayes_sdc.checks import Check
 from bayes_sdc.flows.intruder.share import Share
 from bayes_sdc.flows.model.hyperparameters import hyperparameters
 from bayes_sdc.flows.model.parameters import effects, extreme
 from bayes_sdc.flows.release.use.uses import VERDICTS
+from bayes_sdc.microdata.individual.superpopulation import MODELS
 from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report.flows import render as flows
@@ -224,13 +226,35 @@ def made(call: dict[str, Any], seconds: dict[str, float]) -> dict[str, list[list
     }
 
 
+def use_of(result: Protection) -> list[Check]:
+    """The verdicts on the use that page one gives, from the limits it states."""
+    use = result.measured.utility
+    error, ratio = use.totals_error, use.pmse_ratio
+    return [
+        Check(
+            "error of totals",
+            "pass" if error <= 0.1 else "look",
+            f"{error:.1%}, pass up to 10%",
+            key="use_totals_error",
+        ),
+        Check(
+            "pMSE ratio",
+            "pass" if ratio <= 3.0 else "look",
+            f"{ratio:.2f}, pass up to 3",
+            key="use_pmse_ratio",
+        ),
+    ]
+
+
 def contents(
-    result: Protection | Measurement, sections: dict[str, tuple[str, tuple[str, ...]]]
+    result: Protection | Measurement,
+    sections: dict[str, tuple[str, tuple[str, ...]]],
+    more: Sequence[Check] = (),
 ) -> list[list[str]]:
     """Sections with the worst verdict of their checks, and the reasons for it."""
     rows = []
     for id_, (title, keys) in sections.items():
-        mine = [check for check in result.checks if check.key in keys]
+        mine = [check for check in (*result.checks, *more) if check.key in keys]
         # neither a promise nor a treatment was asked for
         if id_ in ("other", "guarantee", "treatment", "treatments"):
             continue
@@ -528,7 +552,7 @@ def compared(frame: pd.DataFrame) -> list[list[Cell]]:
 def test_internal_report_of_a_table_shows_the_result(chosen: Protection) -> None:
     text = render_flows(chosen, audience="internal", call=CALL)
     compare(text, flows_tables(chosen))
-    assert shown(text)[CONTENTS] == contents(chosen, flows.SECTIONS)
+    assert shown(text)[CONTENTS] == contents(chosen, flows.SECTIONS, use_of(chosen))
 
 
 def test_numbers_in_sentences_of_a_table_equal_the_result(chosen: Protection) -> None:
@@ -787,10 +811,11 @@ def microdata_tables(result: Measurement) -> dict[str, list[list[Cell]]]:
                 model.expected.value / data.n,
                 with_interval(model.tau1),
                 with_interval(model.tau2),
+                MODELS[name],
             ]
             for name, model in result.models.items()
         ],
-        "The models": [[name, ...] for name in result.models],
+        **driving(result),
         "Truth beside the estimates": truth_rows(result),
         "Population uniques among sample uniques": [
             [
@@ -841,6 +866,39 @@ def microdata_tables(result: Measurement) -> dict[str, list[list[Cell]]]:
         ],
         **made(CALL, result.seconds),
         "Arguments": [["draws", "30"], ["groups", "a, b"], ["releases", "3"]],
+    }
+
+
+def driving(result: Measurement) -> dict[str, list[list[Cell]]]:
+    """Sample uniques by key and value, counted by pandas from the texts of the records."""
+    data = result.data
+    assert result.latent_classes is not None
+    texts = pd.DataFrame(
+        {key: np.array(data.labels[j])[data.codes[:, j]] for j, key in enumerate(data.keys)}
+    )
+    risk = result.latent_classes.records["inverse_F"]
+    rows, values = [], []
+    for key in data.keys:
+        rest = [other for other in data.keys if other != key]
+        without = int((texts.groupby(rest)[key].transform("size") == 1).sum())
+        number = texts[key].nunique()
+        rows.append([key, number, without, ..., ...])
+        for value, part in texts.groupby(key):
+            mine = risk[risk.index.isin(part.index)]
+            if len(mine):
+                shares = len(part) / data.n, mine.sum() / risk.sum()
+                row = [
+                    key, str(value), ("{} ({})", len(part), shares[0]), len(mine),
+                    ("{} ({})", mine.sum(), shares[1]),
+                ]  # fmt: skip
+                values.append((shares[1] - shares[0], row))
+    rows.sort(key=lambda row: row[2])
+    values.sort(key=lambda pair: -pair[0])
+    return {
+        "Sample uniques left without a key, and with coarser values": rows,
+        "Values with more of the right matches than of the records, by the difference": [
+            row for _, row in values[:10]
+        ],
     }
 
 
@@ -961,17 +1019,21 @@ def test_external_report_of_a_file_shows_the_rounded_result(measured: Measuremen
                 ),
             ],
             "Totals of the file by model, with 95 % intervals": [
-                [name, between(model.expected), "yes" if model.trusted else "no"]
+                [
+                    name,
+                    between(model.expected),
+                    "yes" if model.trusted else "no",
+                    MODELS[name],
+                ]
                 for name, model in measured.models.items()
             ],
-            "The models": [[name, ...] for name in measured.models],
             "Estimate by latent classes, with 90 % intervals": [
                 [
-                    "share of records alone in file and population",
+                    "records alone in file and population",
                     between(classes.tau1),
                 ],
                 [
-                    "expected share of sample uniques that are matched correctly, of all records",
+                    "records that are alone in the file and expected to be matched correctly",
                     between(classes.tau2),
                 ],
             ],

@@ -23,6 +23,7 @@ from bayes_sdc.microdata.individual.superpopulation import (
 )
 from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk, latent_class_risk
 from bayes_sdc.microdata.limits import check_limits
+from bayes_sdc.microdata.measure.drivers import find_drivers
 from bayes_sdc.microdata.measure.population import fraction_of, people_of, truth_of
 from bayes_sdc.microdata.measure.result import Measurement, Unstructured
 from bayes_sdc.microdata.measure.verdicts import verdicts
@@ -175,6 +176,7 @@ def measure_microdata(
         notes=tuple(notes),
         seconds=seconds,
         seed=seed,
+        drivers=find_drivers(microdata, classes),
     )
 
 

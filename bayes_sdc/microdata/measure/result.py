@@ -12,6 +12,7 @@ from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.individual.record_risk import RecordRisk
 from bayes_sdc.microdata.individual.superpopulation import SuperpopulationRisk
 from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk, recommended_line
+from bayes_sdc.microdata.measure.drivers import Drivers
 from bayes_sdc.microdata.uniques.learned import LearnedUniques
 from bayes_sdc.results import Fact, Result, summary_lines, with_interval
 
@@ -98,6 +99,8 @@ class Measurement(Result):
         Wall time of each stage.
     seed : int, optional
         Everything random followed from it.
+    drivers : Drivers or None
+        Which key and which values make records unique; None where no record is.
     """
 
     data: Microdata
@@ -113,6 +116,7 @@ class Measurement(Result):
     notes: tuple[str, ...]
     seconds: dict[str, float]
     seed: int | None = None
+    drivers: Drivers | None = None
 
     @property
     def whole_population(self) -> bool:

@@ -19,12 +19,15 @@ from bayes_sdc.report.contents import NOT_JUDGED
 from bayes_sdc.report.figures import Figure, listed
 from bayes_sdc.report.flows.intruder import not_trusted
 from bayes_sdc.report.flows.public_shares import PUBLIC_CELLS
+from bayes_sdc.report.policy_limits import Told
 from bayes_sdc.results import or_undefined
 
 ONE_SIDED = 0.9  # share of the largest errors with one sign, from which the page says so
 LARGEST = 20  # number of errors of totals considered
 CLOSE = 0.10  # error of totals up to which it passes
 ALIKE = 3.0  # pMSE ratio up to which it passes; at 1 to 2 nobody can tell the rows apart
+
+USES = {"use_totals_error": "error of totals", "use_pmse_ratio": "pMSE ratio"}
 
 FEW = "Not shown: with few small counts it could reveal them."
 UNRELIABLE = "Not shown: it rests on unreliable weights, or on too few draws."
@@ -94,6 +97,26 @@ def external_page_one(result: Protection, adds: str, rows: str) -> dict[str, Any
     return {"page_one": answers, "figures": []}
 
 
+def use_checks(figures: Iterable[Figure]) -> list[Told]:
+    """Return what the figures of page one say on the use, for the section on it.
+
+    Parameters
+    ----------
+    figures : iterable of Figure
+        Of page one.
+
+    Returns
+    -------
+    list of Told
+        The same verdicts: a section cannot call facts what page one judges.
+    """
+    return [
+        Told(USES[one.key], one.verdict, f"{one.number}{one.why and f', {one.why}'}", one.key)
+        for one in figures
+        if one.key in USES
+    ]
+
+
 def _changed(result: Protection, measured: Measured) -> str:
     table, risk = result.table, measured.risk
     by_chance = "" if result.pinned else " by chance"
@@ -132,7 +155,7 @@ def _told_by(measured: Measured, bounds: str) -> str:
     gain = risk.strongest
     pushed, certain = gain.pushed[LIMITS[1]], int((gain.by_cell["before"] > LIMITS[1]).sum())
     text = (
-        f"{headline(gain)}; that a small count is {bounds} is known before. "
+        f"{headline(gain)}. {_knows(risk.knowledge, bounds)} "
         f"The true count of {pushed:,} of {gain.cells:,} cells gets a probability above 80 % by "
         f"the release; {certain:,} had one before. {_weaker(risk.gains.values(), gain)}"
     )
@@ -147,6 +170,17 @@ def _told_by(measured: Measured, bounds: str) -> str:
             "or too few draws."
         )
     return text
+
+
+def _knows(knowledge: str, bounds: str) -> str:
+    """Say who the strongest intruder is."""
+    known = f"the model, and that a small count is {bounds}"
+    others = "every small count but those of one cycle of totals, "
+    if knowledge.startswith("all-others"):
+        others = "every other small count, "
+    elif knowledge != "all-but-cycle":
+        others = ""
+    return f"This intruder knows {others}{known}."
 
 
 def _weaker(gains: Iterable[Gain], strongest: Gain) -> str:
@@ -279,6 +313,7 @@ def _figures(result: Protection, measured: Measured, gain: Gain) -> list[Figure]
                 else (_graded(use.totals_error, CLOSE), f"pass up to {CLOSE:.0%}")
             ),
             short="" if "limit_totals_error" in limits else "error of totals",
+            key="use_totals_error",
         ),
         Figure(
             or_undefined(use.pmse_ratio, ".2f"),
@@ -289,6 +324,7 @@ def _figures(result: Protection, measured: Measured, gain: Gain) -> list[Figure]
                 else (_graded(use.pmse_ratio, ALIKE), f"pass up to {ALIKE:g}")
             ),
             short="" if "limit_pmse_ratio" in limits else "pMSE ratio",
+            key="use_pmse_ratio",
         ),
         Figure(
             f"{rhat:.3f}" if np.isfinite(rhat) else "none",

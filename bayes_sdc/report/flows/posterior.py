@@ -32,7 +32,7 @@ def internal_posterior(
             for one in found
             for median, lower, upper in [one.quantiles()]
         ],
-        "hyperparameters_plot": plots.prior_posterior(posterior, len(found)),
+        "hyperparameters_plots": plots.prior_posterior(found),
         "effects": [
             [
                 row["side"],

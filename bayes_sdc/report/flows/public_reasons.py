@@ -5,7 +5,6 @@ from bayes_sdc.flows.diagnostics import small_by_size
 from bayes_sdc.flows.model.parameters import NATION
 from bayes_sdc.flows.protection import Measured, Protection
 from bayes_sdc.policy import LimitCheck
-from bayes_sdc.report.contents import NOT_JUDGED
 from bayes_sdc.report.flows.intruder import BELIEVED
 from bayes_sdc.report.flows.public_shares import PUBLIC_CELLS, PublicShares
 from bayes_sdc.report.flows.public_verdicts import OF_FIT, public_fit
@@ -24,7 +23,6 @@ OF_TRUE_COUNTS = (
 )
 PINNED = "The totals that the release keeps pin small counts: these are released as they are."
 OF_FEW_CELLS = "Not shown, because a verdict on few cells could reveal single cells."
-NO_DIVERGENCES = "The sampler that was used has no steps that can diverge."
 PUBLIC_REASONS = {
     ("convergence", "pass"): "The chains of every group agree.",
     (
@@ -114,8 +112,6 @@ def tell_check(check: Check, result: Protection, shares: PublicShares) -> Told:
         return Told(check.name, verdict, PUBLIC_REASONS[check.key, verdict], check.key)
     if isinstance(check, LimitCheck):
         return tell_limit(check, at_least=PUBLIC_CELLS)
-    if check.key == "divergences" and measured is not None and not has_divergences(measured):
-        return Told(check.name, NOT_JUDGED, NO_DIVERGENCES, check.key)
     if check.key in OF_FIT and measured is not None:
         fit = public_fit(check, measured, shares)
         if fit is None:

@@ -23,7 +23,7 @@ from bayes_sdc.report.contents import NOT_JUDGED, Entry, checks_by_section, cont
 from bayes_sdc.report.flows.gain import internal_gain
 from bayes_sdc.report.flows.guarantee import guarantee_section
 from bayes_sdc.report.flows.intruder import external_intruder, internal_intruder
-from bayes_sdc.report.flows.page_one import external_page_one, internal_page_one
+from bayes_sdc.report.flows.page_one import external_page_one, internal_page_one, use_checks
 from bayes_sdc.report.flows.posterior import internal_posterior
 from bayes_sdc.report.flows.public_reasons import has_divergences, tell_check
 from bayes_sdc.report.flows.public_shares import PUBLIC_CELLS, PublicShares
@@ -81,7 +81,7 @@ SECTIONS = {  # id: title, keys of its checks
     "fit": ("Fit to the counts", ("fit", "fit_by_size", "dispersion")),
     "margins": ("Totals by area", ()),
     "intruder": ("Intruder risk", ("importance_weights",)),
-    "utility": ("Utility and other protections", ()),
+    "utility": ("Utility and other protections", ("use_totals_error", "use_pmse_ratio")),
     "other": ("Other checks", ()),
     "run": ("How it was made", ()),
     "glossary": ("Glossary and limits", ()),
@@ -156,7 +156,11 @@ def render_flows(
 def _internal(result: Protection, call: Mapping[str, Any], shapes: Shapes | None) -> dict[str, Any]:
     table, measured = result.table, result.measured
     diverges = measured is not None and has_divergences(measured)
-    checks = [check for check in result.checks if diverges or check.key != "divergences"]
+    first = internal_page_one(result)
+    checks: list[Check | Told] = [
+        *(check for check in result.checks if diverges or check.key != "divergences"),
+        *use_checks(first["figures"]),
+    ]
     contents = _contents(result, checks)
     context = {
         "contents": contents,
@@ -187,7 +191,7 @@ def _internal(result: Protection, call: Mapping[str, Any], shapes: Shapes | None
         "dispersion": measured.dispersion,
         **internal_posterior(measured.posterior, measured.groups, measured.predictive_by_size),
         **margin_tables(measured.margins),
-        **internal_page_one(result),
+        **first,
         **internal_release(result, measured, shapes),
         **internal_gain(table, measured.worst),
         "intruder_section": 1 + [entry.id for entry in contents].index("intruder"),
@@ -200,7 +204,12 @@ def _internal(result: Protection, call: Mapping[str, Any], shapes: Shapes | None
 def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     table, measured = result.table, result.measured
     shares = PublicShares(call["seed"])
-    checks = [tell_check(check, result, shares) for check in result.checks]
+    diverges = measured is not None and has_divergences(measured)
+    checks = [
+        tell_check(check, result, shares)
+        for check in result.checks
+        if diverges or check.key != "divergences"
+    ]
     arguments = {
         name: _base_name(", ".join(map(str, value)) if isinstance(value, list) else str(value))
         for name, value in call["arguments"].items()
@@ -216,7 +225,7 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
         "protected": measured is not None,
         **_besides(result),
         "pinned": bool(result.pinned),
-        "diverges": measured is not None and has_divergences(measured),
+        "diverges": diverges,
         "source": _base_name(table.source),
         "columns_left_out": bool(result.columns.left_out),
         "low": table.low,

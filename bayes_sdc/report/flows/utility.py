@@ -154,7 +154,7 @@ def internal_uses(measured: Measured) -> dict[str, Any]:
     rows = [] if measured.uses is None else [
         [
             str(row["verdict"]), str(row["use"]), str(row["measure"]),
-            or_undefined(row["value"], ".3g"),
+            or_undefined(row["value"], ".2%"),
             _percent(row["covered"], "{:.1%}", "one data set"),
         ]
         for _, row in measured.uses.table.iterrows()

@@ -16,7 +16,8 @@ from bayes_sdc.microdata.treatment.result import METHODS, Treatment
 from bayes_sdc.microdata.treatment.utility import SMALL_RATIO, SMALL_TABLE, TreatedUtility
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report.contents import NOT_JUDGED
-from bayes_sdc.report.figures import Figure, listed
+from bayes_sdc.report.figures import Figure, grouped, listed
+from bayes_sdc.report.microdata.drivers import tell_drivers
 from bayes_sdc.results import or_undefined
 
 Treated = tuple[Treatment, TreatedUtility]
@@ -53,6 +54,7 @@ def internal_page_one(result: Measurement, treated: Treated | None) -> dict[str,
         "page_one": [
             ("What the file is", _file(result)),
             (f"What an intruder could do {done}", _could(result)),
+            ("What drives the risk", tell_drivers(result)),
             ("The estimate, and why this one", _estimate(result)),
             ("What was treated", _treated(result, treated)),
             ("What is to be decided", _to_decide(result, treated)),
@@ -174,7 +176,7 @@ def _to_decide(result: Measurement, treated: Treated | None) -> str:
             "for it."
         )
     if look:
-        sentences.append(f"Read before a release: {listed(look, len(look))}.")
+        sentences.append(f"Read before a release: {grouped(look)}.")
     target = None if treated is None else treated[0].target_risk
     if not any(isinstance(check, LimitCheck) for check in result.checks):
         sentences.append(
@@ -213,9 +215,8 @@ def _measured_figures(result: Measurement) -> list[Figure]:
     figures.append(
         Figure(
             f"{int((recommended_risk(result) > LEVEL).sum()):,}",
-            f"records with a risk (mean of 1/F) above {LEVEL:g}, sample uniques by latent classes"
-            if found is not None
-            else f"records with a risk (mean of 1/F) above {LEVEL:g}",
+            f"records that are matched rightly with a probability above {LEVEL:g}"
+            + (", sample uniques by latent classes" if found is not None else ""),
             *_judged(result, "record_risk"),
         )
     )

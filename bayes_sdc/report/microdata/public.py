@@ -12,6 +12,7 @@ import numpy as np
 from bayes_sdc.checks import Check
 from bayes_sdc.microdata.file.combinations import RULES
 from bayes_sdc.microdata.file.microdata import VIOLATIONS, Microdata
+from bayes_sdc.microdata.individual.superpopulation import MODELS
 from bayes_sdc.microdata.latent_classes.risk import Estimate90
 from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.microdata.posterior.sampling import Estimate
@@ -107,19 +108,31 @@ def public_context(result: Measurement) -> dict[str, Any]:
                 for share in [float(np.mean(by_record > level))]
             ),
         ],
-        "classes": {}
+        "classes": []
         if result.latent_classes is None
-        else {
-            "share of records alone in file and population": public_interval(
-                result.latent_classes.tau1, data.n
-            ),
-            "expected share of sample uniques that are matched correctly, of all records": (
-                public_interval(result.latent_classes.tau2, data.n)
-            ),
-        },
-        "model_columns": ["model", "expected share of re-identified records", "relied on"],
+        else [
+            [
+                "records alone in file and population",
+                public_interval(result.latent_classes.tau1, data.n),
+            ],
+            [
+                "records that are alone in the file and expected to be matched correctly",
+                public_interval(result.latent_classes.tau2, data.n),
+            ],
+        ],
+        "model_columns": [
+            "model",
+            "expected share of re-identified records",
+            "relied on",
+            "assumption",
+        ],
         "models": [
-            [name, public_interval(model.expected, data.n), "yes" if model.trusted else "no"]
+            [
+                name,
+                public_interval(model.expected, data.n),
+                "yes" if model.trusted else "no",
+                MODELS[name],
+            ]
             for name, model in result.models.items()
         ],
         "households": []

@@ -20,6 +20,7 @@ from bayes_sdc.microdata.treatment.result import Treatment
 from bayes_sdc.microdata.treatment.utility import TreatedUtility
 from bayes_sdc.report import plots
 from bayes_sdc.report.contents import checks_by_section, contents_of
+from bayes_sdc.report.microdata.drivers import driver_tables
 from bayes_sdc.report.microdata.page_one import internal_page_one
 from bayes_sdc.report.microdata.public import missing_rule, public_check, public_context
 from bayes_sdc.report.microdata.public_page_one import external_page_one
@@ -57,6 +58,7 @@ SECTIONS = {  # id: title, keys of its checks
             "classes_divergences",
         ),
     ),
+    "drivers": ("What drives the risk", ()),
     "comparison": ("All measures side by side", ()),
     "keys": ("Frequencies of combinations", ()),
     "risk": ("Individual risk", ()),
@@ -136,6 +138,7 @@ def render_microdata(
     measured = {
         "households": result.risk.household is not None,
         "classes": result.latent_classes is not None,
+        "drivers": result.drivers is not None and audience == "internal",
         "comparison": result.comparison is not None and audience == "internal",
         "treatment": treatment is not None,
         "treatments": treatments is not None and audience == "internal",
@@ -170,7 +173,6 @@ def _shared(result: Measurement) -> dict[str, Any]:
         "source": re.split(r"[\\/]", result.data.source)[-1],
         "basis": basis,
         "bulk_definition": BULK[0].upper() + BULK[1:],
-        "model_words": {name: words for name, words in MODELS.items() if name in result.models},
         "whole": result.whole_population,
         "misfit": f"{MISFIT:.0%}",
     }
@@ -228,13 +230,21 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
         "violation_columns": ["violation", "records", "share of records", "combinations"],
         "violations": violation_rows(data),
         "sizes_plot": plots.sizes(data),
+        **driver_tables(result),
         "measures": measure_rows(result),
         "risk_plot": plots.record_risk(risk),
         "bulk": f"{risk.bulk_limit:.4g}",
         "risky_columns": riskiest_columns(result),
         "risky": riskiest_rows(result),
         "key_count": len(data.keys),
-        "model_columns": ["model", "expected re-identifications", "share", "tau1", "tau2"],
+        "model_columns": [
+            "model",
+            "expected re-identifications",
+            "share",
+            "tau1",
+            "tau2",
+            "assumption",
+        ],
         "models": [
             [
                 name,
@@ -242,6 +252,7 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
                 f"{model.expected.value / data.n:.2%}",
                 interval(model.tau1),
                 interval(model.tau2),
+                MODELS[name],
             ]
             for name, model in result.models.items()
         ],

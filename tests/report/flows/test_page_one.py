@@ -1,6 +1,7 @@
 """Page one says what the results say, and what the public reads of it is true of every release."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pandas as pd
@@ -8,8 +9,11 @@ import pytest
 
 from bayes_sdc import Protection
 from bayes_sdc.checks import Check
-from bayes_sdc.report.flows.page_one import external_page_one, internal_page_one
+from bayes_sdc.report.contents import VERDICTS
+from bayes_sdc.report.flows.page_one import external_page_one, internal_page_one, use_checks
+from bayes_sdc.report.flows.render import render_flows
 
+CALL = {"command": "", "created": "2026-11-29", "seed": 5, "arguments": {}, "versions": {}}
 KEPT = "What users of the table keep and lose"
 
 
@@ -102,3 +106,18 @@ def test_use_alone_never_fails(nasty: Protection) -> None:
         one for one in internal_page_one(result)["figures"] if "error of the totals" in one.words
     ]
     assert (of_totals.number, of_totals.verdict) == ("90.0%", "look")
+
+
+@pytest.mark.usefixtures("sketches")
+def test_the_section_on_use_is_judged_as_page_one_is(chosen: Protection) -> None:
+    """Else a section is called facts while a figure of its own says: look."""
+    figures = internal_page_one(chosen)["figures"]
+    checks = use_checks(figures)
+    assert [check.name for check in checks] == ["error of totals", "pMSE ratio"]
+    worst = max((check.verdict for check in checks), key=VERDICTS.index)
+    by_words = {one.words: one.verdict for one in figures}
+    assert by_words["error of the totals of small cells by area"] == checks[0].verdict
+    text = render_flows(chosen, audience="internal", call=CALL)
+    heading = re.search(r"<h2 id=\"utility\">.*?</h2>", text, re.DOTALL)
+    assert heading is not None
+    assert f'class="verdict {worst}"' in heading[0]
