@@ -882,7 +882,7 @@ def driving(result: Measurement) -> dict[str, list[list[Cell]]]:
         rest = [other for other in data.keys if other != key]
         without = int((texts.groupby(rest)[key].transform("size") == 1).sum())
         number = texts[key].nunique()
-        rows.append([key, number, without, ..., ...])
+        rows.append([key, ..., number, ..., without, ...])
         for value, part in texts.groupby(key):
             mine = risk[risk.index.isin(part.index)]
             if len(mine):
@@ -892,7 +892,7 @@ def driving(result: Measurement) -> dict[str, list[list[Cell]]]:
                     ("{} ({})", mine.sum(), shares[1]),
                 ]  # fmt: skip
                 values.append((shares[1] - shares[0], row))
-    rows.sort(key=lambda row: row[2])
+    rows.sort(key=lambda row: row[4])
     values.sort(key=lambda pair: -pair[0])
     return {
         "Sample uniques left without a key, and with coarser values": rows,

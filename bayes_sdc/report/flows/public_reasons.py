@@ -22,6 +22,8 @@ OF_TRUE_COUNTS = (
     "weights",
 )
 PINNED = "The totals that the release keeps pin small counts: these are released as they are."
+NOTHING_SMALL = ("row_order", "other_columns", "small_counts_left")
+NO_SMALL = "There are no small counts of flows in the table."
 OF_FEW_CELLS = "Not shown, because a verdict on few cells could reveal single cells."
 PUBLIC_REASONS = {
     ("convergence", "pass"): "The chains of every group agree.",
@@ -118,6 +120,8 @@ def tell_check(check: Check, result: Protection, shares: PublicShares) -> Told:
             return Told(check.name, WITHHELD, OF_FEW_CELLS, check.key)
         return Told(check.name, fit, PUBLIC_REASONS[check.key, fit], check.key)
     words = PUBLIC_REASONS.get((check.key, check.verdict), PUBLIC_REASON[check.verdict])
+    if measured is None and check.verdict == "pass" and check.key in NOTHING_SMALL:
+        words = NO_SMALL
     if (check.key, check.verdict) == ("release_differs", "pass") and measured is not None:
         risk = measured.risk
         # printed once more with the risk: with the same noise, or it could be averaged away

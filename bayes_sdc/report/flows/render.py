@@ -213,7 +213,7 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     arguments = {
         name: _base_name(", ".join(map(str, value)) if isinstance(value, list) else str(value))
         for name, value in call["arguments"].items()
-        if name in PUBLIC_OPTIONS
+        if name in PUBLIC_OPTIONS and measured is not None and value not in (None, "", [], ())
     }
     if measured is not None:  # what "default" stood for
         arguments |= {name: measured.posterior.attrs[name] for name in ("family", "prior", "tune")}

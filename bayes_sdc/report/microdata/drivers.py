@@ -8,7 +8,7 @@ from bayes_sdc.microdata.measure.drivers import Drivers
 from bayes_sdc.microdata.measure.result import Measurement
 
 SHOWN = 10  # values with the largest excess
-STANDS_OUT = 0.01  # excess from which page one names a value
+STANDS_OUT = 0.02  # excess from which page one names a value
 
 
 def tell_drivers(result: Measurement) -> str:
@@ -66,7 +66,7 @@ def _value(result: Measurement, found: Drivers) -> str:
     shares = [first["records"] / result.data.n, first["matches"] / found.matches]
     of = "the right matches" if result.latent_classes is not None else "the sample uniques"
     return (
-        f"Of values, {first['key']} = {_shown(result, first)} stands out: "
+        f"Among values, {first['key']} = {_shown(result, first)} stands out: "
         f"{shares[0]:.0%} of the records, {shares[1]:.0%} of {of}."
     )
 
@@ -84,10 +84,11 @@ def driver_tables(result: Measurement) -> dict[str, Any]:
         "drivers": [
             [
                 str(key),
+                row["coarser"] or "none: it has two values or fewer",
                 f"{row['values']:,}",
-                "no key is left" if pd.isna(row["without"]) else f"{row['without']:,.0f}",
-                f"{row['coarser_values']:,}: {row['coarser']}" if row["coarser"] else "none",
-                f"{row['with_coarser']:,.0f}" if row["coarser"] else "",
+                f"{row['coarser_values']:,}",
+                "undefined" if pd.isna(row["without"]) else f"{row['without']:,.0f}",
+                f"{row['with_coarser']:,.0f}",
             ]
             for key, row in found.keys.iterrows()
         ],

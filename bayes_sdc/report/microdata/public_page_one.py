@@ -16,7 +16,11 @@ def external_page_one(result: Measurement, treated: Treated | None) -> dict[str,
     """First page for the public; shares in whole per cents, and none for few records."""
     data, n = result.data, result.data.n
     records = f"about {two_figures(n):,}" if n >= PUBLIC_RECORDS else f"fewer than {PUBLIC_RECORDS}"
-    of_population = "" if result.whole_population else ", a sample of a larger population"
+    of_population = (
+        ", which counts as the whole population"
+        if result.whole_population
+        else ", a sample of a larger population"
+    )
     as_it_is = "" if treated else ", as it is: this report measures it and changes nothing"
     answers = [
         (
@@ -42,7 +46,9 @@ def _public_risk(result: Measurement) -> str:
     if result.whole_population:
         return (
             "Anyone who guesses a record from the key values is right in "
-            f"{public_share(result.risk.global_risk, n)} of all cases."
+            f"{public_share(result.risk.global_risk, n)} of all cases, and certain of "
+            f"{public_share(result.data.sample_uniques / n, n)} of the records: nobody else has "
+            "their values."
         )
     if found is None:
         share = public_interval(result.worst.expected, n)

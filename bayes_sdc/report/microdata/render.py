@@ -168,7 +168,7 @@ def _shared(result: Measurement) -> dict[str, Any]:
     fraction = result.risk.sampling_fraction
     basis = "the sampling fraction" if fraction is not None else "the weights"
     if result.data.weights is None and fraction is None:
-        basis = "nothing but the file, which counts as the whole population"
+        basis = ""  # the file counts as the whole population
     return {
         "source": re.split(r"[\\/]", result.data.source)[-1],
         "basis": basis,

@@ -33,7 +33,7 @@ def test_the_key_whose_loss_leaves_fewest_uniques_comes_first(measured: Measurem
 
 def test_a_value_that_stands_out_is_named_with_both_shares(measured: Measurement) -> None:
     frame = pd.DataFrame({"a": ["x"] * 98 + ["y", "z"], "b": ["p", "q"] * 49 + ["p", "p"]})
-    assert "Of values, a = y stands out: 1% of the records, 50% of the sample uniques" in told(
+    assert "Among values, a = y stands out: 1% of the records, 50% of the sample uniques" in told(
         measured, frame
     )
 
