@@ -158,7 +158,7 @@ def _treated(result: Measurement, treated: Treated | None) -> str:
     return (
         f"{int(done.treated.sum()):,} of {done.data.n:,} records, in "
         f"{listed(list(done.treated_keys), 8) or 'no key'}: {METHODS[done.method]}. Right matches "
-        f"fall from {before.expected.value:,.0f} to {_wide(after.expected)}, and to "
+        f"go from {before.expected.value:,.0f} to {_wide(after.expected)}, and to "
         f"{strongest.expected.value:,.0f} for an intruder who knows which records were treated. "
         f"The file stays good for {listed(good, len(good)) or 'nothing that was measured'}; it is "
         f"not good for {listed(bad, len(bad)) or 'nothing that was measured'}. "
@@ -177,6 +177,8 @@ def _to_decide(result: Measurement, treated: Treated | None) -> str:
         )
     if look:
         sentences.append(f"Read before a release: {grouped(look)}.")
+    if treated is None and result.drivers is not None:
+        sentences.append("Whether the file leaves as it is, or with fewer or coarser keys.")
     target = None if treated is None else treated[0].target_risk
     if not any(isinstance(check, LimitCheck) for check in result.checks):
         sentences.append(

@@ -71,14 +71,18 @@ def _public_risk(result: Measurement) -> str:
 
 def _public_treatment(done: Treatment, use: TreatedUtility) -> str:
     n = done.data.n
-    share = public_share(float(done.treated.mean()), n)
+    how_much = (
+        f", in {public_share(float(done.treated.mean()), n)} of the records. Right matches were "
+        f"{public_share(done.before.expected.value / n, n)} of the records before it, and are "
+        f"{public_share(done.after.expected.value / n, n)} after it."
+        if n >= PUBLIC_RECORDS
+        else ". How many records that changed, and what it took from the risk, is not shown: there "
+        "are too few."
+    )
     good = [one.use for one in use.good_for if one.good]
     bad = [one.use for one in use.good_for if one.good is False]
     return (
-        f"The file was treated before it left ({METHODS[done.method]}), in a share of records of "
-        f"{share}. Matches that are right fell from "
-        f"{public_share(done.before.expected.value / n, n)} of the records to "
-        f"{public_share(done.after.expected.value / n, n)}. It is good for "
+        f"The file was treated ({METHODS[done.method]}){how_much} It is good for "
         f"{listed(good, len(good)) or 'nothing that was measured'}; not for "
         f"{listed(bad, len(bad)) or 'nothing that was measured'}."
     )
