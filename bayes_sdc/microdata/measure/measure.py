@@ -131,15 +131,13 @@ def measure_microdata(
     N = population_size or max(microdata.n, round(float(people_of(microdata, fraction))))
     truth = None if population_counts is None else truth_of(microdata, population_counts)
 
-    notes: list[str] = []
     classes = None
     if microdata.n < N and microdata.sample_uniques:
         with _timed(seconds, "latent classes"):
             classes = latent_class_risk(microdata, population_size=N, seed=seed)
     differing = size_indices_differ(microdata)
     certain = bool((risk.combinations["p"] == 1).all())
-    if certain:
-        notes.append(ALL_IN_FILE)
+    notes = [ALL_IN_FILE] if certain else []
     with _timed(seconds, "totals of the file"):
         models = _by_model(microdata, risk.combinations, draws, seed, certain=certain)
     with _timed(seconds, "households"):

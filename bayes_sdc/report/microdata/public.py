@@ -108,18 +108,7 @@ def public_context(result: Measurement) -> dict[str, Any]:
                 for share in [float(np.mean(by_record > level))]
             ),
         ],
-        "classes": []
-        if result.latent_classes is None
-        else [
-            [
-                "records alone in file and population",
-                public_interval(result.latent_classes.tau1, data.n),
-            ],
-            [
-                "records that are alone in the file and expected to be matched correctly",
-                public_interval(result.latent_classes.tau2, data.n),
-            ],
-        ],
+        "classes": _classes(result),
         "model_columns": [
             "model",
             "expected share of re-identified records",
@@ -148,6 +137,18 @@ def public_context(result: Measurement) -> dict[str, Any]:
             ),
         ],
     }
+
+
+def _classes(result: Measurement) -> list[list[str]]:
+    """Shares by latent classes; none where they were not fitted."""
+    found, n = result.latent_classes, result.data.n
+    if found is None:
+        return []
+    matched = "records that are alone in the file and expected to be matched correctly"
+    return [
+        ["records alone in file and population", public_interval(found.tau1, n)],
+        [matched, public_interval(found.tau2, n)],
+    ]
 
 
 def public_check(check: Check) -> Told:
