@@ -488,6 +488,9 @@ def test_table_without_small_cells(audience: Any) -> None:
     page = Page(render_flows(protect_flows(table, seed=1), audience=audience, call=CALL))
     assert "Nothing needed protection" in page.text
     assert "Intruder risk" not in page.text
+    # nor is anything said that is true of other tables only
+    for words in ("replaced by", "draws from", "synthetic", "R-hat", "could be undone", "None"):
+        assert words not in page.text
 
 
 @pytest.mark.parametrize("audience", ["internal", "external"])

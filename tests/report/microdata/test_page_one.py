@@ -108,7 +108,13 @@ def test_a_file_that_is_the_population_has_no_models_and_says_why(register: Meas
     assert "models of frequencies" not in text
     assert "counts as the whole population" in said(internal_page_one(register, None), "What the")
     assert "whole population" in register.summary()
-    render_microdata(register, audience="external", call=CALL)
+    public = render_microdata(register, audience="external", call=CALL)
+    assert "F = f here, because every record stands for itself alone, by the weights." in public
+    assert "samples of real populations" not in public
+    answer = said(external_page_one(register, None), "What an intruder")
+    assert answer == "Not shown: shares of so few records could reveal single ones."
+    file = said(external_page_one(register, None), "What the file is")
+    assert "which counts as the whole population" in file
 
 
 def test_what_is_held_is_the_first_thing_to_decide(measured: Measurement) -> None:
@@ -141,3 +147,20 @@ def test_the_public_reads_whole_per_cents_with_intervals(measured: Measurement) 
     assert small["figures"] == []
     assert "Not shown" in said(small, "What an intruder")
     assert "%" not in " ".join(answer for _, answer in small["page_one"])
+
+
+def test_the_board_reads_what_it_can_do_and_the_public_no_share_of_few_records(
+    measured: Measurement,
+) -> None:
+    """A file leaves as it is, or with fewer or coarser keys: that is what page one is for."""
+    page = internal_page_one(measured, None)
+    assert "with fewer or coarser keys" in said(page, "What is to be decided")
+    assert "sample uniques" in said(page, "What drives the risk")
+    looks = [
+        Check(name, "look", "", key=name)
+        for name in ("latent classes: chains", "models", "latent classes: width")
+    ]
+    asked = said(
+        internal_page_one(dataclasses.replace(measured, checks=looks), None), "What is to be"
+    )
+    assert asked.startswith("Read before a release: latent classes (chains, width), models.")
