@@ -282,7 +282,10 @@ def _figures(result: Protection, measured: Measured, gain: Gain) -> list[Figure]
 
     def judged(key: str) -> tuple[str, str]:
         check = limits.get(f"limit_{key}")
-        return (NOT_JUDGED, "no limit") if check is None else (check.verdict, check.reason)
+        if check is None:
+            return NOT_JUDGED, "no limit"
+        asked = f" by an intruder whose prior is {measured.risk.prior}" if key == "r_all" else ""
+        return check.verdict, _limit(check, asked)
 
     found, bits, use = gain.guessed, gain.bits, measured.utility
     interval = "" if bits.interval is None else " (95 %: {:+.3f} to {:+.3f})".format(*bits.interval)
@@ -333,6 +336,12 @@ def _figures(result: Protection, measured: Measured, gain: Gain) -> list[Figure]
             f"at most {RHAT_LIMIT} is wanted",
         ),
     ]
+
+
+def _limit(check: LimitCheck, asked: str) -> str:
+    """Say in short what a limit judged: it may be another number than that of the figure."""
+    value = "undefined" if check.value is None else f"{check.value:.3g}"
+    return f"policy, {check.definition}{asked}: {value}, fails when {check.exceeded_when}"
 
 
 def _graded(value: float | None, limit: float) -> str:
