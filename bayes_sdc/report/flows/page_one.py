@@ -11,6 +11,7 @@ import pandas as pd
 
 from bayes_sdc.checks import Check
 from bayes_sdc.convergence import RHAT_LIMIT
+from bayes_sdc.flows.guarantee import factor
 from bayes_sdc.flows.intruder.probabilities.gain import LIMITS, Gain, headline
 from bayes_sdc.flows.protection import Measured, Protection
 from bayes_sdc.flows.release.use.uses import VERDICTS
@@ -55,6 +56,7 @@ def internal_page_one(result: Protection) -> dict[str, Any]:
         "page_one": [
             ("What was changed", _changed(result, measured)),
             ("What the release tells an intruder", _told_by(measured, bounds)),
+            *_promised(result),
             ("What users of the table keep and lose", _lost(measured)),
             ("What is to be decided", _to_decide(result.checks, figures)),
             ("What was not judged", _not_judged(result)),
@@ -88,6 +90,7 @@ def external_page_one(result: Protection, adds: str, rows: str) -> dict[str, Any
             "What it reveals about single counts",
             adds or (FEW if table.n_small < PUBLIC_CELLS else UNRELIABLE),
         ),
+        *_promised(result),
         (
             "What it is for",
             "Sums and patterns over many areas. A single small count that was replaced is a draw, "
@@ -127,6 +130,21 @@ def _changed(result: Protection, measured: Measured) -> str:
         f"{table.high}). They were replaced by draws from a model of the whole table{sets}"
         f"{_pinned(result)}{kept}. {_others(result)}"
     )
+
+
+def _promised(result: Protection) -> list[tuple[str, str]]:
+    """Say in a sentence what is promised; nothing where no promise was asked for."""
+    found = result.guarantee
+    if found is None:
+        return []
+    answer = (
+        "To every person in a cell that would be small without them too: by the release, the odds "
+        f"that they are counted there change by at most the factor {factor(found.total)}. Its "
+        "section says what that rests on."
+        if found.holds
+        else f"Nothing. {found.promise()[0]}"
+    )
+    return [("What is promised", answer)]
 
 
 def _pinned(result: Protection) -> str:

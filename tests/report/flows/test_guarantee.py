@@ -52,6 +52,7 @@ def test_the_promise_is_whole(promised: Protection, audience: str) -> None:
     for said in (
         "What the release promises",
         "every person counted in a cell that is small",
+        "change by at most the factor 7.39. Its section",  # page one
         "a factor of 7.39",  # exp(2): two data sets
         "the factor 54.60",  # exp(4): from one small cell to another
         "k times the epsilon",
@@ -78,6 +79,7 @@ def test_a_promise_that_ended_is_none(promised: Protection, audience: str) -> No
     copy = Protection(**{**vars(promised), "guarantee": ended})
     text = words(copy, audience)
     assert "No guarantee is given" in text
+    assert "What is promised. Nothing." in text
     assert "chosen among 9" in text
     assert "factor of 7.39" not in text
 
