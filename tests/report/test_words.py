@@ -1,5 +1,6 @@
 """Technical words are explained where they stand first."""
 
+import html
 import re
 
 import pytest
@@ -37,7 +38,7 @@ def parts(text: str) -> list[str]:
     body = text[text.index("<body>") :]
     body = re.sub("<svg.*?</svg>", "", body, flags=re.DOTALL)
     cut = re.split(r"(?=<section)|(?=<nav)|(?=<main)", body)
-    return [" ".join(re.sub("<[^>]*>", " ", part).split()) for part in cut]
+    return [" ".join(html.unescape(re.sub("<[^>]*>", " ", part)).split()) for part in cut]
 
 
 def unexplained(text: str, explained: dict[str, str]) -> list[str]:
