@@ -89,8 +89,8 @@ def find_drivers(microdata: Microdata, classes: LatentClassRisk | None) -> Drive
         values = np.unique(codes[codes[:, j] >= 0, j])
         others = [i for i in range(len(microdata.keys)) if i != j]
         words, place = coarser(microdata, j)
-        wider = codes.copy()
-        wider[:, j] = np.where(codes[:, j] >= 0, place[codes[:, j]], -1)
+        wider, known = codes.copy(), codes[:, j] >= 0
+        wider[known, j] = place[codes[known, j]]
         rows[key] = {
             "values": len(values),
             "without": _uniques(microdata, codes, records, others) if others else np.nan,

@@ -106,6 +106,10 @@ def test_a_file_without_uniques_or_with_one_key():
     found = find_drivers(once, None)
     assert found is not None
     assert np.isnan(found.keys.loc["k", "without"])
+    empty = pd.DataFrame({"k": ["a", "a", "b"], "nothing": [None, None, None]})
+    found = find_drivers(read_microdata(empty, keys=["k", "nothing"], missing="own"), None)
+    assert found is not None
+    assert found.keys.loc["nothing", ["values", "without", "with_coarser"]].tolist() == [0, 1, 1]
 
 
 def test_right_matches_are_those_of_the_uniques():
