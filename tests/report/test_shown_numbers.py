@@ -227,10 +227,12 @@ def made(call: dict[str, Any], seconds: dict[str, float]) -> dict[str, list[list
 
 
 def use_of(result: Protection) -> list[Check]:
-    """The verdicts on the use that page one gives, from the limits it states."""
-    use = result.measured.utility
+    """The verdicts on use and trust that page one gives, from the limits it states."""
+    use, gain = result.measured.utility, result.measured.worst.strongest
     error, ratio = use.totals_error, use.pmse_ratio
+    doubt = f"{gain.unreliable} of {gain.cells} cells rest on unreliable weights or too few draws"
     return [
+        *([] if gain.trusted else [Check("trust", "look", doubt, key="gain_trust")]),
         Check(
             "error of totals",
             "pass" if error <= 0.1 else "look",

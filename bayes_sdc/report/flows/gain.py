@@ -14,12 +14,31 @@ from bayes_sdc.flows.intruder.probabilities.gain import LIMITS, PRIORS, Gain, he
 from bayes_sdc.flows.intruder.probabilities.learning import MOVED
 from bayes_sdc.flows.intruder.probabilities.prior import shares_of_counts
 from bayes_sdc.flows.intruder.result import IntruderRisk
+from bayes_sdc.flows.protection import Measured
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.report import plots
+from bayes_sdc.report.policy_limits import Told
 from bayes_sdc.results import or_undefined
 
 HIGHEST = 20  # rows shown
 BY_RELEASE, ANYWAY = "the release", "known anyway"
+
+
+def trust_check(measured: Measured | None) -> list[Told]:
+    """Return the doubt about what the release adds; none where there is no doubt.
+
+    Parameters
+    ----------
+    measured : Measured or None
+        Of a table with small cells.
+    """
+    gain = None if measured is None else measured.worst.strongest
+    if gain is None or gain.trusted:
+        return []
+    reason = (
+        f"{gain.unreliable:,} of {gain.cells:,} cells rest on unreliable weights or too few draws"
+    )
+    return [Told("trust", "look", reason, "gain_trust")]
 
 
 def internal_gain(table: FlowTable, risk: IntruderRisk) -> dict[str, Any]:

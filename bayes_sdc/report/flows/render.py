@@ -20,7 +20,7 @@ from bayes_sdc.flows.release.synthetic.own_areas import own_area_rows
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report import plots
 from bayes_sdc.report.contents import NOT_JUDGED, Entry, checks_by_section, contents_of
-from bayes_sdc.report.flows.gain import internal_gain
+from bayes_sdc.report.flows.gain import internal_gain, trust_check
 from bayes_sdc.report.flows.guarantee import guarantee_section
 from bayes_sdc.report.flows.intruder import external_intruder, internal_intruder
 from bayes_sdc.report.flows.page_one import external_page_one, internal_page_one, use_checks
@@ -47,7 +47,7 @@ from bayes_sdc.report.policy_limits import Told, limit_section
 from bayes_sdc.shapes import Shapes
 
 SECTIONS = {  # id: title, keys of its checks
-    "gain": ("What the release adds", ()),
+    "gain": ("What the release adds", ("gain_trust",)),
     "input": (
         "Input and rules",
         (
@@ -159,6 +159,7 @@ def _internal(result: Protection, call: Mapping[str, Any], shapes: Shapes | None
     first = internal_page_one(result)
     checks: list[Check | Told] = [
         *(check for check in result.checks if diverges or check.key != "divergences"),
+        *trust_check(measured),
         *use_checks(first["figures"]),
     ]
     contents = _contents(result, checks)
