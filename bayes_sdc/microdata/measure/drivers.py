@@ -7,6 +7,7 @@ probability 1/2 at most.
 
 import re
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -82,7 +83,8 @@ def find_drivers(microdata: Microdata, classes: LatentClassRisk | None) -> Drive
     if not microdata.sample_uniques:
         return None
     frame = microdata.combinations
-    codes = np.stack([np.asarray(level) for level in frame.index.codes], axis=1).astype(np.int32)
+    places = cast("pd.MultiIndex", frame.index).codes
+    codes = np.stack([np.asarray(place) for place in places], axis=1).astype(np.int32)
     records = frame["records"].to_numpy(np.float64)
     rows = {}
     for j, key in enumerate(microdata.keys):
