@@ -120,7 +120,7 @@ def public_context(result: Measurement) -> dict[str, Any]:
                 name,
                 public_interval(model.expected, data.n),
                 "yes" if model.trusted else "no",
-                MODELS[name],
+                MODELS[model.model],
             ]
             for name, model in result.models.items()
         ],

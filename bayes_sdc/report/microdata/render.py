@@ -252,7 +252,7 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
                 f"{model.expected.value / data.n:.2%}",
                 interval(model.tau1),
                 interval(model.tau2),
-                MODELS[name],
+                MODELS[model.model],
             ]
             for name, model in result.models.items()
         ],
