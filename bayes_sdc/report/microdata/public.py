@@ -21,6 +21,7 @@ from bayes_sdc.report.microdata.page_one import recommended_risk
 from bayes_sdc.report.policy_limits import PUBLIC_REASON, Told, tell_limit
 from bayes_sdc.report.rounding import two_figures
 
+ASSUMPTIONS = {str(name): words for name, words in MODELS.items()}
 LEVELS = (0.05, 0.1, 0.2, 0.5)
 FEW = 10  # a smaller expected number of households is not shown
 PUBLIC_RECORDS = 500  # a share of fewer records, rounded to a per cent, could reveal single ones
@@ -120,7 +121,7 @@ def public_context(result: Measurement) -> dict[str, Any]:
                 name,
                 public_interval(model.expected, data.n),
                 "yes" if model.trusted else "no",
-                MODELS[model.model],
+                ASSUMPTIONS[name],
             ]
             for name, model in result.models.items()
         ],

@@ -13,7 +13,6 @@ import pandas as pd
 from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.individual.record_risk import BULK
-from bayes_sdc.microdata.individual.superpopulation import MODELS
 from bayes_sdc.microdata.latent_classes.risk import MISFIT
 from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.microdata.treatment.result import Treatment
@@ -22,7 +21,12 @@ from bayes_sdc.report import plots
 from bayes_sdc.report.contents import checks_by_section, contents_of
 from bayes_sdc.report.microdata.drivers import driver_tables
 from bayes_sdc.report.microdata.page_one import internal_page_one
-from bayes_sdc.report.microdata.public import missing_rule, public_check, public_context
+from bayes_sdc.report.microdata.public import (
+    ASSUMPTIONS,
+    missing_rule,
+    public_check,
+    public_context,
+)
 from bayes_sdc.report.microdata.public_page_one import external_page_one
 from bayes_sdc.report.microdata.risk_comparison import tell_comparison, tell_truth
 from bayes_sdc.report.microdata.tables import (
@@ -252,7 +256,7 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
                 f"{model.expected.value / data.n:.2%}",
                 interval(model.tau1),
                 interval(model.tau2),
-                MODELS[model.model],
+                ASSUMPTIONS[name],
             ]
             for name, model in result.models.items()
         ],
