@@ -19,7 +19,7 @@ from bayes_sdc import (
 )
 from bayes_sdc.flows.model.hyperparameters import hyperparameters
 from bayes_sdc.flows.model.parameters import draws_of, effects
-from bayes_sdc.plots.style import shortened
+from bayes_sdc.plots.style import in_lines, shortened
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_a_chain_that_disagrees_leans_to_one_side(posterior, groups):
 def test_prior_and_posterior_of_every_hyperparameter(posterior):
     axes = plot_prior_posterior(posterior, figure=Figure())
     found = hyperparameters(posterior)
-    assert [one.get_title() for one in axes] == [one.name for one in found]
+    assert [one.get_title().replace("\n", " ") for one in axes] == [one.name for one in found]
     for one, shown in zip(axes, found, strict=True):
         (line,) = one.lines
         np.testing.assert_allclose(line.get_ydata(), shown.density(line.get_xdata()))
@@ -170,3 +170,12 @@ def test_other_input_names_the_function_that_makes_the_right_one(plot, maker, wr
 def test_long_names_keep_both_ends():
     assert shortened("0123456789" * 9) == "0123456789012…7890123456789"
     assert shortened("exactly as long as there is") == "exactly as long as there is"
+
+
+def test_long_names_differ_in_the_lines_that_are_shown() -> None:
+    """Shortened in the middle, the means of all coefficients had one title."""
+    names = [f"national mean of coefficient of log_{what}_origin" for what in ("safe", "partners")]
+    lines = [in_lines(name, 34) for name in names]
+    assert [line.replace("\n", " ") for line in lines] == names
+    assert all(len(part) <= 34 for line in lines for part in line.splitlines())
+    assert all(len(part) <= 20 for part in in_lines("x" * 90 + " y " + "z" * 50, 20).splitlines())
