@@ -112,6 +112,8 @@ def test_a_pinned_cell_holds_the_release_unless_allowed(allowed: bool) -> None:
         ({"totals_kept": "orign"}, "'orign' is unknown"),
         ({"totals_kept": "auto", "candidates": 3}, "draw one release"),
         ({"totals_kept": "auto", "kept_limit": 0.0}, "kept_limit must be above 0"),
+        ({"totals_kept": "auto", "totals_base": 0}, "totals_base must be 1 or more"),
+        ({"totals_base": 5}, "totals_base belongs to totals_kept"),
     ],
 )
 def test_unusable_totals_are_refused_before_the_fit(file: Path, tmp_path: Path, arguments, said):

@@ -73,6 +73,13 @@ class Job:
         if not 0.0 < self.kept_limit <= 1.0:
             raise InputError(f"kept_limit must be above 0 and at most 1; it is {self.kept_limit}")
         keeps = self.totals_kept not in ((), [], "", "none")
+        if self.totals_base < 1:
+            raise InputError(f"totals_base must be 1 or more; it is {self.totals_base}")
+        if self.totals_base > 1 and not keeps:
+            raise InputError(
+                "totals_base belongs to totals_kept: give both of them, or neither "
+                "(--totals-base, --totals-kept)"
+            )
         if keeps and self.sampling.bound is not None:
             raise InputError(
                 "totals_kept: totals contain small counts, and with epsilon the guarantee would "
