@@ -249,7 +249,8 @@ def test_one_offline_file(audience: str, request: pytest.FixtureRequest) -> None
     assert page.tags.count("script") == 1, "there is a script beside that of the page"
     assert page.tags.count("h1") == 1
     assert page.tags.count("caption") == page.tags.count("table"), "a table has no caption"
-    assert page.tags.count("figcaption") == page.tags.count("figure") == page.tags.count("svg")
+    # a figure holds one picture, or two side by side
+    assert page.tags.count("figcaption") == page.tags.count("figure") <= page.tags.count("svg")
     assert plots.INK not in text, "a stand-in colour was not replaced: illegible in the dark"
     assert len(text) < 1_000_000
 
@@ -292,7 +293,8 @@ def test_external_tells_no_true_count(result: Protection, external: str, interna
         )
     for check in result.checks:
         assert check.reason not in page.text
-        assert check.name in page.text
+        # the sampler of this table has no steps that can diverge
+        assert (check.name in page.text) is (check.key != "divergences")
 
 
 def test_external_does_not_depend_on_the_true_counts(result: Protection, external: str) -> None:
