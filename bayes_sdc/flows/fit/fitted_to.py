@@ -29,6 +29,7 @@ def check_posterior(table: FlowTable, posterior: xr.DataTree) -> None:
                 f"the posterior was fitted to another table (its {name} differs); "
                 "fit this table first"
             )
+    _check_draws(posterior)
     cells = fitted_cells(table, posterior)
     fitted = posterior["constant_data"].to_dataset()
     for name, labels in {
@@ -51,3 +52,28 @@ def check_posterior(table: FlowTable, posterior: xr.DataTree) -> None:
         raise InputError(
             "the posterior was fitted with other values of the covariates; fit this table first"
         )
+
+
+def _check_draws(posterior: xr.DataTree) -> None:
+    """Refuse draws that were cut down to none, turned, or replaced by what is no number."""
+    if "posterior" not in posterior.children or "constant_data" not in posterior.children:
+        raise InputError("the posterior lacks the group posterior or constant_data of fit_flows")
+    drawn, fitted = (posterior[group].to_dataset() for group in ("posterior", "constant_data"))
+    if lacking := [name for name in ("alpha", "beta", "gamma") if name not in drawn]:
+        raise InputError(f"the posterior lacks {', '.join(lacking)}; keep all that fit_flows gave")
+    for label in ("group", "origin_effect", "destination_effect"):
+        known = [list(each[label].to_numpy()) for each in (drawn, fitted) if label in each.coords]
+        if len(known) == 2 and known[0] != known[1]:
+            raise InputError(
+                f"the labels of {label} in the draws are not those of the fit, or in another order"
+            )
+    for name, values in drawn.data_vars.items():
+        if values.dims[:2] != ("chain", "draw"):
+            raise InputError(
+                f"{name!r} of the posterior has the dimensions {values.dims}; they must begin with "
+                "chain and draw, which a selection keeps if it is a list, as in isel(chain=[0])"
+            )
+        if 0 in values.shape[:2]:
+            raise InputError("the posterior holds no draws")
+        if values.dtype.kind not in "fiub" or not np.isfinite(float(values.sum(skipna=False))):
+            raise InputError(f"{name!r} of the posterior holds values that are no numbers")

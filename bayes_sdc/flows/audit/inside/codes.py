@@ -312,10 +312,10 @@ def _judge(
     own = (tested.code == code) & testable
     right, wrong = own & match, int((own & ~match).sum())
     usual = bool(nearly_all(right.sum(), own.sum()))
-    lost = 5.0 * wrong if usual else float(choices(own.sum(), wrong))
+    called = called_total(name)
+    lost = 5.0 * wrong if usual and not called else float(choices(own.sum(), wrong))
     bits = float(worth[right].sum()) - lost
     holes = bool((tested.most > tested.others).any())
-    called = called_total(name)
     if bits < ((0.0 if holes else BITS_OF_A_NAME) if called else cost):
         return None
     region = tested.region[tested.key[own][0]]
