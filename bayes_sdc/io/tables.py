@@ -147,7 +147,8 @@ def _read_csv(
 def _frame(rows: list[list[str]], width: int) -> pd.DataFrame:
     """Return text by column."""
     if width > MOST_ARRAYS:  # an array a column would take minutes
-        return pd.DataFrame(rows, columns=range(width), dtype=object)
+        cells = np.array(rows, dtype=object).reshape(len(rows), width)
+        return pd.DataFrame(cells, columns=range(width), dtype=object)
     columns = zip(*rows, strict=True) if rows else ((),) * width
     return pd.DataFrame({i: pd.Series(c, dtype=str) for i, c in enumerate(columns)})
 
