@@ -262,15 +262,15 @@ summary.round(3)
 
 # %%
 print(f"R_all of the naive intruder: {risk.believes_release:.1%}")
-axes = plt.figure(figsize=(8, 3.6), layout="constrained").subplots()
+axes = plt.figure(figsize=(6, 3.8), layout="constrained").subplots()
 places = np.arange(len(summary))
 axes.barh(places + 0.2, summary["no release"], 0.4, color="0.7", label="without the release")
 axes.barh(places - 0.2, summary["R_all"], 0.4, color="C3", label="R_all")
 axes.axvline(risk.believes_release, color="0.2", linestyle="--", label="believes the release")
-axes.set(xlabel="share of cells found", title="Scenarios: prior, and other cells known")
+axes.set(xlabel="share of cells found", title="How much does the release add?")
 axes.set_yticks(places, summary.index)
 axes.invert_yaxis()
-_ = axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
+_ = axes.legend(loc="upper center", bbox_to_anchor=(0.3, -0.17), ncols=3, fontsize="small")
 
 # %% [markdown]
 # The prior matters more than the knowledge of other cells. With the falling prior, and with that of
@@ -405,7 +405,7 @@ protections.round(3)
 
 # %%
 shown = protections[protections["totals"] != "not published"].iloc[::-1]
-axes = plt.figure(figsize=(9, 5.4), layout="constrained").subplots()
+axes = plt.figure(figsize=(7.2, 5.4), layout="constrained").subplots()
 places = np.arange(len(shown))
 axes.hlines(places, shown["before"], shown["after"], color="0.6", linewidth=2)
 axes.plot(shown["before"], places, "o", color="white", markeredgecolor="0.3", label="before")
@@ -415,7 +415,7 @@ beside = axes.secondary_yaxis("right")
 beside.set_yticks(places, shown["totals_error"].map("{:.0%}".format))
 beside.set_ylabel("error of totals by area")
 axes.set(
-    xlim=(0, 1),
+    xlim=(0, None),
     xlabel="mean probability of the true count",
     title="What does a release tell beside exact totals?",
 )

@@ -33,11 +33,11 @@ def loglinear_seconds(microdata: Microdata) -> float:
     >>> loglinear_seconds(read_microdata(people, keys=["sex", "job"])) < 1.0
     True
     """
-    index = microdata.combinations.index
-    levels = [int(level) for level in index.remove_unused_levels().levshape]
+    codes = microdata.combinations.index.to_frame(index=False)
+    levels = [int(codes[name].nunique(dropna=False)) for name in codes]
     pairs = sorted((a * b for a, b in combinations(levels, 2)), reverse=True)[:MOST_PAIRS]
     effects = 1 + sum(levels) + sum(pairs)
-    seen, possible = len(index), math.prod(levels)
+    seen, possible = len(codes), math.prod(levels)
     drawn = min(max(DRAWS_A_RECORD * microdata.n, FEWEST), MOST)
     cells = possible if possible <= WHOLE else seen + drawn
     product = cells * (1 + len(levels) + len(pairs)) ** 2 * OF_A_PRODUCT
