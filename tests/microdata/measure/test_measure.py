@@ -84,7 +84,10 @@ def test_a_record_is_judged_by_the_model_in_which_it_is_riskiest(plain):
     limit = float(closed.max()) * 1.2
     (check,) = check_limits(policy(record_risk=limit), plain.risk, models)
     assert (check.verdict, check.value) == ("fail", closed.max() * 1.5)
-    assert f"by the model 'extended', where it is highest: {check.value:.6g} >" in check.reason
+    assert (
+        f"by the model of frequencies 'extended', where it is highest: {check.value:.6g} >"
+        in check.reason
+    )
     above = plain.risk.combinations["records"][closed * 1.5 > limit].sum()
     assert f"{above} records in" in check.reason
 
@@ -102,7 +105,7 @@ def test_the_closed_form_is_among_what_a_record_is_judged_by(plain):
 def test_the_model_behind_the_risk_of_the_file_is_named(plain):
     check = next(c for c in measure(policy=policy(file_risk=0.5)).checks if "file" in c.name)
     name = next(name for name, model in plain.models.items() if model is plain.worst)
-    assert f"by the model {name!r}, where it is highest: " in check.reason
+    assert f"by the model of frequencies {name!r}, where it is highest: " in check.reason
 
 
 @pytest.mark.parametrize("fraction", [0.5, 0.1])

@@ -146,9 +146,12 @@ def largest_errors(
     rho = {name: m / m.sum(axis=0) for name, m in found.items() if relied[name].all()}
     of_rho = {name: np.abs(r - exact / exact.sum(axis=0)).max() for name, r in rho.items()}
     return (
-        {name: float(np.abs(m - exact)[relied[name]].max()) for name, m in found.items()},
+        {
+            name: float(np.abs(m - exact)[relied[name]].max(initial=0.0))
+            for name, m in found.items()
+        },
         {name: float(of_rho.get(name, 0.0)) for name in found},
-        float(estimate.error[0][relied["integrated"]].max()),
+        float(estimate.error[0][relied["integrated"]].max(initial=0.0)),
     )
 
 
