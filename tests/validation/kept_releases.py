@@ -54,7 +54,8 @@ NATION = {"areas": 3142, "states": 51, "small": 515_000, "seed": 7}
 HEAD = """\
 # Releases that keep totals by area
 
-Made by `python tests/validation/kept_releases.py DATA --tables norway gb us` and `--nation`.
+Made by `python tests/validation/kept_releases.py DATA` with `--tables`, `--auto` and `--nation`; what was
+not run has no section here.
 
 ## Whole tables, by the command
 
@@ -243,11 +244,14 @@ def written(rows: dict[str, dict[str, list[str]]]) -> str:
         head = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
         return "\n".join([*head, *("| " + " | ".join(row) + " |" for row in of.values())])
 
-    return HEAD.format(
+    text = HEAD.format(
         kept=KEPT, options=" ".join(OPTIONS), seed=SEED, runs=table(RUN, rows["runs"]),
         auto=table(OF_AUTO, rows["auto"]),
         nation_words=NATION_WORDS, nation=table(OF_NATION, rows["nation"]),
     )  # fmt: skip
+    head, *sections = text.split("\n## ")
+    run = [part for part, of in zip(sections, rows.values(), strict=True) if of]
+    return "\n## ".join([head, *run])
 
 
 def main() -> None:
