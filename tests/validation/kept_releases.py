@@ -54,8 +54,8 @@ NATION = {"areas": 3142, "states": 51, "small": 515_000, "seed": 7}
 HEAD = """\
 # Releases that keep totals by area
 
-Made by `python tests/validation/kept_releases.py DATA` with `--tables`, `--auto` and `--nation`; what was
-not run has no section here.
+Made by `python tests/validation/kept_releases.py DATA` with `--tables`, `--auto`, `--nation`; what
+was not run has no section here.
 
 ## Whole tables, by the command
 
