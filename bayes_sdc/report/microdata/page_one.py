@@ -99,8 +99,8 @@ def _could(result: Measurement) -> str:
         f"They know the key values of a person, find a single record with them, and believe that "
         f"it is theirs. That is right for {_wide(found.tau2)} of the {found.uniques:,} sample "
         f"uniques, {share:.0%}. {_wide(found.tau1)} of them are alone in the population too: there "
-        "the intruder is never wrong. An intruder who knows that the person is in the file is "
-        f"never wrong for any of the {found.uniques:,}."
+        "the intruder is never wrong, if the values are recorded rightly. An intruder who knows "
+        f"that the person is in the file is then never wrong for any of the {found.uniques:,}."
     )
 
 
@@ -228,7 +228,7 @@ def _measured_figures(result: Measurement) -> list[Figure]:
         figures.append(
             Figure(
                 f"{low:,.0f} to {high:,.0f}",
-                "the same as the estimate, over all methods"
+                "sample uniques alone in the population, by method"
                 if result.comparison is not None
                 else "expected re-identifications, over all models",
                 NOT_JUDGED if apart is None else apart.verdict,

@@ -59,9 +59,10 @@ def _public_risk(result: Measurement) -> str:
         claims = f"in {share} of such claims, "
     return (
         "Somebody who knows the key values of a person, and not whether they are in the file, can "
-        "find their record for certain only if nobody else in the population has these values. "
-        f"That is so for {public_interval(found.tau1, n)} of the records. Who knows that the "
-        "person is in the file is certain wherever a record is alone in it: "
+        "find their record for certain only if nobody else in the population has these values, "
+        "and all are recorded rightly. "
+        f"Nobody else has them for {public_interval(found.tau1, n)} of the records. Somebody who "
+        "knows that the person is in the file is as certain wherever a record is alone in it: "
         f"{public_share(found.uniques / n, n)} of the records. Anyone who takes every record that "
         f"is alone in the file for that of the person they look for is right {claims}for "
         f"{public_interval(found.tau2, n)} of all records. Intervals are 90 % intervals."
