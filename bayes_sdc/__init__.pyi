@@ -99,6 +99,7 @@ from .microdata.latent_classes.risk import latent_class_risk as latent_class_ris
 from .microdata.loglinear.pymc_model import loglinear_model as loglinear_model
 from .microdata.loglinear.risk import LoglinearRisk as LoglinearRisk
 from .microdata.loglinear.risk import loglinear_risk as loglinear_risk
+from .microdata.measure.drivers import Drivers as Drivers
 from .microdata.measure.measure import measure_microdata as measure_microdata
 from .microdata.measure.result import Measurement as Measurement
 from .microdata.measure.result import Truth as Truth
@@ -180,6 +181,7 @@ __all__ = [
     "DisSuda",
     "Dispersion",
     "Distinguished",
+    "Drivers",
     "Estimate",
     "Estimate90",
     "FlowLimits",

@@ -75,5 +75,7 @@ def _check_draws(posterior: xr.DataTree) -> None:
             )
         if 0 in values.shape[:2]:
             raise InputError("the posterior holds no draws")
-        if values.dtype.kind not in "fiub" or not np.isfinite(float(values.sum(skipna=False))):
+        if values.dtype.kind not in "fiub" or not np.isfinite(
+            float(values.sum(skipna=False, dtype=np.float64))
+        ):
             raise InputError(f"{name!r} of the posterior holds values that are no numbers")

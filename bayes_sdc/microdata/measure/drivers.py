@@ -31,7 +31,7 @@ Floats = npt.NDArray[np.float64]
 class Drivers:
     """What makes the sample uniques of a file unique. Confidential.
 
-    Made by :func:`find_drivers`, as ``drivers`` of :class:`bayes_sdc.Measurement`.
+    Made by :func:`bayes_sdc.measure_microdata`, as ``drivers`` of :class:`bayes_sdc.Measurement`.
 
     Parameters
     ----------

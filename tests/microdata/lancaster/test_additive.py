@@ -351,7 +351,7 @@ def test_rules_that_cannot_be_are_refused():
     for rules, message in [
         ([{"age": "1"}], "names 'age', which is not a key"),
         ([{}], "names no key"),
-        (["k0"], r"a list of Mappings; it is \['k0'\]"),
+        (["k0"], r"a list of dicts; it is \['k0'\]"),
         ([{"k0": "3"}], "holds for"),
     ]:
         with pytest.raises(InputError, match=message):
