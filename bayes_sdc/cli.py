@@ -74,13 +74,10 @@ def end_with(job: Callable[[], None]) -> None:
     except InputError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(EXIT_INPUT)
-    except (MemoryError, OSError) as error:
-        if (why := limit_of_machine(error)) is None:
-            traceback.print_exc()
-            sys.exit(EXIT_DEFECT)
-        sys.stderr.write(f"error: {why}\n")
-        sys.exit(EXIT_INPUT)
-    except Exception:
+    except Exception as error:
+        if (why := limit_of_machine(error)) is not None:
+            sys.stderr.write(f"error: {why}\n")
+            sys.exit(EXIT_INPUT)
         # not 1, which means that the job is done and a check failed
         traceback.print_exc()
         sys.exit(EXIT_DEFECT)

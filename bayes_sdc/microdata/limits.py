@@ -9,6 +9,8 @@ from bayes_sdc.microdata.individual.superpopulation import SuperpopulationRisk
 from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk
 from bayes_sdc.policy import LimitCheck, Policy
 
+NAMED = "the model of frequencies {!r}"
+
 
 def check_limits(
     policy: Policy | None,
@@ -57,7 +59,7 @@ def check_limits(
     if policy is None:
         return []
     limits, data = policy.for_microdata(), risk.data
-    checks, named = [], "the model of frequencies {!r}"
+    checks = []
     if limits.k is not None:
         low = data.k_violations(limits.k)
         checks.append(
@@ -73,7 +75,7 @@ def check_limits(
     if limits.record_risk is not None:
         # the closed form is known to be too low for rare combinations
         of_records = {"the closed form": risk.combinations["risk"].to_numpy()}
-        of_records |= {named.format(name): model.risk for name, model in models.items()}
+        of_records |= {NAMED.format(name): model.risk for name, model in models.items()}
         if latent_classes is not None:
             by_classes = np.zeros(len(risk.combinations))
             unique = latent_classes.records
@@ -93,7 +95,7 @@ def check_limits(
             )
         )
     if limits.file_risk is not None:
-        expected = {named.format(name): model.expected.value for name, model in models.items()}
+        expected = {NAMED.format(name): model.expected.value for name, model in models.items()}
         if latent_classes is not None:
             expected["latent classes (sample uniques alone)"] = latent_classes.tau2.value
         name, highest_share = max(expected.items(), key=lambda item: item[1])

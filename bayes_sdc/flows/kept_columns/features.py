@@ -16,6 +16,8 @@ import pandas as pd
 
 from bayes_sdc.flows.kept_columns.numbers import numbers_in
 from bayes_sdc.flows.kept_columns.texts import (
+    DIGIT_SUM,
+    LAST_NUMBER,
     measures,
     numbers_inside,
     of_whole_numbers,
@@ -34,7 +36,6 @@ NEXT_ABOVE = 3  # of the likely divisors, which are tried
 PLACES = 12  # characters of a text that are read from either end
 COMMON_SIGNS, SAMPLED = 40, 5_000  # characters counted in a text; texts that show which ones
 SEVERAL = 6  # columns up to which three of them are mixed
-DIGITS, DIGIT_SUM = "the last number in its text", "the sum of its digits"
 WIDEST = 12  # numeric columns up to which all four operations are tried on each pair
 
 
@@ -70,7 +71,9 @@ def number_read(column: Column) -> Column:
     """Return a column of texts such as ``id 17`` with the last number in each."""
     if not np.isnan(column.numbers).all():
         return column
-    return column._replace(numbers=dict(numbers_inside(column.text)).get(DIGITS, column.numbers))
+    return column._replace(
+        numbers=dict(numbers_inside(column.text)).get(LAST_NUMBER, column.numbers)
+    )
 
 
 def numbered(values: pd.Series) -> Codes:
@@ -96,7 +99,7 @@ def single_features(column: Column, ends: Sequence[Codes]) -> Iterator[Feature]:
     if np.isnan(numbers).all():
         for where, part in chain(measures(text), numbers_inside(text)):
             yield feature(where, part)
-            if where == DIGITS:
+            if where == LAST_NUMBER:
                 yield from _remainders(feature, part, where)
         return
     yield feature("", numbers)

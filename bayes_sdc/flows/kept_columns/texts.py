@@ -20,6 +20,8 @@ RUN = re.compile(r"(.)\1*", re.DOTALL)
 RUN_OF_DIGITS = re.compile(r"\d+")
 LONGEST = 15  # digits of a number that is read from a text
 PARTS = re.compile(r"[\s,;|/]+")
+FIRST_NUMBER, LAST_NUMBER = "the first number in its text", "the last number in its text"
+DIGIT_SUM = "the sum of its digits"
 
 MEASURES: dict[str, Callable[[str], float]] = {
     "the number of capitals in its text": lambda text: sum(map(str.isupper, text)),
@@ -70,8 +72,8 @@ def numbers_inside(text: pd.Series) -> Iterator[tuple[str, Numbers]]:
         np.array([float(run[at][-LONGEST:]) if run else np.nan for run in runs])[places]
         for at in (0, -1)
     )
-    yield "the first number in its text", first
-    yield "the last number in its text", last
+    yield FIRST_NUMBER, first
+    yield LAST_NUMBER, last
     if any(len(run) > 1 for run in runs):
         yield "the last number in its text less the first", last - first
         over = first / np.where(last == 0, np.nan, last)
@@ -101,8 +103,7 @@ def together(one: pd.Series, other: pd.Series) -> Iterator[tuple[str, Numbers]]:
     ]
     yield "how many signs they begin with alike", np.array(alike, np.float64)
     numbers = [dict(numbers_inside(column)) for column in (one, other)]
-    for which in ("first", "last"):
-        words = f"the {which} number in its text"
+    for which, words in (("first", FIRST_NUMBER), ("last", LAST_NUMBER)):
         if all(words in found for found in numbers):
             difference = numbers[1][words] - numbers[0][words]
             yield f"the difference of their {which} numbers", difference
@@ -120,10 +121,8 @@ def of_whole_numbers(numbers: Numbers) -> Iterator[tuple[str, Numbers]]:
     """
     distinct, places = np.unique(numbers, return_inverse=True)
     whole = [abs(int(number)) for number in distinct]
-    yield (
-        "the sum of its digits",
-        np.array([sum(map(int, str(number))) for number in whole], np.float64)[places],
-    )
+    digits = [sum(map(int, str(number))) for number in whole]
+    yield DIGIT_SUM, np.array(digits, np.float64)[places]
     yield "the number of its bits", np.array([n.bit_count() for n in whole], np.float64)[places]
     halved = [(n & -n).bit_length() - 1 for n in whole]
     yield "how often it can be halved", np.array(halved, np.float64)[places]

@@ -60,3 +60,16 @@ def combine(
         "F": np.maximum(weight_sum, f),
     }
     return combination, pd.DataFrame(columns, index=index)
+
+
+def codes_of(combinations: pd.DataFrame) -> npt.NDArray[np.int64]:
+    """Codes of the key values of combinations, -1 where one is missing: (combination, key).
+
+    Examples
+    --------
+    >>> codes = np.array([[1, 0], [0, -1]], np.int32)
+    >>> codes_of(combine(("a", "b"), (("x", "y"), ("z",)), codes, None, "own")[1]).tolist()
+    [[0, -1], [1, 0]]
+    """
+    parts = combinations.index.codes  # type: ignore[attr-defined]
+    return np.stack([np.asarray(part, dtype=np.int64) for part in parts], axis=1)

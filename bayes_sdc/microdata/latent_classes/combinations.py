@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bayes_sdc.microdata.file.combinations import codes_of
 from bayes_sdc.microdata.file.microdata import Microdata
 
 Integers = npt.NDArray[np.int64]
@@ -124,7 +125,7 @@ def cells_of(data: Microdata) -> Cells:
     ([[0, 3], [0, 5], [1, 2], [1, 4]], [0, 2, 6])
     """
     columns, sizes = [], []
-    for column, labels in zip(_codes(data).T, data.labels, strict=True):
+    for column, labels in zip(codes_of(data.combinations).T, data.labels, strict=True):
         missing = column < 0
         rank = np.argsort(order_of_levels(labels))
         column = np.where(missing, -1, rank[column])
@@ -144,9 +145,3 @@ def cells_of(data: Microdata) -> Cells:
     same[1:] = np.cumprod(rows[1:] == rows[:-1], axis=1).sum(axis=1)
     records = data.combinations["records"].to_numpy(dtype=np.int64)[place]
     return Cells(np.ascontiguousarray(rows), same, records, start, place.astype(np.int64))
-
-
-def _codes(data: Microdata) -> npt.NDArray[np.int64]:
-    """Codes of the combinations, -1 where a value is missing: (combination, key)."""
-    parts = data.combinations.index.codes  # type: ignore[attr-defined]
-    return np.stack([np.asarray(part, dtype=np.int64) for part in parts], axis=1)

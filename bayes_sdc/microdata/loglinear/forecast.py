@@ -3,9 +3,12 @@
 import math
 from itertools import combinations
 
+import numpy as np
+
+from bayes_sdc.microdata.file.combinations import codes_of
 from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.loglinear.selection import MOST_PAIRS
-from bayes_sdc.microdata.loglinear.table import DRAWS_A_RECORD, FEWEST, MOST, WHOLE
+from bayes_sdc.microdata.loglinear.table import WHOLE, draws_for
 
 STEPS = 8  # of Newton, in a fit that begins from the one before
 OF_A_PRODUCT = 3e-9  # seconds, for a cell and two of its effects
@@ -33,12 +36,11 @@ def loglinear_seconds(microdata: Microdata) -> float:
     >>> loglinear_seconds(read_microdata(people, keys=["sex", "job"])) < 1.0
     True
     """
-    codes = microdata.combinations.index.to_frame(index=False)
-    levels = [int(codes[name].nunique(dropna=False)) for name in codes]
+    codes = codes_of(microdata.combinations)
+    levels = [len(np.unique(column)) for column in codes.T]
     pairs = sorted((a * b for a, b in combinations(levels, 2)), reverse=True)[:MOST_PAIRS]
     effects = 1 + sum(levels) + sum(pairs)
-    seen, possible = len(codes), math.prod(levels)
-    drawn = min(max(DRAWS_A_RECORD * microdata.n, FEWEST), MOST)
-    cells = possible if possible <= WHOLE else seen + drawn
+    possible = math.prod(levels)
+    cells = possible if possible <= WHOLE else len(codes) + draws_for(microdata.n)
     product = cells * (1 + len(levels) + len(pairs)) ** 2 * OF_A_PRODUCT
     return (len(pairs) + 1) * STEPS * (product + effects**3 * OF_A_SOLUTION)

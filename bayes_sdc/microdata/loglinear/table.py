@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from bayes_sdc.microdata.file.combinations import codes_of
 from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.seeds import generator
 
@@ -71,16 +72,12 @@ def table_of(microdata: Microdata, *, seed: int, whole: int = WHOLE) -> Table:
     >>> table.f.tolist(), table.weight.tolist() == [1.0] * 8, table.whole
     ([1, 1, 1, 1, 0, 0, 0, 0], True, True)
     """
-    given = np.stack(
-        [np.asarray(part) for part in microdata.combinations.index.codes],  # type: ignore[attr-defined]
-        axis=1,
-    )
     columns, levels = [], []
-    for column in given.T:
+    for column in codes_of(microdata.combinations).T:
         found, codes = np.unique(column, return_inverse=True)
         columns.append(codes)
         levels.append(len(found))
-    seen = np.stack(columns, axis=1).astype(np.int64)
+    seen = np.stack(columns, axis=1)
     f = microdata.combinations["records"].to_numpy(dtype=np.int64)
     # sorted: which cell is drawn must not depend on the order of the records
     order = np.lexsort(seen.T[::-1])
@@ -92,8 +89,8 @@ def table_of(microdata: Microdata, *, seed: int, whole: int = WHOLE) -> Table:
         free[np.ravel_multi_index(tuple(seen.T), sizes)] = False
         unseen, weight = codes[free].astype(np.int64), np.ones(int(free.sum()))
     else:
-        draws = int(np.clip(DRAWS_A_RECORD * f.sum(), FEWEST, MOST))
-        unseen, weight = _drawn(seen, f, sizes, draws, generator(seed, "unseen cells"))
+        rng = generator(seed, "unseen cells")
+        unseen, weight = _drawn(seen, f, sizes, draws_for(int(f.sum())), rng)
     return Table(
         np.concatenate([seen, unseen]),
         np.concatenate([f, np.zeros(len(unseen), np.int64)]),
@@ -102,6 +99,11 @@ def table_of(microdata: Microdata, *, seed: int, whole: int = WHOLE) -> Table:
         math.prod(sizes) <= whole,
         np.argsort(order),
     )
+
+
+def draws_for(records: int) -> int:
+    """Cells that are drawn beside those of so many records, in a table that is not taken whole."""
+    return min(max(DRAWS_A_RECORD * records, FEWEST), MOST)
 
 
 def names_of(table: Table) -> list[str]:

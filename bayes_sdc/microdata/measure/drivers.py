@@ -7,12 +7,12 @@ probability 1/2 at most.
 
 import re
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from bayes_sdc.microdata.file.combinations import codes_of
 from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.file.tabulate import match, patterns, sums
 from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk
@@ -83,8 +83,7 @@ def find_drivers(microdata: Microdata, classes: LatentClassRisk | None) -> Drive
     if not microdata.sample_uniques:
         return None
     frame = microdata.combinations
-    places = cast("pd.MultiIndex", frame.index).codes
-    codes = np.stack([np.asarray(place) for place in places], axis=1).astype(np.int32)
+    codes = codes_of(frame).astype(np.int32)
     records = frame["records"].to_numpy(np.float64)
     rows = {}
     for j, key in enumerate(microdata.keys):
