@@ -12,6 +12,7 @@ from bayes_sdc.commands.options import joined_lists
 from bayes_sdc.commands.terminal import (
     EXIT_DEFECT,
     EXIT_INPUT,
+    EXIT_INTERRUPTED,
     exit_code,
     limit_of_machine,
     say,
@@ -74,6 +75,9 @@ def end_with(job: Callable[[], None]) -> None:
     except InputError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(EXIT_INPUT)
+    except KeyboardInterrupt:  # before or after what a command does
+        sys.stderr.write("interrupted\n")
+        sys.exit(EXIT_INTERRUPTED)
     except Exception as error:
         if (why := limit_of_machine(error)) is not None:
             sys.stderr.write(f"error: {why}\n")

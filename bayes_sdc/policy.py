@@ -242,8 +242,9 @@ def read_policy(path: str | PathLike[str]) -> Policy:
     ('Survey', MicrodataLimits(k=3))
     """
     path = Path(path)
+    stored = read_bytes(path)
     try:
-        content = tomllib.loads(read_bytes(path).decode("utf-8-sig"))
+        content = tomllib.loads(stored.decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise InputError(f"{path}: not UTF-8 text; save it as UTF-8") from None
     except (ValueError, RecursionError) as error:  # also numbers of thousands of digits

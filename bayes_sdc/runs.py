@@ -96,7 +96,8 @@ def open_run(out: Path, *, resume: bool = False) -> RunFolder:
     run = check_out(out, resume=resume)
     try:
         run.release.mkdir(parents=True, exist_ok=True)
-        lock(out)
+        # again: before this run had the folder for itself, another one may have ended there
+        check_out(out, resume=resume)
         _make_private(run.confidential)
     except OSError as error:
         raise _cannot_write(out, error) from None
@@ -127,9 +128,8 @@ def close_held(run: RunFolder) -> None:
 def _make_private(folder: Path) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
     folder.chmod(0o700)
-    # a run inside a repository must not be committed by accident
-    (folder / IGNORE).write_text("*\n", encoding="utf-8")
-    (folder / IGNORE).chmod(0o600)
+    # a run inside a repository must not be committed by accident; renamed, it replaces a link
+    write_text(folder / IGNORE, "*\n", private=True)
 
 
 def discard_finished(out: Path, source: Path) -> None:

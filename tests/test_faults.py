@@ -108,6 +108,45 @@ def test_a_pipe_that_is_closed_does_not_end_the_run(closed: str, tmp_path: Path)
     assert "BrokenPipe" not in text
 
 
+@pytest.mark.parametrize("command", [["doctor"], ["approve", "run", "--reason", "x"]])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_every_command_tells_that_it_was_interrupted(
+    command: list[str],
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With 1 a script would take it for a check that failed."""
+    number = getattr(signal, name, signal.SIGINT)
+    usual = signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL
+    before = signal.signal(number, usual)
+
+    def at_work(*_: object, **__: object) -> None:
+        signal.raise_signal(number)
+
+    monkeypatch.setattr("bayes_sdc.jobs.doctor.examine", at_work)
+    monkeypatch.setattr("bayes_sdc.jobs.writing.approve", at_work)
+    monkeypatch.setattr(sys, "argv", ["bayes-sdc", *command])
+    try:
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+    finally:
+        signal.signal(number, before)
+    assert ended.value.code == 128 + number
+    assert capsys.readouterr().err.count("; the same command ") == 1
+
+
+def test_ctrl_c_while_a_command_begins_or_ends_is_no_failed_check(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def begins() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(SystemExit) as ended:
+        cli.end_with(begins)
+    assert (ended.value.code, capsys.readouterr().err) == (130, "interrupted\n")
+
+
 COMMAND = "from bayes_sdc.cli import main; main()"
 
 

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from bayes_sdc import runs
 from bayes_sdc.errors import InputError
 from bayes_sdc.locks import lock, unlock
 from bayes_sdc.runs import check_out, open_run
@@ -39,6 +40,24 @@ def test_a_folder_that_another_process_works_in_is_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
     open_run(tmp_path)
     unlock(tmp_path)
+
+
+def test_a_run_that_ends_while_another_one_begins_is_not_replaced(tmp_path, monkeypatch):
+    """Neither has locked a folder that is not there yet."""
+    out, look = tmp_path / "out", runs.check_out
+
+    def ends_now(folder, **options):
+        run = look(folder, **options)
+        if not folder.exists():
+            run.confidential.mkdir(parents=True)
+            record = {"checks": [], "written": ["confidential/run.json"]}
+            runs.write_json(run.confidential / "run.json", record)
+        return run
+
+    monkeypatch.setattr(runs, "check_out", ends_now)
+    with pytest.raises(InputError, match="holds a finished run"):
+        open_run(out)
+    unlock(out)
 
 
 def test_a_process_may_lock_twice_and_a_folder_that_is_not_there_not_at_all(tmp_path):

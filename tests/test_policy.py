@@ -126,10 +126,15 @@ def test_the_example_of_the_readme_is_a_policy(tmp_path: Path) -> None:
         assert value is not None or f"`{name}`" in text, f"{name} is in no example and no sentence"
 
 
-@pytest.mark.parametrize("name", ["nothing.toml", "."])
-def test_a_file_that_cannot_be_opened(name: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read"):
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("nothing.toml", "nothing.toml: cannot be read"), (".", "is a folder; name a file")],
+)
+def test_a_file_that_cannot_be_opened(name: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as refused:
         read_policy(tmp_path / name)
+    assert said in str(refused.value)
+    assert "TOML" not in str(refused.value), "what could not be read is not said to be wrong"
 
 
 def test_limits_made_in_python_are_checked_as_well() -> None:

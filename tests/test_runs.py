@@ -321,6 +321,17 @@ def test_what_a_link_leads_to_is_not_deleted(tmp_path):
     assert [path.name for path in elsewhere.iterdir()] == ["part-000000.npz"]
 
 
+@pytest.mark.parametrize("name", ["held", "confidential"])
+def test_nothing_is_written_through_a_link(tmp_path, name):
+    """A mark of the folder is no reason to write into a file elsewhere."""
+    elsewhere, out = tmp_path / "elsewhere", tmp_path / "out"
+    (out / name).mkdir(parents=True)
+    (out / name / ".gitignore").symlink_to(elsewhere)
+    runs.open_held(runs.open_run(out))
+    assert not elsewhere.exists()
+    assert (out / name / ".gitignore").read_text(encoding="utf-8") == "*\n"
+
+
 @pytest.mark.parametrize("name", ["file/x.csv", "n" * 260 + ".csv"])
 def test_impossible_names_are_one_clear_error(tmp_path, name):
     (tmp_path / "file").write_text("x", encoding="utf-8")

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from bayes_sdc.commands.terminal import EXIT_FAILED, say
+from bayes_sdc.commands.terminal import EXIT_FAILED, interruptible, say
 
 
+@interruptible("the same command continues")
 def approve(
     folder: Annotated[Path, typer.Argument(help="Folder of a run whose release is held.")],
     reason: Annotated[str, typer.Option(help="Why it may leave although a check failed.")],
@@ -22,6 +23,7 @@ def approve(
     say("\n".join(f"may leave: {path}" for path in moved))
 
 
+@interruptible("the same command starts from the beginning")
 def doctor() -> None:
     """Check whether this machine has what the jobs need, and what would be slow on it."""
     from bayes_sdc.jobs.doctor import examine, verdict_line

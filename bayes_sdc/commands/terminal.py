@@ -26,6 +26,12 @@ LIMITS = {
     errno.ENOTDIR, errno.ENAMETOOLONG, errno.EMFILE, errno.ENFILE, errno.ELOOP, errno.ENOMEM,
     *(getattr(errno, name) for name in ("EDQUOT", "ESTALE") if hasattr(errno, name)),
 }  # fmt: skip
+FULL = {getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name)}
+# files of a run are named by who writes them
+NO_ROOM = (
+    " for compiled code (NUMBA_CACHE_DIR, else beside the package or in ~/.cache/numba) or for "
+    "temporary files (TMPDIR); make room, or name another folder"
+)
 
 
 class Ended(KeyboardInterrupt):
@@ -96,8 +102,9 @@ def limit_of_machine(error: BaseException) -> str | None:
             "need less, and so do fewer cells or records"
         )
     if isinstance(error, OSError) and error.errno in LIMITS:
-        name = f"{error.filename!r}: " if error.filename is not None else ""
-        return f"{name}{error.strerror}"
+        if error.filename is not None:
+            return f"{error.filename!r}: {error.strerror}"
+        return f"{error.strerror}{NO_ROOM if error.errno in FULL else ''}"
     return None
 
 

@@ -34,6 +34,9 @@ def read_bytes(path: Path) -> bytes:
     """Read a file, or say why it cannot be read."""
     try:
         return path.read_bytes()
+    except IsADirectoryError:
+        empty = "an empty name means the present folder; " if path == Path() else ""
+        raise InputError(f"{path}: is a folder; {empty}name a file") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     except ValueError as error:  # a path that no file can have

@@ -514,7 +514,8 @@ def test_unusable_files_are_refused_with_their_name(tmp_path, content, said):
 
 def test_absent_files_and_folders_are_refused(tmp_path):
     assert "cannot be read (No such file" in refused(tmp_path / "none.csv")
-    assert "cannot be read" in refused(str(tmp_path))
+    assert "is a folder; name a file" in refused(str(tmp_path))
+    assert refused("") == ".: is a folder; an empty name means the present folder; name a file"
 
 
 def test_an_empty_frame_is_refused():
