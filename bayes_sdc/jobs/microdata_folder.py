@@ -135,7 +135,7 @@ def _by_model(result: Measurement) -> dict[str, np.ndarray]:
 def _records(result: Measurement) -> pd.DataFrame:
     place = result.data.combination
     columns = {name: values[place] for name, values in _by_model(result).items()}
-    return result.risk.records().assign(**columns)
+    return result.risk.records().assign(risk_recommended=result.recommended_risk, **columns)
 
 
 def _combinations(result: Measurement) -> pd.DataFrame:

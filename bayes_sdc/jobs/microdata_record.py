@@ -27,6 +27,7 @@ def record_of(
         "violations": {f"f < {k}": data.k_violations(k)._asdict() for k in VIOLATIONS},
         "risk": _closed_form(result.risk),
         "households": None if result.households is None else len(result.households),
+        "expected_households": result.expected_households.get("recommended"),
         "latent_classes": None if classes is None else _latent_classes(classes),
         "models": {
             name: _model(model, result.expected_households.get(name))

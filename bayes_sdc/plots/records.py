@@ -7,26 +7,29 @@ from matplotlib.ticker import StrMethodFormatter
 from bayes_sdc.arguments import checked
 from bayes_sdc.microdata.comparison.result import MATCHES, UNIQUES, RiskComparison
 from bayes_sdc.microdata.individual.record_risk import RecordRisk
+from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.plots.style import BLUE, ORANGE, axes_or_new, expect, ink, plain_powers
 
 FLOOR = 0.1  # a logarithmic axis has no 0
 
 
 @checked
-def plot_record_risk(risk: RecordRisk, *, ax: Axes | None = None) -> Axes:
+def plot_record_risk(risk: RecordRisk | Measurement, *, ax: Axes | None = None) -> Axes:
     """Records by individual risk, on a logarithmic axis.
 
     Parameters
     ----------
-    risk : RecordRisk
-        From :func:`bayes_sdc.record_risk`.
+    risk : RecordRisk or Measurement
+        From :func:`bayes_sdc.record_risk`, or :func:`bayes_sdc.measure_microdata`.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
 
     Returns
     -------
     matplotlib Axes
-        A histogram; the dashed line is the limit of the bulk, above which a risk stands out.
+        A histogram; the dashed line is the limit of the bulk, above which a risk stands out. Of a
+        measurement, sample uniques have their risk by latent classes, and the outline is the closed
+        form.
 
     Raises
     ------
@@ -35,7 +38,7 @@ def plot_record_risk(risk: RecordRisk, *, ax: Axes | None = None) -> Axes:
 
     See Also
     --------
-    bayes_sdc.record_risk, bayes_sdc.plot_risk_comparison
+    bayes_sdc.record_risk, bayes_sdc.measure_microdata, bayes_sdc.plot_risk_comparison
 
     Examples
     --------
@@ -46,11 +49,18 @@ def plot_record_risk(risk: RecordRisk, *, ax: Axes | None = None) -> Axes:
     >>> plot_record_risk(risk).get_xlabel()
     'individual risk'
     """
-    expect(risk, RecordRisk, "record_risk")
+    if isinstance(risk, Measurement):
+        closed, shown = risk.risk, risk.recommended_risk
+    else:
+        expect(risk, RecordRisk, "record_risk")
+        closed, shown = risk, risk.risk
     axes = axes_or_new(ax)
-    lowest = min(float(risk.risk.min()), risk.bulk_limit) / 1.2
-    axes.hist(risk.risk, bins=np.geomspace(lowest, 1.0, 40).tolist(), color=BLUE, alpha=0.85)
-    axes.axvline(risk.bulk_limit, color=ink(), linewidth=0.9, linestyle="--")
+    lowest = min(float(closed.risk.min()), float(shown.min()), closed.bulk_limit) / 1.2
+    bins = np.geomspace(lowest, 1.0, 40).tolist()
+    axes.hist(shown, bins=bins, color=BLUE, alpha=0.85)
+    if isinstance(risk, Measurement) and risk.latent_classes is not None:
+        axes.hist(closed.risk, bins=bins, histtype="step", color=ink(), linewidth=0.9)
+    axes.axvline(closed.bulk_limit, color=ink(), linewidth=0.9, linestyle="--")
     axes.set(xscale="log", xlabel="individual risk", ylabel="records")
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))

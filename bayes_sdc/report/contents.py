@@ -7,6 +7,7 @@ from bayes_sdc.checks import Check
 from bayes_sdc.report.policy_limits import WITHHELD, Told
 
 NOT_JUDGED = "not judged"  # the question was not asked
+NOT_HELD = "A look does not hold a release: somebody has to read why, and decide."
 VERDICTS = (NOT_JUDGED, "pass", "look", WITHHELD, "fail")  # a withheld verdict may not be a pass
 OTHER = "other"  # section of the checks that no section claims, so that none is lost
 

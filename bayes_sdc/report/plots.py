@@ -23,8 +23,7 @@ from bayes_sdc.flows.model.parameters import CI_PROB
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.microdata.comparison.result import RiskComparison
 from bayes_sdc.microdata.file.microdata import Microdata
-from bayes_sdc.microdata.individual.record_risk import RecordRisk
-from bayes_sdc.microdata.measure.result import Truth
+from bayes_sdc.microdata.measure.result import Measurement, Truth
 from bayes_sdc.plots.posterior import draw_hyperparameters, panels_size
 from bayes_sdc.shapes import Shapes
 
@@ -210,12 +209,12 @@ def ru_map(frame: pd.DataFrame) -> Markup:
     )
 
 
-def record_risk(risk: RecordRisk) -> Markup:
+def record_risk(result: Measurement) -> Markup:
     """Records by individual risk."""
     return draw_svg(
         "record-risks",
         "Records by individual risk",
-        lambda figure: plots.plot_record_risk(risk, ax=figure.add_subplot()),
+        lambda figure: plots.plot_record_risk(result, ax=figure.add_subplot()),
     )
 
 

@@ -48,6 +48,12 @@ WORDS = (
         r"\b[Dd]ispersion\b",
         "how far the counts scatter, in units of what the model expects",
     ),
+    Word("entropy", r"\bentropy\b", "how evenly the flows of an area are spread over its partners"),
+    Word(
+        "gravity model",
+        r"\bgravity model\b",
+        "a regression of flows on distance, or on being in one state, with an effect of each area",
+    ),
     Word(
         "latent classes",
         r"\b[Ll]atent classes\b",
@@ -81,6 +87,34 @@ def words_in(texts: Iterable[str]) -> list[Word]:
     # a meaning may use a word that the texts do not
     meanings = " ".join(word.meaning for word in found)
     return [word for word in WORDS if word in found or re.search(word.pattern, meanings)]
+
+
+#: What values of arguments of a fit mean.
+VALUES = {
+    "negative-binomial": "counts scatter more than by chance alone (family)",
+    "poisson": "counts scatter by chance alone (family)",
+    "base": "counts are as common as the table itself tells (family)",
+    "pooled": "parameters of the groups come from one national distribution (prior)",
+    "weak": "every group has wide priors of its own (prior)",
+    "paper": "the priors of the paper that proposed the model (prior)",
+    "gibbs": "the sampler of this package",
+    "nuts": "Hamiltonian Monte Carlo, by PyMC's model",
+    "reference": "the slow sampler that the others are tested against",
+    "single-mover": "R_unq is of cells whose true count is 1",
+    "isolated": "R_unq is of cells whose origin and destination are in no other small cell",
+}
+
+
+def values_explained(arguments: Mapping[str, Any]) -> str:
+    """Say what the values of arguments mean that are names; empty where none is.
+
+    Examples
+    --------
+    >>> values_explained({"sampler": "gibbs", "draws": 100})
+    'gibbs: the sampler of this package'
+    """
+    named = [value for value in map(str, arguments.values()) if value in VALUES]
+    return "; ".join(f"{value}: {VALUES[value]}" for value in dict.fromkeys(named))
 
 
 def words_of_page(context: Mapping[str, Any]) -> dict[str, list[Word]]:

@@ -357,7 +357,10 @@ def found_shares(result: Protection) -> list[list[Cell]]:
             share.cells,
             share.value,
             ("{} to {}", *share.interval),
-            share.monte_carlo_error,
+            # else a small error stands beside a share that is not to be trusted
+            share.monte_carlo_error
+            if share.trusted
+            else ("{}, and the error of unreliable weights", share.monte_carlo_error),
             share.baseline,
             share.believes_release,
         ]
@@ -732,10 +735,9 @@ def microdata_tables(result: Measurement) -> dict[str, list[list[Cell]]]:
     assert result.unstructured is not None
     assert result.latent_classes is not None
     assert found is not None
-    assert risk.household is not None
     assert data.household is not None
     assert data.weights is not None
-    r, household = risk.risk, risk.household
+    r, best = risk.risk, recommended(result)
     homes = pd.Series(data.household)
 
     def found_homes(risk_by_record: Any) -> Any:
@@ -753,10 +755,14 @@ def microdata_tables(result: Measurement) -> dict[str, list[list[Cell]]]:
         of_combinations = int((frame["risk"] > limit).sum())
         return ("{}, {}", int((r > limit).sum()), of_combinations)
 
-    places = np.argsort(-frame["risk"].to_numpy(), kind="stable")[:10]
-    top = frame.iloc[places]
-    others = [model for name, model in result.models.items() if name != "known"]
-    beside = max(others, key=lambda model: model.expected.value)
+    of_homes = found_homes(best)
+    household = of_homes.loc[homes].to_numpy()
+    by_combination = pd.Series(best).groupby(data.combination).max().to_numpy()
+    places = np.argsort(-by_combination, kind="stable")[:10]
+    ends = {
+        data.combination[record]: ("{} to {}", row["inverse_F_low"], row["inverse_F_high"])
+        for record, row in result.latent_classes.records.iterrows()
+    }
     learned = result.unstructured.learned
     return {
         "What was read": [
@@ -798,13 +804,12 @@ def microdata_tables(result: Measurement) -> dict[str, list[list[Cell]]]:
         "The ten riskiest combinations": [
             [
                 *map(str, label),
-                *row[["records", "f", "F", "risk"]],
-                ("{} to {}", *result.models["known"].inverse_interval[place]),
-                beside.risk[place],
-                ("{} to {}", *beside.risk_interval[place]),
-                ("{} to {}", *beside.inverse_interval[place]),
+                *row[["records", "f", "F"]],
+                by_combination[place],
+                ends.get(place, "none given"),
+                row["risk"],
             ]
-            for (label, row), place in zip(top.iterrows(), places, strict=True)
+            for (label, row), place in zip(frame.iloc[places].iterrows(), places, strict=True)
         ],
         "Totals of the file by model, with 95 % intervals": [
             [
@@ -847,7 +852,8 @@ def microdata_tables(result: Measurement) -> dict[str, list[list[Cell]]]:
         ],
         "Household risk": [
             ["households", len(set(data.household))],
-            ["expected re-identified households", found_homes(r).sum()],
+            ["expected re-identified households", of_homes.sum()],
+            ["expected re-identified households, closed form", found_homes(r).sum()],
             *(
                 [
                     f"expected re-identified households, model {name}",
@@ -856,7 +862,7 @@ def microdata_tables(result: Measurement) -> dict[str, list[list[Cell]]]:
                 for name, model in result.models.items()
             ),
             *(
-                [f"households with risk > {level:g}", int((found_homes(r) > level).sum())]
+                [f"households with risk > {level:g}", int((of_homes > level).sum())]
                 for level in (0.05, 0.1, 0.2, 0.5)
             ),
             ["expected persons in re-identified households", household.sum()],
@@ -973,8 +979,7 @@ def test_internal_report_of_a_file_shows_the_result(measured: Measurement) -> No
 
 
 def test_external_report_of_a_file_shows_the_rounded_result(measured: Measurement) -> None:
-    data, risk, classes = measured.data, measured.risk, measured.latent_classes
-    assert risk.household is not None
+    data, classes = measured.data, measured.latent_classes
     assert classes is not None
 
     def told(share: float) -> Cell:
@@ -990,15 +995,9 @@ def test_external_report_of_a_file_shows_the_rounded_result(measured: Measuremen
         alone = estimate.interval[0] == estimate.interval[1] or words[1] == words[2]
         return words[0] if alone else f"{words[0]} ({words[1]} to {words[2]})"
 
-    def homes(risk_by_record: Any) -> float:
-        alone = pd.Series(1 - np.asarray(risk_by_record))
-        return float((1 - alone.groupby(np.asarray(data.household)).prod()).sum())
-
-    found_homes = {"closed form": homes(risk.risk)} | {
-        f"model {name}": homes(model.risk[data.combination])
-        for name, model in measured.models.items()
-    }
     levels, by_record = (0.05, 0.1, 0.2, 0.5), recommended(measured)
+    kept = pd.Series(1 - by_record).groupby(np.asarray(data.household))
+    homes = float((1 - kept.prod()).sum())
     compare(
         render_microdata(measured, audience="external", call=CALL),
         {
@@ -1040,14 +1039,11 @@ def test_external_report_of_a_file_shows_the_rounded_result(measured: Measuremen
                 ],
             ],
             "Household risk": [
-                ["mean household risk of a person", told(risk.household.mean())],
-                *(
-                    [
-                        f"expected re-identified households, {name}",
-                        "fewer than 10" if n < 10 else f"about {float(f'{n:.2g}'):,.0f}",
-                    ]
-                    for name, n in found_homes.items()
-                ),
+                ["mean household risk of a person", told((1 - kept.transform("prod")).mean())],
+                [
+                    "expected re-identified households",
+                    "fewer than 10" if homes < 10 else f"about {float(f'{homes:.2g}'):,.0f}",
+                ],
             ],
             "Versions": made(CALL, {})["Versions"],
         },

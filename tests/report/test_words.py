@@ -30,6 +30,8 @@ EXPLAINED = {  # in the sections; page one and the contents quote the list of wo
     "sampling fraction": "share of the population",
     "known, uncertain, gamma, extended": "rates share a distribution|model assumes",
     "dispersion": "counts scatter",
+    "entropy": "spread over its partners",
+    "gravity model": "regression of the flows",
 }
 
 

@@ -22,6 +22,7 @@ from bayes_sdc.convergence import convergence
 from bayes_sdc.cores import threads
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.microdata import Microdata
+from bayes_sdc.microdata.individual.record_risk import RecordRisk
 from bayes_sdc.microdata.lancaster.structural_zeros import StructuralZeros
 from bayes_sdc.microdata.latent_classes.assumptions import assumed
 from bayes_sdc.microdata.latent_classes.combinations import labels_of
@@ -145,6 +146,27 @@ class LatentClassRisk(Result):
         trust = "" if self.trusted else "; NOT TRUSTED"
         tau1, tau2 = (with_interval(one.value, one.interval) for one in (self.tau1, self.tau2))
         return f"<LatentClassRisk: tau1 {tau1}; tau2 {tau2}{trust}>"
+
+
+def recommended_risk(closed: RecordRisk, found: LatentClassRisk | None) -> Floats:
+    """Risk of each record: sample uniques by latent classes, others by the closed form.
+
+    Parameters
+    ----------
+    closed : RecordRisk
+        The closed form, which is too low for sample uniques.
+    found : LatentClassRisk or None
+        Of the same file; None where it was not fitted.
+
+    Returns
+    -------
+    array of float, shape (record,)
+        In [0, 1].
+    """
+    risk = closed.risk.copy()
+    if found is not None:
+        risk[found.records.index] = found.records["inverse_F"]
+    return risk
 
 
 def recommended_line(risk: LatentClassRisk) -> str:

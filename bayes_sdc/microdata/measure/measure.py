@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from time import monotonic
 
+import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
@@ -21,7 +22,11 @@ from bayes_sdc.microdata.individual.superpopulation import (
     SuperpopulationRisk,
     superpopulation_risk,
 )
-from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk, latent_class_risk
+from bayes_sdc.microdata.latent_classes.risk import (
+    LatentClassRisk,
+    latent_class_risk,
+    recommended_risk,
+)
 from bayes_sdc.microdata.limits import check_limits
 from bayes_sdc.microdata.measure.drivers import find_drivers
 from bayes_sdc.microdata.measure.population import fraction_of, people_of, truth_of
@@ -141,7 +146,7 @@ def measure_microdata(
     with _timed(seconds, "totals of the file"):
         models = _by_model(microdata, risk.combinations, draws, seed, certain=certain)
     with _timed(seconds, "households"):
-        households = _households(risk, models)
+        households = _households(risk, recommended_risk(risk, classes), models)
     unstructured = None
     if cells is not None and differing:
         notes += [f"uniques without structure were not estimated: {why}" for why in differing]
@@ -209,14 +214,19 @@ def _comparison(
     return found, []
 
 
-def _households(risk: RecordRisk, models: Mapping[str, SuperpopulationRisk]) -> pd.DataFrame | None:
-    """Risk of each household by the closed form and by every model."""
+def _households(
+    risk: RecordRisk,
+    recommended: npt.NDArray[np.float64],
+    models: Mapping[str, SuperpopulationRisk],
+) -> pd.DataFrame | None:
+    """Risk of each household by the closed form, as recommended, and by every model."""
     frame, data = risk.households(), risk.data
     if frame is None:
         return None
     first = frame["first_record"].to_numpy() - 1
-    for name, model in models.items():
-        frame[f"risk_{name}"] = household_risk(model.risk[data.combination], data.household)[first]
+    by = {name: model.risk[data.combination] for name, model in models.items()}
+    for name, of_record in {"recommended": recommended, **by}.items():
+        frame[f"risk_{name}"] = household_risk(of_record, data.household)[first]
     return frame
 
 

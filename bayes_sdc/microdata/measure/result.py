@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from bayes_sdc.checks import Check
@@ -11,7 +12,11 @@ from bayes_sdc.microdata.comparison.result import RiskComparison
 from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.individual.record_risk import RecordRisk
 from bayes_sdc.microdata.individual.superpopulation import SuperpopulationRisk
-from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk, recommended_line
+from bayes_sdc.microdata.latent_classes.risk import (
+    LatentClassRisk,
+    recommended_line,
+    recommended_risk,
+)
 from bayes_sdc.microdata.measure.drivers import Drivers
 from bayes_sdc.microdata.uniques.learned import LearnedUniques
 from bayes_sdc.results import Fact, Result, summary_lines, with_interval
@@ -80,7 +85,8 @@ class Measurement(Result):
         "known" alone, without uncertainty.
     households : DataFrame or None
         One row per household, as `RecordRisk.households` gives it, with a column ``risk_MODEL`` for
-        each model; None for a file without households.
+        each model and ``risk_recommended``, by ``recommended_risk``; None for a file without
+        households.
     unstructured : Unstructured or None
         Where the number of cells was given, and no missing value hides how many records are unique.
     comparison : RiskComparison or None
@@ -134,16 +140,25 @@ class Measurement(Result):
         return list(dict.fromkeys(notes))
 
     @property
+    def recommended_risk(self) -> npt.NDArray[np.float64]:
+        """Risk of each record: sample uniques by latent classes, others by the closed form."""
+        return recommended_risk(self.risk, self.latent_classes)
+
+    @property
     def worst(self) -> SuperpopulationRisk:
         """The model with the most expected re-identifications."""
         return max(self.models.values(), key=lambda model: model.expected.value)
 
     @property
     def expected_households(self) -> dict[str, float]:
-        """Expected households with a re-identified member, by model; empty without households."""
+        """Expected households with a re-identified member; empty without households.
+
+        By ``recommended_risk``, as "recommended", and by the name of each model.
+        """
         if self.households is None:
             return {}
-        return {name: float(np.sort(self.households[f"risk_{name}"]).sum()) for name in self.models}
+        names = ("recommended", *self.models)
+        return {name: float(np.sort(self.households[f"risk_{name}"]).sum()) for name in names}
 
     def _title(self) -> str:
         return f"Risk of {self.data.source}: confidential"
@@ -200,10 +215,12 @@ class Measurement(Result):
                 "with c learned"
             )
         if self.households is not None:
-            homes = ", ".join(f"{name} {v:,.1f}" for name, v in self.expected_households.items())
+            homes = self.expected_households
+            by = ", ".join(f"{name} {homes[name]:,.1f}" for name in self.models)
+            how = "" if self.latent_classes is None else ", sample uniques by latent classes"
             lines.append(
-                f"expected re-identified households: {self.risk.expected_households:,.1f} of "
-                f"{len(self.households):,} by the closed form; by model {homes}"
+                f"expected re-identified households: {homes['recommended']:,.1f} of "
+                f"{len(self.households):,}{how}; by model {by}"
             )
         if self.truth is not None:
             expected, tau1 = self.truth.expected, self.truth.tau1

@@ -21,7 +21,7 @@ from bayes_sdc.report.policy_limits import Told
 from bayes_sdc.results import or_undefined
 
 HIGHEST = 20  # rows shown
-BY_RELEASE, ANYWAY = "the release", "known anyway"
+BY_RELEASE, LIFTED, ANYWAY = "the release", "nearly known before", "known anyway"
 
 
 def trust_check(measured: Measured | None) -> list[Told]:
@@ -83,7 +83,10 @@ def riskiest(table: FlowTable, gain: Gain) -> list[list[str]]:
         pushed=(gain.by_cell["before"] <= LIMITS[1]) & (gain.by_cell["after"] > LIMITS[1])
     )
     first = cells.sort_values(["pushed", "after"], ascending=False, kind="stable").iloc[:HIGHEST]
-    why = [BY_RELEASE if moved else ANYWAY for moved in first["moved"]]
+    why = [
+        BY_RELEASE if moved else LIFTED if pushed else ANYWAY
+        for moved, pushed in zip(first["moved"], first["pushed"], strict=True)
+    ]
     return [[*row, reason] for row, reason in zip(_cells(table, first), why, strict=True)]
 
 

@@ -16,16 +16,16 @@ from bayes_sdc.flows.intruder.probabilities.gain import LIMITS, Gain, headline
 from bayes_sdc.flows.protection import Measured, Protection
 from bayes_sdc.flows.release.use.uses import VERDICTS
 from bayes_sdc.policy import LimitCheck
-from bayes_sdc.report.contents import NOT_JUDGED
+from bayes_sdc.report.contents import NOT_HELD, NOT_JUDGED
 from bayes_sdc.report.figures import Figure, listed
 from bayes_sdc.report.flows.intruder import not_trusted
 from bayes_sdc.report.flows.public_shares import PUBLIC_CELLS
+from bayes_sdc.report.flows.utility import CLOSE
 from bayes_sdc.report.policy_limits import Told
 from bayes_sdc.results import or_undefined
 
 ONE_SIDED = 0.9  # share of the largest errors with one sign, from which the page says so
 LARGEST = 20  # number of errors of totals considered
-CLOSE = 0.10  # error of totals up to which it passes
 ALIKE = 3.0  # pMSE ratio up to which it passes; at 1 to 2 nobody can tell the rows apart
 
 USES = {"use_totals_error": "error of totals", "use_pmse_ratio": "pMSE ratio"}
@@ -273,7 +273,7 @@ def _to_decide(checks: list[Check], figures: list[Figure]) -> str:
             f"Failed: {listed(failed)}. The release is held until somebody answers for it."
         )
     if look:
-        sentences.append(f"Read before a release: {listed(look, len(look))}.")
+        sentences.append(f"Read before a release: {listed(look, len(look))}. {NOT_HELD}")
     if not any(isinstance(check, LimitCheck) for check in checks):
         sentences.append(
             "How much risk is too much: no policy with limits was given, so no risk was judged."

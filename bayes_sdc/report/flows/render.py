@@ -44,6 +44,7 @@ from bayes_sdc.report.flows.utility import (
 )
 from bayes_sdc.report.page import render_page
 from bayes_sdc.report.policy_limits import Told, limit_section
+from bayes_sdc.report.words import values_explained
 from bayes_sdc.shapes import Shapes
 
 SECTIONS = {  # id: title, keys of its checks
@@ -163,6 +164,7 @@ def _internal(result: Protection, call: Mapping[str, Any], shapes: Shapes | None
         *use_checks(first["figures"]),
     ]
     contents = _contents(result, checks)
+    arguments = _chosen_arguments(call["arguments"], measured)
     context = {
         "contents": contents,
         "of_section": checks_by_section(SECTIONS, checks),
@@ -180,7 +182,8 @@ def _internal(result: Protection, call: Mapping[str, Any], shapes: Shapes | None
         "rows": row_classes(table, lambda n: f"{n:,}"),
         "call": call,
         "stages": [[stage, f"{s:,.1f}"] for stage, s in result.seconds.items()],
-        "arguments": _chosen_arguments(call["arguments"], measured),
+        "arguments": arguments,
+        "argument_words": values_explained(arguments),
     }
     if measured is None:
         return context
@@ -206,10 +209,15 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     table, measured = result.table, result.measured
     shares = PublicShares(call["seed"])
     diverges = measured is not None and has_divergences(measured)
+    use = {} if measured is None else external_utility(table, measured, shares)
+    limited = {check.key for check in result.checks}
     checks = [
-        tell_check(check, result, shares)
-        for check in result.checks
-        if diverges or check.key != "divergences"
+        *(
+            tell_check(check, result, shares)
+            for check in result.checks
+            if diverges or check.key != "divergences"
+        ),
+        *(use["use_checks"] if use and "limit_totals_error" not in limited else ()),
     ]
     arguments = {
         name: _base_name(", ".join(map(str, value)) if isinstance(value, list) else str(value))
@@ -234,6 +242,7 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
         "rows": row_classes(table, rounded),
         "created": call["created"],
         "arguments": arguments,
+        "argument_words": values_explained(arguments),
         "versions": call["versions"],
     }
     if measured is None:
@@ -244,7 +253,7 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
         **external_page_one(result, intruder["adds"], rounded(table.n_small)),
         "worst_rhat": f"{math.ceil(100.0 * worst) / 100.0:.2f}" if math.isfinite(worst) else "",
         **intruder,
-        **external_utility(table, measured, shares),
+        **use,
         "public_cells": PUBLIC_CELLS,
         "public_areas": PUBLIC_AREAS,
     }

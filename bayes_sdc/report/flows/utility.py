@@ -14,9 +14,11 @@ from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.report import plots
 from bayes_sdc.report.flows.public_shares import PUBLIC_CELLS, PublicShares
 from bayes_sdc.report.flows.public_verdicts import public_uses
+from bayes_sdc.report.policy_limits import Told
 from bayes_sdc.results import or_undefined
 
 SHARES = ("r_all", "r_unq", "true_count_probability", "totals_error", "right_band")
+CLOSE = 0.10  # error of totals up to which it passes
 PUBLIC_AREAS = 100  # totals of fewer areas may belong to one that can be recognised
 KNOWN = {
     "margins": "sums by origin",
@@ -61,7 +63,7 @@ def external_utility(table: FlowTable, measured: Measured, public: PublicShares)
     use, compared = measured.utility, measured.tradeoff
     nothing: dict[str, Any] = {
         "uses": [], "utility": [], "map": [], "map_plot": "",
-        "combined": _public_combined(measured.combined), "ours": OURS,
+        "combined": _public_combined(measured.combined), "ours": OURS, "use_checks": [],
     }  # fmt: skip
     areas = int(use.totals.loc[["origin", "destination"], "areas"].sum())
     if table.n_small < PUBLIC_CELLS or areas < PUBLIC_AREAS:
@@ -76,8 +78,11 @@ def external_utility(table: FlowTable, measured: Measured, public: PublicShares)
     }
     # rounded before it is drawn: the points of a picture can be read back
     told = _moved(told, units, public).round(dict.fromkeys(SHARES, 2) | {"mean_distance": 1})
-    error = public.moved(use.totals_error, persons, "error of totals")
+    # judged as it is printed, so the verdict tells nothing that the number does not
+    error = round(public.moved(use.totals_error, persons, "error of totals"), 2)
+    judged, reason = "pass" if error <= CLOSE else "look", f"{error:.0%}, pass up to {CLOSE:.0%}"
     return nothing | {
+        "use_checks": [Told("error of totals", judged, reason, "use_totals_error")],
         "uses": [] if measured.uses is None else _by_verdict(measured.uses.table, public),
         "utility": [
             ["error of totals by area", f"{error:.0%}"],

@@ -5,9 +5,6 @@ A board reads it alone. The sections after it hold the reasons.
 
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from bayes_sdc.microdata.comparison.result import UNIQUES
 from bayes_sdc.microdata.latent_classes.risk import Estimate90, LatentClassRisk
 from bayes_sdc.microdata.measure.result import Measurement
@@ -15,7 +12,7 @@ from bayes_sdc.microdata.posterior.sampling import Estimate
 from bayes_sdc.microdata.treatment.result import METHODS, Treatment
 from bayes_sdc.microdata.treatment.utility import SMALL_RATIO, SMALL_TABLE, TreatedUtility
 from bayes_sdc.policy import LimitCheck
-from bayes_sdc.report.contents import NOT_JUDGED
+from bayes_sdc.report.contents import NOT_HELD, NOT_JUDGED
 from bayes_sdc.report.figures import Figure, grouped, listed
 from bayes_sdc.report.microdata.drivers import tell_drivers
 from bayes_sdc.results import or_undefined
@@ -176,7 +173,7 @@ def _to_decide(result: Measurement, treated: Treated | None) -> str:
             "for it."
         )
     if look:
-        sentences.append(f"Read before a release: {grouped(look)}.")
+        sentences.append(f"Read before a release: {grouped(look)}. {NOT_HELD}")
     if treated is None and result.drivers is not None:
         sentences.append("Whether the file leaves as it is, or with fewer or coarser keys.")
     target = None if treated is None else treated[0].target_risk
@@ -216,7 +213,7 @@ def _measured_figures(result: Measurement) -> list[Figure]:
         ]
     figures.append(
         Figure(
-            f"{int((recommended_risk(result) > LEVEL).sum()):,}",
+            f"{int((result.recommended_risk > LEVEL).sum()):,}",
             f"records that are matched rightly with a probability above {LEVEL:g}"
             + (", sample uniques by latent classes" if found is not None else ""),
             *_judged(result, "record_risk"),
@@ -297,14 +294,6 @@ def _treated_figures(result: Measurement, treated: Treated) -> list[Figure]:
 def _judged(result: Measurement, limit: str) -> tuple[str, str]:
     check = next((one for one in result.checks if one.key == f"limit_{limit}"), None)
     return (NOT_JUDGED, "") if check is None else (check.verdict, check.reason)
-
-
-def recommended_risk(result: Measurement) -> npt.NDArray[np.float64]:
-    """Risk of each record: sample uniques by latent classes, others by the closed form."""
-    risk = result.risk.risk.copy()
-    if result.latent_classes is not None:
-        risk[result.latent_classes.records.index] = result.latent_classes.records["inverse_F"]
-    return risk
 
 
 def _span(result: Measurement) -> tuple[float, float]:

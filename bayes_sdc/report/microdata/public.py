@@ -17,7 +17,6 @@ from bayes_sdc.microdata.latent_classes.risk import Estimate90
 from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.microdata.posterior.sampling import Estimate
 from bayes_sdc.policy import LimitCheck
-from bayes_sdc.report.microdata.page_one import recommended_risk
 from bayes_sdc.report.policy_limits import PUBLIC_REASON, Told, tell_limit
 from bayes_sdc.report.rounding import two_figures
 
@@ -83,10 +82,10 @@ PUBLIC_REASONS = {
 
 def public_context(result: Measurement) -> dict[str, Any]:
     """Return what the public may read of the numbers."""
-    data, risk = result.data, result.risk
+    data = result.data
     enough = data.n >= PUBLIC_RECORDS
-    household = risk.household
-    by_record = recommended_risk(result)
+    homes = result.households
+    by_record = result.recommended_risk
     return {
         "input": {
             "records": f"about {two_figures(data.n):,}"
@@ -126,16 +125,18 @@ def public_context(result: Measurement) -> dict[str, Any]:
             for name, model in result.models.items()
         ],
         "households": []
-        if household is None
+        if homes is None
         else [
-            ["mean household risk of a person", _public(float(np.mean(household)), enough)],
-            *(
-                [f"expected re-identified households, {by}", _about(number, enough)]
-                for by, number in (
-                    ("closed form", risk.expected_households or 0.0),
-                    *((f"model {name}", n) for name, n in result.expected_households.items()),
-                )
-            ),
+            [
+                "mean household risk of a person",
+                _public(
+                    float((homes["persons"] * homes["risk_recommended"]).sum()) / data.n, enough
+                ),
+            ],
+            [
+                "expected re-identified households",
+                _about(result.expected_households["recommended"], enough),
+            ],
         ],
     }
 

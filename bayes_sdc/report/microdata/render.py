@@ -179,6 +179,7 @@ def _shared(result: Measurement) -> dict[str, Any]:
         "bulk_definition": BULK[0].upper() + BULK[1:],
         "whole": result.whole_population,
         "misfit": f"{MISFIT:.0%}",
+        "by_classes": result.latent_classes is not None,
     }
 
 
@@ -236,7 +237,7 @@ def _internal(result: Measurement, call: Mapping[str, Any]) -> dict[str, Any]:
         "sizes_plot": plots.sizes(data),
         **driver_tables(result),
         "measures": measure_rows(result),
-        "risk_plot": plots.record_risk(risk),
+        "risk_plot": plots.record_risk(result),
         "bulk": f"{risk.bulk_limit:.4g}",
         "risky_columns": riskiest_columns(result),
         "risky": riskiest_rows(result),

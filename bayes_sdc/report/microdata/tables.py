@@ -6,12 +6,10 @@ import numpy as np
 import pandas as pd
 
 from bayes_sdc.microdata.file.microdata import VIOLATIONS, Microdata
-from bayes_sdc.microdata.individual.superpopulation import SuperpopulationRisk
 from bayes_sdc.microdata.latent_classes.risk import LatentClassRisk
 from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.microdata.posterior.sampling import Estimate
 from bayes_sdc.report import plots
-from bayes_sdc.report.microdata.page_one import recommended_risk
 from bayes_sdc.report.microdata.public import LEVELS
 
 RISKIEST = 10
@@ -30,7 +28,7 @@ def violation_rows(data: Microdata) -> list[list[str]]:
 def measure_rows(result: Measurement) -> list[list[str]]:
     """Totals of the closed form, and how many records are beyond each level."""
     risk = result.risk
-    by_record = recommended_risk(result)
+    by_record = result.recommended_risk
     recommended = (
         []
         if result.latent_classes is None
@@ -95,26 +93,25 @@ def key_set_rows(table: pd.DataFrame | None) -> dict[str, Any]:
     return {"key_sets": rows, "key_sets_plot": plots.key_sets(table)}
 
 
-def _beside(result: Measurement) -> SuperpopulationRisk | None:
-    """Return the model to show beside the closed form: the one with most re-identifications."""
-    others = (model for name, model in result.models.items() if name != "known")
-    return max(others, key=lambda model: model.expected.value, default=None)
-
-
 def riskiest_columns(result: Measurement) -> list[str]:
     """Names of the columns of :func:`riskiest_rows`."""
     columns = [*result.data.keys, "records", "f", "F", "risk"]
-    beside = _beside(result)
-    if beside is None:
-        return columns
-    of_model = ("risk", "95 % of risk", "95 % of 1/F")
-    return [*columns, "95 % of 1/F", *(f"{beside.model}: {what}" for what in of_model)]
+    return [*columns, "90 % interval", "closed form"] if result.latent_classes else columns
 
 
 def riskiest_rows(result: Measurement) -> list[list[str]]:
-    """The combinations with the highest risk by the closed form."""
-    data, frame, worst = result.data, result.risk.combinations, _beside(result)
-    order = np.argsort(-frame["risk"].to_numpy(), kind="stable")[:RISKIEST]
+    """The combinations with the highest risk: sample uniques by latent classes, if fitted."""
+    data, frame, found = result.data, result.risk.combinations, result.latent_classes
+    risk = np.zeros(len(frame))
+    risk[data.combination] = result.recommended_risk  # records of a combination share it
+    ends: dict[int, str] = {}
+    if found is not None:
+        low, high = (found.records[f"inverse_F_{end}"] for end in ("low", "high"))
+        places = data.combination[found.records.index]
+        ends = {
+            int(place): f"{a:.4f} to {b:.4f}" for place, a, b in zip(places, low, high, strict=True)
+        }
+    order = np.argsort(-risk, kind="stable")[:RISKIEST]
     top = frame.iloc[order]
     labels = top.index.to_frame().to_numpy(dtype=object)
     return [
@@ -126,24 +123,13 @@ def riskiest_rows(result: Measurement) -> list[list[str]]:
             f"{row.records:,}",
             f"{row.f:,}",
             f"{row.F:,.1f}",
-            f"{row.risk:.4f}",
-            *(
-                []
-                if worst is None
-                else [
-                    _ends(result.models["known"].inverse_interval[place]),
-                    f"{worst.risk[place]:.4f}",
-                    _ends(worst.risk_interval[place]),
-                    _ends(worst.inverse_interval[place]),
-                ]
-            ),
+            f"{risk[place]:.4f}",
+            *([] if found is None else [ends.get(place, "none given"), f"{row.risk:.4f}"]),
         ]
-        for place, values, row in zip(order, labels, top.itertuples(index=False), strict=True)
+        for place, values, row in zip(
+            order.tolist(), labels, top.itertuples(index=False), strict=True
+        )
     ]
-
-
-def _ends(interval: np.ndarray) -> str:
-    return f"{interval[0]:.4f} to {interval[1]:.4f}"
 
 
 def interval(estimate: Estimate) -> str:
@@ -173,26 +159,24 @@ def unstructured_rows(result: Measurement) -> list[list[str]]:
 
 
 def household_rows(result: Measurement) -> list[list[str]]:
-    """Risk of households and of persons in them."""
-    household = result.risk.household
-    if household is None or result.households is None:
+    """Risk of households and of persons in them, sample uniques by latent classes if fitted."""
+    homes = result.households
+    if homes is None:
         return []
-    number = len(result.households)
+    found, risk, persons = result.expected_households, homes["risk_recommended"], homes["persons"]
+    inside = float(np.sort(persons * risk).sum())
+    others = [(f"model {name}", found[name]) for name in result.models]
+    if result.latent_classes is not None:
+        others.insert(0, ("closed form", float(np.sort(homes["risk"]).sum())))
     return [
-        ["households", f"{number:,}"],
-        ["expected re-identified households", f"{result.risk.expected_households:,.2f}"],
+        ["households", f"{len(homes):,}"],
+        ["expected re-identified households", f"{found['recommended']:,.2f}"],
+        *([f"expected re-identified households, {by}", f"{number:,.2f}"] for by, number in others),
+        *([f"households with risk > {level:g}", f"{(risk > level).sum():,}"] for level in LEVELS),
+        ["expected persons in re-identified households", f"{inside:,.2f}"],
+        ["mean household risk of a person", f"{inside / result.data.n:.3%}"],
         *(
-            [f"expected re-identified households, model {name}", f"{value:,.2f}"]
-            for name, value in result.expected_households.items()
-        ),
-        *(
-            [f"households with risk > {level:g}", f"{(result.households['risk'] > level).sum():,}"]
-            for level in LEVELS
-        ),
-        ["expected persons in re-identified households", f"{np.sort(household).sum():,.2f}"],
-        ["mean household risk of a person", f"{np.sort(household).sum() / result.data.n:.3%}"],
-        *(
-            [f"persons with household risk > {level:g}", f"{np.sum(household > level):,}"]
+            [f"persons with household risk > {level:g}", f"{persons[risk > level].sum():,}"]
             for level in LEVELS
         ),
     ]

@@ -202,6 +202,12 @@ def test_every_model_says_how_many_households_are_found(plain):
         by_hand = 1 - np.prod(1 - model.risk[data.combination].reshape(100, 3), axis=1)
         np.testing.assert_allclose(result.households[f"risk_{name}"], by_hand, rtol=1e-9)
         assert result.expected_households[name] == pytest.approx(by_hand.sum())
+    best = result.risk.risk.copy()
+    for record, row in result.latent_classes.records.iterrows():
+        best[record] = row["inverse_F"]
+    by_hand = 1 - np.prod(1 - best.reshape(100, 3), axis=1)
+    np.testing.assert_allclose(result.households["risk_recommended"], by_hand, rtol=1e-9)
+    assert result.expected_households["recommended"] == pytest.approx(by_hand.sum())
     assert plain.households is None
     assert plain.expected_households == {}
 

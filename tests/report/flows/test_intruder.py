@@ -283,7 +283,7 @@ def test_public_pictures_hold_rounded_numbers_only(
     monkeypatch.setattr(plots, "ru_map", keep)
     monkeypatch.setattr(plots, "risk_by_datasets", keep)
     render_flows(large, audience="external", call=CALL)
-    growth, compared = drawn
+    compared, growth = drawn
     shares = ["r_all", "true_count_probability", "totals_error", "right_band"]
     pd.testing.assert_frame_equal(growth, growth.round(2))
     pd.testing.assert_frame_equal(compared[shares], compared[shares].round(2))

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayes_sdc import InputError, cli, commands, jobs
+from bayes_sdc import InputError, cli, commands, household_risk, jobs
 from bayes_sdc.microdata.file.read import read_microdata
 from bayes_sdc.microdata.individual import superpopulation
 from bayes_sdc.microdata.measure.measure import measure_microdata
@@ -129,23 +129,12 @@ def test_internal_report_shows_what_was_measured(internal: str, result: Measurem
     )
     assert model[1].startswith(f"{result.models['extended'].expected.value:,.1f} (")
     household = dict(page.tables["Household risk"][1:])
-    assert household["persons with household risk > 0.5"] == (
-        f"{np.sum(result.risk.household > 0.5):,}"
-    )
+    of_person = household_risk(result.recommended_risk, result.data.household)
+    assert household["persons with household risk > 0.5"] == f"{np.sum(of_person > 0.5):,}"
     names, *riskiest = page.tables["The ten riskiest combinations"]
     assert len(riskiest) == 10
     shown = float(riskiest[0][names.index("risk")])
-    assert shown == pytest.approx(result.risk.risk.max(), abs=1e-4)
-    first = int(np.argmax(result.risk.combinations["risk"]))
-    others = [model for name, model in result.models.items() if name != "known"]
-    beside = max(others, key=lambda model: model.expected.value)
-    for column, intervals in (
-        ("95 % of 1/F", result.models["known"].inverse_interval),
-        (f"{beside.model}: 95 % of risk", beside.risk_interval),
-        (f"{beside.model}: 95 % of 1/F", beside.inverse_interval),
-    ):
-        low, high = intervals[first]
-        assert riskiest[0][names.index(column)] == f"{low:.4f} to {high:.4f}"
+    assert shown == pytest.approx(result.recommended_risk.max(), abs=1e-4)
     names, *rows = page.tables["Truth beside the estimates"]
     truth = {row[0]: row[names.index("truth")] for row in rows}
     assert truth["right matches over all records"] == f"{900 / 999:.1f}"
@@ -351,7 +340,12 @@ def test_command_writes_the_folders(
     extended = record["models"]["extended"]["expected_households"]
     assert extended == pytest.approx(homes["risk_extended"].sum())
     said = capsys.readouterr().out
-    assert f"households: {homes['risk'].sum():,.1f} of {len(homes):,} by the closed form" in said
+    found = homes["risk_recommended"].sum()
+    assert record["expected_households"] == pytest.approx(found)
+    assert f"households: {found:,.1f} of {len(homes):,}" in said
+    by_record = records["risk_recommended"]
+    kept = (1 - by_record).groupby(records["household"]).prod()
+    assert (1 - kept).to_list() == pytest.approx(homes["risk_recommended"].to_list())
     assert f"extended {extended:,.1f}" in said
     assert {model["draws"] for model in record["models"].values()} == {200}
     # nothing else was done otherwise than asked for
