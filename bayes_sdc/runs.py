@@ -13,6 +13,7 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.locks import lock
 
 IGNORE = ".gitignore"
+UNFINISHED = "unfinished"  # in the record of a run while its release is being written
 LEFTOVERS = ".*.[0-9]*.part"  # names of what is being written, or deleted
 
 
@@ -176,12 +177,14 @@ def _cannot_write(out: Path, error: OSError | None = None) -> InputError:
 def _is_finished(run: RunFolder, earlier: list[Path]) -> bool:
     """Tell whether a run ended here: its record is complete, and the files that it names exist.
 
-    A run that is killed while it writes leaves a list of names as its record, or not all files. The
-    release may be gone: it is meant to be taken away, and a held one may have been approved.
+    A run that is killed while it writes leaves a list of names as its record, not all files, or a
+    mark. The release may be gone: it is meant to be taken away, and a held one may have been
+    approved.
     """
     record = read_record(run)
     gone = {run.root / name for name in record["written"]} - set(earlier)
-    return "checks" in record and all(path.parent in (run.release, run.held) for path in gone)
+    complete = "checks" in record and UNFINISHED not in record
+    return complete and all(path.parent in (run.release, run.held) for path in gone)
 
 
 def read_record(run: RunFolder) -> dict[str, Any]:

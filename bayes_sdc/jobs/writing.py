@@ -3,7 +3,8 @@
 A run is made whole before its first file is touched. Then the record names all files that are about
 to be written, so that after a crash the folder still knows whose they are; files of an earlier run
 go; the confidential files follow, the full record, and the release last: there is none without the
-record of how it was made. Every file is written under another name and renamed.
+record of how it was made, and until all of it is there the record says that the run is unfinished.
+Every file is written under another name and renamed.
 
 The release of a run with a failed check does not go to ``release/`` but to ``held/``, which its
 owner alone can read. :func:`approve` moves it.
@@ -24,6 +25,7 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.io.spreadsheets import guarded_frame
 from bayes_sdc.locks import lock, unlock
 from bayes_sdc.runs import (
+    UNFINISHED,
     RunFolder,
     close_held,
     discard_resume,
@@ -148,10 +150,12 @@ def write_run(
     if failed:
         digests = [[name, hashlib.sha256(content).hexdigest()] for name, content in public.items()]
         full["held"] = {"failed": list(failed), "files": digests}
-    write_json(run.confidential / RECORD, full, private=True)
+    write_json(run.confidential / RECORD, {**full, UNFINISHED: True}, private=True)
     # the release last: there is none without the record of how it was made
     for path, content in zip(released, public.values(), strict=True):
         write_bytes(path, content, private=bool(failed))
+    # from here on a file that is missing was taken away, not lost
+    write_json(run.confidential / RECORD, full, private=True)
     close_held(run)
     discard_resume(run.resume)
     unlock(run.root)

@@ -84,6 +84,31 @@ def test_a_run_that_was_killed_while_it_wrote_what_is_held_is_resumed(tmp_path: 
     assert {path.parent.name for path in done.public} == {"release"}
 
 
+@pytest.mark.parametrize("verdict", ["pass", "fail"])
+@pytest.mark.parametrize("written", [0, 1])
+def test_a_run_that_ended_before_its_release_was_whole_is_not_finished(
+    verdict: Verdict, written: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a full disk leaves half a release, and the same command is refused from then on."""
+    room = iter(range(written))
+
+    def full(path: Path, content: bytes, *, private: bool) -> None:
+        if next(room, None) is None:
+            raise InputError(f"{path}: cannot be written (No space left on device)")
+        runs.write_bytes(path, content, private=private)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(writing, "write_bytes", full)
+        with pytest.raises(InputError, match="No space"):
+            write(tmp_path, verdict)
+    with pytest.raises(InputError, match="holds no finished run"):
+        runs.finished_run(tmp_path)
+    done = write(tmp_path, verdict)
+    assert all(path.exists() for path in done.public)
+    assert runs.finished_run(tmp_path) == done.folder
+    assert "unfinished" not in record(tmp_path)
+
+
 def test_files_of_somebody_else_in_held_are_refused(tmp_path: Path) -> None:
     (tmp_path / "held").mkdir()
     (tmp_path / "held" / "thesis.tex").write_text("x")
