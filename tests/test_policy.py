@@ -214,12 +214,17 @@ def risk(r_all: float, r_unq: float | None, probability: list[float]) -> Intrude
 
 
 def test_pass_on_weights_that_cannot_be_relied_on_is_none() -> None:
-    """A limit that is kept by an unreliable number must be looked at."""
-    found = replace(risk(0.1, 0.1, [0.5]), r_all=share(0.1, trusted=False))
-    policy = Policy("Board", DAY, FlowLimits(r_all=0.3, r_unq=0.6))
-    verdicts = {c.name: c.verdict for c in check_limits(policy, found, unique="single-mover")}
-    assert verdicts["limit r_all"] == "look"
-    assert verdicts["limit r_unq"] == "pass"
+    """A limit that is kept by an unreliable number holds the release, else it would leave."""
+    found = risk(0.1, 0.1, [0.5] * 10)
+    khat = found.khat.copy()
+    khat[:3] = np.inf
+    found = replace(found, khat=khat, r_all=share(0.1, 10, trusted=False))
+    for limit, verdict in ((0.3, "fail"), (0.4, "pass"), (0.05, "fail")):
+        policy = Policy("Board", DAY, FlowLimits(r_all=limit, r_unq=0.6))
+        all_cells, unique = check_limits(policy, found, unique="single-mover")
+        assert all_cells.verdict == verdict, "a tenth, and three tenths that nobody knows"
+        assert ("not known to be kept" in all_cells.reason) == (limit == 0.3)
+        assert unique.verdict == "pass"
 
 
 def test_pass_of_single_cells_that_cannot_be_relied_on_is_none() -> None:
@@ -228,7 +233,8 @@ def test_pass_of_single_cells_that_cannot_be_relied_on_is_none() -> None:
     found = replace(found, khat=found.khat + np.inf)
     policy = Policy("Board", DAY, FlowLimits(true_count_probability=0.9))
     (check,) = check_limits(policy, found, unique="single-mover")
-    assert check.verdict == "look"
+    assert check.verdict == "fail"
+    assert "not known to be kept" in check.reason
 
 
 def test_of_two_intruders_the_worse_is_judged() -> None:

@@ -129,8 +129,8 @@ def _left(table: FlowTable, release: pd.DataFrame, own_area: OwnArea, pinned: in
     published = own if own_area == "publish" else 0
     words = [
         f"{left + published + pinned} counts from 1 to {table.high} are released as they are: "
-        f"{left} below the smallest one protected, {table.low}, and {published} of people who "
-        "stayed in their area" + (f", and {pinned} that the kept totals pin" if pinned else "")
+        f"{left} because they are below {table.low}, the smallest count that is protected, and "
+        f"{published} of people who stayed in their area" + (f", and {pinned} that the kept totals pin" if pinned else "")
     ]
     if own:
         words.append(f"the {own} small counts of own areas are {OWN_AREA[own_area]}")

@@ -1,11 +1,11 @@
 """Verdicts on the intruder's risk, and on the use of a release, by the limits of a policy."""
 
 from dataclasses import replace
+from typing import Literal
 
 from bayes_sdc.flows.intruder.comparing.choosing import Choice
 from bayes_sdc.flows.intruder.probabilities.gain import PRIORS
 from bayes_sdc.flows.intruder.result import UNIQUE, IntruderRisk
-from bayes_sdc.flows.intruder.share import Share
 from bayes_sdc.flows.release.use.utility import Utility
 from bayes_sdc.policy import LimitCheck, Policy
 
@@ -44,7 +44,9 @@ def check_limits(
     Returns
     -------
     list of LimitCheck
-        One for each limit on risk that is set, in the order of `bayes_sdc.FlowLimits`.
+        One for each limit on risk that is set, in the order of `bayes_sdc.FlowLimits`. A limit that
+        is kept by a number which cannot be relied on fails, unless the worst it can be keeps it
+        too: nobody knows that it is kept.
 
     Raises
     ------
@@ -64,11 +66,9 @@ def check_limits(
     limits = policy.for_flows()
     checks = []
     if limits.r_all is not None:
-        share = None if risk is None else risk.r_all
-        checks.append(_share(policy, "r_all", limits.r_all, "all small cells", share, choice))
+        checks.append(_share(policy, "r_all", limits.r_all, "all small cells", risk, choice))
     if limits.r_unq is not None:
-        share = None if risk is None else risk.r_unq
-        checks.append(_share(policy, "r_unq", limits.r_unq, UNIQUE[unique], share, choice))
+        checks.append(_share(policy, "r_unq", limits.r_unq, UNIQUE[unique], risk, choice))
     if limits.true_count_probability is not None:
         checks.append(_single_cells(policy, limits.true_count_probability, risk, choice))
     for key, limit in (("gain_bits", limits.gain_bits), ("pushed_over_80", limits.pushed_over_80)):
@@ -77,22 +77,43 @@ def check_limits(
     return checks
 
 
+def _known(check: LimitCheck, trusted: bool, worst: float | None) -> LimitCheck:
+    """Fail a limit that is kept by an unreliable number: it is not known to be kept.
+
+    It is where even the worst value keeps it that the cells could have that cannot be relied on.
+    """
+    if trusted or check.verdict != "pass":
+        return check
+    if worst is not None and worst <= check.limit:
+        kept = "kept even if the intruder found every cell that cannot be relied on"
+        return replace(check, reason=f"{check.reason}; {kept}")
+    unknown = (
+        "not known to be kept: weights or Monte Carlo errors are unreliable; refit these cells "
+        "(refits) or take more draws"
+    )
+    return replace(check, verdict="fail", reason=f"{check.reason}; {unknown}")
+
+
 def _share(
-    policy: Policy, key: str, limit: float, among: str, share: Share | None, choice: Choice | None
+    policy: Policy,
+    key: Literal["r_all", "r_unq"],
+    limit: float,
+    among: str,
+    risk: IntruderRisk | None,
+    choice: Choice | None,
 ) -> LimitCheck:
     definition = f"share found of {among}"
-    if share is None:
+    if risk is None:
         return policy.judge(key, limit, None, units=0, definition=definition)
+    share = risk.r_all if key == "r_all" else risk.r_unq
     value, detail = share.value, str(share)
     if value is not None and choice is not None:
         procedure = float(choice.procedure[key].mean())
         value = max(value, procedure)
         detail += f"; over repetitions of drawing and choosing {procedure:.1%}"
     check = policy.judge(key, limit, value, units=share.cells, definition=definition, detail=detail)
-    # a pass that rests on unreliable weights does not count
-    return (
-        replace(check, verdict="look") if check.verdict == "pass" and not share.trusted else check
-    )
+    worst = None if value is None else value + risk.unreliable_cells / max(share.cells, 1)
+    return _known(check, share.trusted, worst)
 
 
 def _single_cells(
@@ -122,7 +143,7 @@ def _single_cells(
             else ""
         ),
     )
-    return replace(check, verdict="look") if check.verdict == "pass" and unreliable else check
+    return _known(check, not unreliable, 1.0)
 
 
 def _gain(
@@ -140,9 +161,8 @@ def _gain(
         value = max(value, procedure)
         detail += f"; over repetitions of drawing and choosing {procedure:.6g}"
     check = policy.judge(key, limit, value, units=gain.cells, definition=definition, detail=detail)
-    if check.verdict == "pass" and not gain.trusted:
-        return replace(check, verdict="look")
-    return check
+    found_all = None if value is None or key == "gain_bits" else value + gain.unreliable
+    return _known(check, gain.trusted, found_all)
 
 
 def check_use(policy: Policy | None, measured: Utility | None, *, cells: int) -> list[LimitCheck]:

@@ -21,9 +21,10 @@ def closing_lines(written: WrittenRun) -> list[str]:
     if not written.failed:
         return [CONFIDENTIAL, *(f"may leave: {path}" for path in written.public), rest]
     files = ", ".join(path.name for path in written.public)
+    stay = "stays" if len(written.public) == 1 else "stay"
     return [
         CONFIDENTIAL,
-        f"HELD: {', '.join(written.failed)} failed, so {files} stay in {run.held}",
+        f"HELD: {', '.join(written.failed)} failed, so {files} {stay} in {run.held}",
         rest,
         "to release it nevertheless, once the report is read: bayes-sdc approve "
         f"{shlex.quote(str(run.root))} --reason '...'",

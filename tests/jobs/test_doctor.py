@@ -60,7 +60,8 @@ def test_a_cache_named_by_the_environment_is_looked_at(monkeypatch: pytest.Monke
     assert folders == [Path("/somewhere"), Path("/elsewhere")]
 
 
-def test_what_is_slow_is_told(tmp_path: Path) -> None:
+def test_what_is_slow_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)  # where set, kernels are looked for there
     assert doctor.judge_cores(1).verdict == doctor.judge_memory(1.0).verdict == "slow"
     assert doctor.judge_cores(2).verdict == doctor.judge_memory(16.0).verdict == "ok"
     assert doctor.judge_memory(None).verdict == "ok"

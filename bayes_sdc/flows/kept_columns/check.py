@@ -24,6 +24,7 @@ from bayes_sdc.flows.kept_columns.features import (
 from bayes_sdc.flows.kept_columns.findings import ALARM, Finding, levels, statistics
 from bayes_sdc.flows.kept_columns.identities import identity
 from bayes_sdc.flows.kept_columns.selection import Selection
+from bayes_sdc.flows.kept_columns.shifts import best_shifts
 from bayes_sdc.flows.kept_columns.spread import evenly_spread
 from bayes_sdc.flows.kept_columns.totals import kept_totals
 from bayes_sdc.flows.table.read import FlowTable
@@ -102,7 +103,10 @@ def _findings(table: FlowTable, selection: Selection) -> Iterator[Finding]:
     small = _small(table)
     if not asked or len(small.rows) == 0:
         return
-    columns = {name: read_column(name, table.frame[name]) for name in (*asked, *selection.areas)}
+    columns = {
+        name: read_column(name, table.frame[name], inside=name in selection.kept)
+        for name in (*asked, *selection.areas)
+    }
     kept = [columns[name] for name in selection.kept]
     yield from _too_few(kept, small)
     yield from _like_codes(kept, small)
@@ -127,6 +131,9 @@ def _findings(table: FlowTable, selection: Selection) -> Iterator[Finding]:
             yield from _ask(feature, small, np.log(ALARM / questions))
     for feature in groups:
         yield from _ask_group(feature, small, np.log(ALARM / questions))
+    for column in kept:
+        if column.name not in settled:
+            yield from _ask_shifts(number_read(column), table, small, np.log(ALARM / questions))
 
 
 def _small(table: FlowTable) -> Small:
@@ -315,6 +322,30 @@ def _ask_numbers(
                 log_chance,
                 f"rank correlation {r:+.2f} with the small counts {where}".rstrip(),
             )
+
+
+def _ask_shifts(
+    column: Column, table: FlowTable, small: Small, log_alarm: float
+) -> Iterator[Finding]:
+    """Ask whether the counts stand in other rows; a weak relation may be one of neighbours."""
+    if np.isnan(column.numbers).all():
+        return
+    count = table.frame[table.count].to_numpy(np.float64)
+    for how, values, tried in best_shifts(column.numbers, count, np.sort(small.rows)):
+        known = np.isfinite(values[small.rows])
+        if known.sum() < FEWEST:
+            continue
+        x, y = values[small.rows][known], small.y[known]
+        r, log_chance = evidence.in_order(x, y)
+        if abs(r) < STRONG_ORDER:
+            continue
+        same = evidence.equal_but_for_a_constant(x, y)
+        chances = (log_chance, evidence.in_perfect_order(x, y), same.log_chance)
+        if min(chances) < log_alarm - np.log(tried):
+            yield Finding(
+                "fail", min(chances), (column.name,),
+                f"{how}: rank correlation {r:+.2f} with the small counts",
+            )  # fmt: skip
 
 
 def _ask_group(feature: Feature, small: Small, log_alarm: float) -> Iterator[Finding]:

@@ -52,28 +52,27 @@ Make = Callable[[str, Codes | Numbers], Feature]
 
 
 class Column(NamedTuple):
-    """A column with its values as text and as numbers."""
+    """A column with its values as text and as numbers, and the numbers inside its texts."""
 
     name: str
     text: pd.Series
     numbers: Numbers
+    inside: Mapping[str, Numbers]
 
 
-def read_column(name: str, values: pd.Series) -> Column:
-    """Read a column as text and as numbers."""
+def read_column(name: str, values: pd.Series, *, inside: bool) -> Column:
+    """Read a column as text and as numbers; where there are none, those inside it if asked for."""
     places, distinct = pd.factorize(values.astype(object), use_na_sentinel=False)
     texts = ["" if pd.isna(value) else str(value) for value in distinct]
     text = pd.Series(np.array(texts, dtype=object)[places])
-    return Column(name, text, numbers_in(values))
+    numbers = numbers_in(values)
+    found = dict(numbers_inside(text)) if inside and np.isnan(numbers).all() else {}
+    return Column(name, text, numbers, found)
 
 
 def number_read(column: Column) -> Column:
     """Return a column of texts such as ``id 17`` with the last number in each."""
-    if not np.isnan(column.numbers).all():
-        return column
-    return column._replace(
-        numbers=dict(numbers_inside(column.text)).get(LAST_NUMBER, column.numbers)
-    )
+    return column._replace(numbers=column.inside.get(LAST_NUMBER, column.numbers))
 
 
 def numbered(values: pd.Series) -> Codes:
@@ -83,7 +82,7 @@ def numbered(values: pd.Series) -> Codes:
 
 def single_features(column: Column, ends: Sequence[Codes]) -> Iterator[Feature]:
     """Yield the ways to read one column; ``ends`` are the areas of the rows."""
-    name, text, numbers = column
+    name, text, numbers, inside = column
     codes = numbered(text)
 
     def feature(how: str, values: Codes | Numbers) -> Feature:
@@ -97,7 +96,7 @@ def single_features(column: Column, ends: Sequence[Codes]) -> Iterator[Feature]:
         for where, part in _signs(text):
             yield feature(where, part)
     if np.isnan(numbers).all():
-        for where, part in chain(measures(text), numbers_inside(text)):
+        for where, part in chain(measures(text), inside.items()):
             yield feature(where, part)
             if where == LAST_NUMBER:
                 yield from _remainders(feature, part, where)
@@ -213,7 +212,7 @@ def pair_features(columns: Sequence[Column], kept: Sequence[str]) -> Iterator[Fe
         yield Feature(names, "their values together", joint)
     texts = [column for column in wanted if np.isnan(column.numbers).all()]
     for one, other in combinations(texts[:SEVERAL], 2):
-        for how, values in together(one.text, other.text):
+        for how, values in together(one.text, other.text, one.inside, other.inside):
             yield Feature((one.name, other.name), how, values)
     columns = [number_read(column) if column.name in kept else column for column in columns]
     wanted = [column for column in columns if column.name in kept]

@@ -194,7 +194,7 @@ def _why_not(table: FlowTable, column: pd.Series, ends: Ends) -> str:
     if True not in is_function:
         if None in is_function:
             return "each area has too few rows to tell whether it only describes areas"
-        return "it is not a function of the origin or of the destination alone"
+        return "no function of the origin or of the destination alone"
     for side, found in zip(END_NAMES, is_function, strict=True):
         total = total_in(table, column, side, ends) if found else None
         if total is not None:

@@ -6,7 +6,7 @@ tells of the small counts like any other.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import takewhile
 
 import numpy as np
@@ -80,12 +80,19 @@ def numbers_inside(text: pd.Series) -> Iterator[tuple[str, Numbers]]:
         yield "the first number in its text over the last", over
 
 
-def together(one: pd.Series, other: pd.Series) -> Iterator[tuple[str, Numbers]]:
-    """Yield the numbers that two texts tell together.
+def together(
+    one: pd.Series,
+    other: pd.Series,
+    in_one: Mapping[str, Numbers],
+    in_other: Mapping[str, Numbers],
+) -> Iterator[tuple[str, Numbers]]:
+    """Yield the numbers that two texts tell together, given those inside each.
 
     Examples
     --------
-    >>> found = dict(together(pd.Series(["abcd", "x 3"]), pd.Series(["abxd", "x 5"])))
+    >>> one, other = pd.Series(["abcd", "x 3"]), pd.Series(["abxd", "x 5"])
+    >>> inside = [dict(numbers_inside(text)) for text in (one, other)]
+    >>> found = dict(together(one, other, *inside))
     >>> found["the number of places in which they differ"].tolist()
     [1.0, 1.0]
     >>> found["how many signs they begin with alike"].tolist()
@@ -102,7 +109,7 @@ def together(one: pd.Series, other: pd.Series) -> Iterator[tuple[str, Numbers]]:
         sum(1 for _ in takewhile(lambda ab: ab[0] == ab[1], zip(*p, strict=False))) for p in pairs
     ]
     yield "how many signs they begin with alike", np.array(alike, np.float64)
-    numbers = [dict(numbers_inside(column)) for column in (one, other)]
+    numbers = (in_one, in_other)
     for which, words in (("first", FIRST_NUMBER), ("last", LAST_NUMBER)):
         if all(words in found for found in numbers):
             difference = numbers[1][words] - numbers[0][words]

@@ -70,6 +70,51 @@ def test_no_column_is_blamed_for_the_one_beside_it():
     assert "look at" not in found.reason
 
 
+@settings(max_examples=8)
+@given(
+    st.integers(2, 400),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([lambda n: n, lambda n: -3 * n + 7, lambda n: n**2, lambda n: np.exp(n % 10)]),
+    st.sampled_from([60, 300, len(COUNT)]),
+)
+def test_a_copy_in_other_rows_must_not_leave(shift, turned, wrapped, function, rows):
+    """The next reader shifts it back: by any number of rows, from the end, with a constant."""
+    frame = FLOWS.iloc[:rows].reset_index(drop=True)
+    count = frame["count"].to_numpy(np.float64)
+    shift = shift % (rows // 3) if not wrapped else shift % rows
+    column = np.roll(function(count)[::-1] if turned else function(count), shift)
+    if not wrapped:
+        column[:shift] = 0.0
+    assert check(frame.assign(x=column), ["x"]).verdict == "fail"
+
+
+@settings(max_examples=6)
+@given(st.integers(2, 400), st.booleans(), st.sampled_from([30, 300, len(COUNT)]))
+def test_a_copy_among_small_rows_alone_must_not_leave(shift, turned, rows):
+    """Safe rows may hold anything; the small counts stand in each other's rows."""
+    frame = FLOWS.iloc[:rows].reset_index(drop=True)
+    count = frame["count"].to_numpy(np.float64)
+    small = np.flatnonzero((count >= 1) & (count <= 9))
+    column = np.random.default_rng(shift).integers(1, 10, rows).astype(np.float64)
+    of_small = count[small][::-1] if turned else count[small]
+    column[small] = np.roll(of_small, shift % len(small))
+    assert check(frame.assign(x=column), ["x"]).verdict == "fail"
+
+
+@settings(max_examples=6)
+@given(st.integers(0, 10_000), st.sampled_from([30, 300, len(COUNT)]))
+def test_columns_that_go_with_areas_and_not_with_counts_raise_no_alarm(seed, rows):
+    """Neighbouring rows share an origin: what goes with it goes with itself a row away."""
+    rng = np.random.default_rng(seed)
+    frame = FLOWS.iloc[:rows].reset_index(drop=True)
+    places = {area: rng.normal(size=2) for area in {*FLOWS["origin"], *FLOWS["destination"]}}
+    ends = [np.array([places[a] for a in frame[side]]) for side in ("origin", "destination")]
+    apart = np.sqrt(((ends[0] - ends[1]) ** 2).sum(axis=1)) + rng.normal(size=rows) / 9
+    found = check(frame.assign(apart=apart.round(3)), ["apart"])
+    assert "rows" not in found.reason or "rank correlation" not in found.reason
+
+
 @settings(max_examples=10)
 @given(st.floats(0.4, 0.9), st.integers(-3, 3), st.integers(0, 1000))
 def test_a_copy_with_errors_in_some_rows_must_not_leave(right, shift, seed):

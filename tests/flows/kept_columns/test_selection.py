@@ -29,7 +29,7 @@ def test_columns_of_areas_are_released_and_others_are_not(frame):
     selection = select(more)
     assert {"origin_name", "latitude", "year"} <= {*selection.released}
     assert [one.name for one in selection.left_out] == ["band", "pair"]
-    assert "not a function of the origin" in selection.left_out[0].why
+    assert "no function of the origin" in selection.left_out[0].why
     assert list(selection.of(more).columns) == list(selection.released)
     assert "2 columns 'band', 'pair'" in next(selection.notes())
 

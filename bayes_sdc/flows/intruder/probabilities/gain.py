@@ -141,7 +141,8 @@ def headline(gain: Gain) -> str:
     if found.before is None or found.after is None:
         return "What the release adds is undefined: there is no cell."
     before, after = round(1000 * found.before), round(1000 * found.after)
-    adds = f"{after - before:+d}" if after != before else "none"
+    adds = f"{after - before:+d}" if after > before else "none"
+    adds += f", and they find {before - after} fewer" if after < before else ""
     return (
         f"Of every 1,000 small counts the strongest intruder finds {before} before any release and "
         f"{after} after it: the release adds {adds}"
