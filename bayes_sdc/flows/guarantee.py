@@ -277,7 +277,7 @@ def guarantee(
     if own_area != "withhold" and len(own_area_rows(table)):
         ended.append(
             "small counts of people who stayed in their area are released from a model without a "
-            'bound; own_area="withhold" leaves them out'
+            'bound; own_area="withhold" (--own-area withhold) leaves them out'
             if own_area == "protect"
             else "small counts of people who stayed in their area are released as they are"
         )

@@ -44,9 +44,21 @@ def internal_posterior(
             for _, row in extremes.iterrows()
         ],
         "effects_shown": EFFECTS_SHOWN,
+        "effects_answer": _unlike(extremes),
         "effects_plot": plots.effects(posterior, EFFECTS_SHOWN),
         "counts_by_size_plot": plots.predictive_by_size(by_size),
     }
+
+
+def _unlike(extremes: pd.DataFrame) -> str:
+    """Answer in words which areas are unlike the others: those whose interval leaves out 0."""
+    apart = (extremes["lower"] > 0.0) | (extremes["upper"] < 0.0)
+    if not apart.any():
+        return "None for certain: every interval holds 0, the mean of the group."
+    if apart.all():
+        return "All that are shown: no interval holds 0, the mean of the group."
+    number = int(apart.sum())
+    return f"{number} of the {len(apart)} shown: the other intervals hold 0, the mean of the group."
 
 
 def signed(value: float) -> str:
