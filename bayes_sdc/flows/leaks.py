@@ -130,7 +130,8 @@ def _left(table: FlowTable, release: pd.DataFrame, own_area: OwnArea, pinned: in
     words = [
         f"{left + published + pinned} counts from 1 to {table.high} are released as they are: "
         f"{left} because they are below {table.low}, the smallest count that is protected, and "
-        f"{published} of people who stayed in their area" + (f", and {pinned} that the kept totals pin" if pinned else "")
+        f"{published} of people who stayed in their area"
+        + (f", and {pinned} that the kept totals pin" if pinned else "")
     ]
     if own:
         words.append(f"the {own} small counts of own areas are {OWN_AREA[own_area]}")
