@@ -6,10 +6,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from bayes_sdc import cli
+from bayes_sdc.commands import terminal
 
 WAITS = """
 import time
@@ -197,6 +199,26 @@ def test_a_disk_that_fills_leaves_no_part_of_a_posterior(tmp_path: Path) -> None
     for line, room in zip(lines, rooms, strict=True):
         assert line.startswith(f"{room} 0 "), "a part is left behind"
         assert "posterior.nc: cannot be written (File too large)" in line
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
+@pytest.mark.parametrize("job", ["flows", "microdata"])
+def test_a_limit_in_which_the_libraries_do_not_fit_is_said_before_they_are_loaded(
+    job: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """OpenBLAS would end the process with 1, as if a check had failed."""
+    limits = {"getrlimit": lambda _: (2**30, -1), "RLIMIT_AS": 9, "RLIM_INFINITY": -1}
+    monkeypatch.setattr(terminal, "resource", SimpleNamespace(**limits))
+    (tmp_path / "t.csv").write_text("from,to,n\nA,B,3\n")
+    ends = ["--origin", "from", "--destination", "to", "--count", "n"]
+    columns = ends if job == "flows" else ["--keys", "from,to"]
+    file, out = str(tmp_path / "t.csv"), str(tmp_path / "out")
+    monkeypatch.setattr(sys, "argv", ["bayes-sdc", job, file, *columns, "--out", out])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    assert "1.0 GiB of memory (ulimit -v)" in capsys.readouterr().err
+    assert not Path(out).exists()
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,13 @@ from bayes_sdc.commands.options import (
     shares_or_name,
     whole_numbers,
 )
-from bayes_sdc.commands.terminal import end_of_run, interruptible, say, the_command
+from bayes_sdc.commands.terminal import (
+    end_of_run,
+    interruptible,
+    refuse_small_memory,
+    say,
+    the_command,
+)
 
 
 @interruptible("the same command with --resume continues from here")
@@ -326,6 +332,7 @@ def _totals_kept(text: str | None) -> str | tuple[str, ...]:
 
 def run_and_tell(file: Path, **options: Any) -> None:
     """Run the job and print its summary."""
+    refuse_small_memory()
     # imported here: PyMC takes seconds, and --help should not
     from bayes_sdc.jobs.flows import run_flows
 

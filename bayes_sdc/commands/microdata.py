@@ -26,7 +26,13 @@ from bayes_sdc.commands.options import (
     option,
     pairs,
 )
-from bayes_sdc.commands.terminal import end_of_run, interruptible, say, the_command
+from bayes_sdc.commands.terminal import (
+    end_of_run,
+    interruptible,
+    refuse_small_memory,
+    say,
+    the_command,
+)
 from bayes_sdc.errors import InputError
 
 WITHOUT_TREAT = (
@@ -284,6 +290,7 @@ def run_and_tell(
     comparing: dict[str, Any] | None = None,
 ) -> None:
     """Run the job and print its summary."""
+    refuse_small_memory()
     # imported here: PyMC takes seconds, and --help should not
     from bayes_sdc.jobs.microdata import run_microdata
     from bayes_sdc.policy import read_policy

@@ -12,11 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from bayes_sdc.errors import InputError
+
 if TYPE_CHECKING:
     from bayes_sdc.jobs.writing import WrittenRun
 
+try:
+    import resource
+except ImportError:  # not on Windows
+    resource = None  # type: ignore[assignment]
+
 # on systems that have them
 ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+LEAST_MEMORY = 2.5 * 2**30  # bytes of addresses; a small run on two cores was seen to take 2.3 GiB
 EXIT_FAILED, EXIT_INPUT, EXIT_DEFECT, EXIT_INTERRUPTED = 1, 2, 70, 130
 
 
@@ -84,6 +92,22 @@ def exit_code(job: Callable[..., None], *arguments: Any, **options: Any) -> int:
     except typer.Exit as ended:
         return int(ended.exit_code)
     return 0
+
+
+def refuse_small_memory() -> None:
+    """Refuse a job under a limit of memory in which the libraries alone do not fit.
+
+    Some end the process when they meet it, with the exit code of a failed check.
+    """
+    if resource is None:
+        return
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit < LEAST_MEMORY:
+        raise InputError(
+            f"this shell gives a program {limit / 2**30:.1f} GiB of memory (ulimit -v), and the "
+            f"libraries alone reserve {LEAST_MEMORY / 2**30:.1f} GiB, most of which they never "
+            "fill; raise the limit, for example by ulimit -v unlimited"
+        )
 
 
 def limit_of_machine(error: BaseException) -> str | None:
