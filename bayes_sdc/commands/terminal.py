@@ -99,15 +99,17 @@ def refuse_small_memory() -> None:
 
     Some end the process when they meet it, with the exit code of a failed check.
     """
-    if resource is None:
+    # no limit is -1, or more than any machine has
+    if (
+        resource is None
+        or not 0 <= (limit := resource.getrlimit(resource.RLIMIT_AS)[0]) < LEAST_MEMORY
+    ):
         return
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit != resource.RLIM_INFINITY and limit < LEAST_MEMORY:
-        raise InputError(
-            f"this shell gives a program {limit / 2**30:.1f} GiB of memory (ulimit -v), and the "
-            f"libraries alone reserve {LEAST_MEMORY / 2**30:.1f} GiB, most of which they never "
-            "fill; raise the limit, for example by ulimit -v unlimited"
-        )
+    raise InputError(
+        f"this shell gives a program {limit / 2**30:.1f} GiB of memory (ulimit -v), and the "
+        f"libraries alone reserve {LEAST_MEMORY / 2**30:.1f} GiB, most of which they never "
+        "fill; raise the limit, for example by ulimit -v unlimited"
+    )
 
 
 def limit_of_machine(error: BaseException) -> str | None:
