@@ -218,12 +218,12 @@ def tables_below_the_bands(rng: np.random.Generator, state: State) -> None:
     [
         ("alpha", flat_alpha, 10_000),
         pytest.param("eta", whole_alpha, 30_000, marks=pytest.mark.slow),
-        ("strength", strength_without_prior, 10_000),
-        ("base", base_of_the_prior, 10_000),
+        pytest.param("strength", strength_without_prior, 10_000, marks=pytest.mark.slow),
+        pytest.param("base", base_of_the_prior, 10_000, marks=pytest.mark.slow),
         pytest.param("base", base_by_records, 30_000, marks=pytest.mark.slow),
-        ("resolution", resolution_by_likelihood, 10_000),
+        pytest.param("resolution", resolution_by_likelihood, 10_000, marks=pytest.mark.slow),
         pytest.param("base", tables_below_the_bands, 30_000, marks=pytest.mark.slow),
-        ("phi", phi_without_base, 10_000),
+        pytest.param("phi", phi_without_base, 10_000, marks=pytest.mark.slow),
     ],
 )
 def test_a_broken_conditional_is_found_out(
@@ -233,6 +233,7 @@ def test_a_broken_conditional_is_found_out(
     assert np.abs(z).max() > 8.0, z.round(1)
 
 
+@pytest.mark.slow
 def test_broken_classes_are_found_out(prior: np.ndarray) -> None:
     """Classes drawn without their weights."""
     z = z_scores(prior, from_chain(10_000, STEPS, classes=c.draw_eta))

@@ -166,9 +166,8 @@ def test_limits_on_the_gain(risk, limits, verdicts):
     assert [check.value for check in checks] == [0.2, 2]
     unsure = replace(risk, gains={strong.prior: replace(pushed, unreliable=30)})
     checks = check_limits(Policy("Board", DAY, limits), unsure, unique="single-mover")
-    assert [check.verdict for check in checks] == [
-        "look" if verdict == "pass" else verdict for verdict in verdicts
-    ]
+    # nobody knows how many bits such cells add; thirty more pushed ones are still few enough
+    assert [check.verdict for check in checks] == ["fail", verdicts[1]]
     checks = check_limits(Policy("Board", DAY, limits), None, unique="single-mover")
     assert [check.verdict for check in checks] == ["look", "look"]
 
