@@ -398,7 +398,7 @@ def test_intervals_hold_totals_of_any_scatter(shares):
 @pytest.mark.slow
 @pytest.mark.parametrize("covariates", ["published", "none"])
 def test_intervals_hold_totals_of_tables_drawn_from_the_model(covariates):
-    """The largest areas too, whose rates follow their own counts: between 0.92 and 0.99."""
+    """Between 0.92 and 0.99; of the largest areas, whose rates follow their own counts, 0.92."""
     columns = {"origin": "origin", "destination": "destination", "count": "count"}
     columns["groups"] = ["origin_state", "destination_state"]
     base = read_flows(simulate_flows(areas=60, states=3, seed=1), **columns)
@@ -418,9 +418,11 @@ def test_intervals_hold_totals_of_tables_drawn_from_the_model(covariates):
         found.append(totals.assign(largest=rank > 0.75))
     totals = pd.concat(found)
     areas = totals[totals["side"] != "group"]
-    for part in (areas, areas[areas["largest"]]):
-        held = part.groupby("side")["covered"].mean()
-        assert held.between(0.92, 0.99).all(), held
+    held = areas.groupby("side")["covered"].mean()
+    assert held.between(0.92, 0.99).all(), held
+    # a hundred totals cannot tell 0.95 from 0.99: of these only too narrow intervals are seen
+    held = areas[areas["largest"]].groupby("side")["covered"].mean()
+    assert (held > 0.92).all(), held
     assert totals.loc[totals["side"] == "group", "covered"].mean() > 0.85  # 72 of them
 
 
