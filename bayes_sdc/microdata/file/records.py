@@ -71,7 +71,9 @@ def read_records(
     notes = [*loaded.notes, *in_bands, *of_others]
     weights = living = None
     if weight is None:
-        notes.append("no weights: every record stands for itself, so F = f")
+        notes.append(
+            "no weights: without a population size every record stands for itself, so F = f"
+        )
     else:
         weights, wrong = read_weights(loaded.frame[weight], weight, form)
         problems += wrong

@@ -215,8 +215,9 @@ def _public_numbers(table: FlowTable, risk: IntruderRisk, public: PublicShares) 
     cells = risk.rho.sizes["cell"]
 
     def guess(name: str, share: Share) -> str:
-        if risk.prior == "uniform":
-            return f"{1 / (table.k + 1):.0%}"  # follows from the rules alone
+        rules = 1 / (table.k + 1)
+        if risk.prior == "uniform" and np.allclose(risk.prior_probability, rules):
+            return f"{rules:.0%}"  # follows from the rules alone, and from no totals
         return public.percent(share.baseline, share.cells, f"{name}, {risk.knowledge}, guessed")
 
     def found(name: str, share: Share) -> str:

@@ -84,7 +84,8 @@ def external_page_one(result: Protection, adds: str, rows: str) -> dict[str, Any
         (
             "What was released",
             f"A table of flows with {rows} small counts ({table.low} to {table.high}). They were "
-            f"replaced by draws from a statistical model{_pinned(result)}. {_others(result)}",
+            f"replaced by draws from a statistical model{_pinned(result)}. {_kept(measured)}"
+            f"{_others(result)}",
         ),
         (
             "What it reveals about single counts",
@@ -116,7 +117,7 @@ def use_checks(figures: Iterable[Figure]) -> list[Told]:
     return [
         Told(USES[one.key], one.verdict, f"{one.number}{one.why and f', {one.why}'}", one.key)
         for one in figures
-        if one.key in USES
+        if one.key in USES and one.verdict != NOT_JUDGED
     ]
 
 
@@ -128,7 +129,7 @@ def _changed(result: Protection, measured: Measured) -> str:
     return (
         f"{table.n_small:,} of {table.n_read:,} rows hold a small count ({table.low} to "
         f"{table.high}). They were replaced by draws from a model of the whole table{sets}"
-        f"{_pinned(result)}{kept}. {_others(result)}"
+        f"{_pinned(result)}{kept}. {_kept(measured)}{_others(result)}"
     )
 
 
@@ -155,6 +156,20 @@ def _pinned(result: Protection) -> str:
         ", but for those with one possible count given the totals that the release keeps: these "
         "are released as they are"
     )
+
+
+def _kept(measured: Measured) -> str:
+    """Say which totals the release has in common with the table; empty where none is kept."""
+    kept = measured.kept
+    if kept is None or not kept.sides:
+        return ""
+    how = (
+        "the true ones"
+        if kept.base == 1
+        else f"kept to a base: they round to the same multiples of {kept.base} as the true ones"
+    )
+    merged = ", some of them in sum only" if len(kept.merged) else ""
+    return f"Totals of the release by {' and '.join(kept.names)} are {how}{merged}. "
 
 
 def _others(result: Protection) -> str:
@@ -339,11 +354,7 @@ def _figures(result: Protection, measured: Measured, gain: Gain) -> list[Figure]
         Figure(
             or_undefined(use.pmse_ratio, ".2f"),
             "pMSE ratio: how well released rows are told from true ones, 1 if not at all",
-            *(
-                judged("pmse_ratio")
-                if "limit_pmse_ratio" in limits
-                else (_graded(use.pmse_ratio, ALIKE), f"pass up to {ALIKE:g}")
-            ),
+            *(judged("pmse_ratio") if "limit_pmse_ratio" in limits else _told_apart(measured)),
             short="" if "limit_pmse_ratio" in limits else "pMSE ratio",
             key="use_pmse_ratio",
         ),
@@ -354,6 +365,13 @@ def _figures(result: Protection, measured: Measured, gain: Gain) -> list[Figure]
             f"at most {RHAT_LIMIT} is wanted",
         ),
     ]
+
+
+def _told_apart(measured: Measured) -> tuple[str, str]:
+    """Judge how well rows are told apart; by means alone, which kept totals make the true ones."""
+    if measured.kept is not None and measured.kept.sides:
+        return NOT_JUDGED, "blind where totals are kept; section on use"
+    return _graded(measured.utility.pmse_ratio, ALIKE), f"pass up to {ALIKE:g}"
 
 
 def _limit(check: LimitCheck, asked: str) -> str:
