@@ -52,6 +52,9 @@ class LimitCheck(Check):
         Number of cells or records that were judged.
     policy, date : str
         Name and ISO date of the policy.
+    known : bool
+        False where a limit fails because its number cannot be relied on: nobody knows whether it is
+        kept.
     """
 
     definition: str
@@ -61,6 +64,7 @@ class LimitCheck(Check):
     units: int
     policy: str
     date: str
+    known: bool = True
 
 
 @dataclass(frozen=True)

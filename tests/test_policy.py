@@ -18,6 +18,7 @@ from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.intruder.share import Share
 from bayes_sdc.flows.limits import check_limits, worse_checks
 from bayes_sdc.policy import LimitCheck, read_policy
+from bayes_sdc.report.policy_limits import tell_limit
 
 DAY = datetime.date(2026, 1, 15)
 HEAD = 'name = "Board"\ndate = 2026-01-15\n'
@@ -224,6 +225,9 @@ def test_pass_on_weights_that_cannot_be_relied_on_is_none() -> None:
         all_cells, unique = check_limits(policy, found, unique="single-mover")
         assert all_cells.verdict == verdict, "a tenth, and three tenths that nobody knows"
         assert ("not known to be kept" in all_cells.reason) == (limit == 0.3)
+        assert all_cells.known == (limit != 0.3)
+        told = tell_limit(all_cells, at_least=1).reason
+        assert ("not known" in told) == (limit == 0.3), "the public is not told that it is exceeded"
         assert unique.verdict == "pass"
 
 

@@ -37,8 +37,8 @@ LIMITS = {
 FULL = {getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name)}
 # files of a run are named by who writes them
 NO_ROOM = (
-    " for compiled code (NUMBA_CACHE_DIR, else beside the package or in ~/.cache/numba) or for "
-    "temporary files (TMPDIR); make room, or name another folder"
+    ", perhaps where compiled code is kept (NUMBA_CACHE_DIR, else beside the package or in "
+    "~/.cache/numba), temporary files (TMPDIR) or the output; make room, or name another folder"
 )
 
 

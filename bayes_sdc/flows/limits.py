@@ -14,6 +14,7 @@ GAINS = {
     "pushed_over_80": "cells that the release pushes past a probability of 80 % of the true count",
 }
 
+ROUNDING = 1e-9  # of a sum of shares
 USES = {
     "totals_error": "error of the totals of small cells by area, relative to them",
     "pmse_ratio": "pMSE ratio, how well released rows are told from true ones",
@@ -46,7 +47,8 @@ def check_limits(
     list of LimitCheck
         One for each limit on risk that is set, in the order of `bayes_sdc.FlowLimits`. A limit that
         is kept by a number which cannot be relied on fails, unless the worst it can be keeps it
-        too: nobody knows that it is kept.
+        too: nobody knows that it is kept. A share or a mean can be relied on where at most one of
+        its cells in a hundred cannot, a number of cells or a largest value where all can.
 
     Raises
     ------
@@ -84,14 +86,14 @@ def _known(check: LimitCheck, trusted: bool, worst: float | None) -> LimitCheck:
     """
     if trusted or check.verdict != "pass":
         return check
-    if worst is not None and worst <= check.limit:
-        kept = "kept even if the intruder found every cell that cannot be relied on"
+    if worst is not None and worst <= check.limit + ROUNDING:
+        kept = "kept even at the worst that the cells can be which cannot be relied on"
         return replace(check, reason=f"{check.reason}; {kept}")
     unknown = (
         "not known to be kept: weights or Monte Carlo errors are unreliable; refit these cells "
         "(refits) or take more draws"
     )
-    return replace(check, verdict="fail", reason=f"{check.reason}; {unknown}")
+    return replace(check, verdict="fail", reason=f"{check.reason}; {unknown}", known=False)
 
 
 def _share(
@@ -161,8 +163,9 @@ def _gain(
         value = max(value, procedure)
         detail += f"; over repetitions of drawing and choosing {procedure:.6g}"
     check = policy.judge(key, limit, value, units=gain.cells, definition=definition, detail=detail)
-    found_all = None if value is None or key == "gain_bits" else value + gain.unreliable
-    return _known(check, gain.trusted, found_all)
+    if key == "gain_bits":  # a mean, which one cell in a hundred hardly moves
+        return _known(check, gain.trusted, None)
+    return _known(check, not gain.unreliable, None if value is None else value + gain.unreliable)
 
 
 def check_use(policy: Policy | None, measured: Utility | None, *, cells: int) -> list[LimitCheck]:

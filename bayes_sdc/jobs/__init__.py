@@ -41,8 +41,9 @@ Each job reads a file, does its work and writes a folder of its own, by the one 
 
 - ``report.html``: the internal report.
 - ``risk_by_record.csv``: f, F, p and risk of each record, numbered from 1 in the order of the file;
-  by every model its risk, a 95 % interval of the risk over the parameters of the model, and one of
-  1/F itself (``inverse_F_...``); number and risk of its household.
+  ``risk_recommended``, of sample uniques by latent classes and else the closed form; by every model
+  its risk, a 95 % interval of the risk over the parameters of the model, and one of 1/F itself
+  (``inverse_F_...``); number and risk of its household.
 - ``risk_by_household.csv``, ``risk_by_combination.csv``: the same by household and by combination.
 - ``risk_of_uniques.csv``: the risk of each sample unique by latent classes.
 - ``uniques_by_key.csv``, ``uniques_by_value.csv``: sample uniques that are left without each key,

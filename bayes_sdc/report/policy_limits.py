@@ -22,6 +22,7 @@ PUBLIC_WORDS = {
     "fail": "The limit is exceeded.",
     WITHHELD: "Not shown, because the verdict could reveal single cells.",
 }
+UNKNOWN = "It is not known that the limit is kept: its number cannot be relied on."
 PUBLIC_REASON = {  # of a check that has no public words of its own
     "pass": "Nothing to report.",
     "look": "The agency should read the reason in its own report.",
@@ -42,7 +43,8 @@ def tell_limit(limit: LimitCheck, *, at_least: int) -> Told:
     """Return what the public may read of a limit; ``at_least`` units or the verdict is withheld."""
     told = limit.units >= at_least and limit.key not in OF_SINGLE_CELLS
     verdict = limit.verdict if told else WITHHELD
-    return Told(limit.name, verdict, PUBLIC_WORDS[verdict], limit.key)
+    words = PUBLIC_WORDS[verdict] if limit.known or verdict == WITHHELD else UNKNOWN
+    return Told(limit.name, verdict, words, limit.key)
 
 
 def limit_section(

@@ -89,19 +89,27 @@ def words_in(texts: Iterable[str]) -> list[Word]:
     return [word for word in WORDS if word in found or re.search(word.pattern, meanings)]
 
 
-#: What values of arguments of a fit mean.
+#: What values of arguments of a fit mean, by argument.
 VALUES = {
-    "negative-binomial": "counts scatter more than by chance alone (family)",
-    "poisson": "counts scatter by chance alone (family)",
-    "base": "counts are as common as the table itself tells (family)",
-    "pooled": "parameters of the groups come from one national distribution (prior)",
-    "weak": "every group has wide priors of its own (prior)",
-    "paper": "the priors of the paper that proposed the model (prior)",
-    "gibbs": "the sampler of this package",
-    "nuts": "Hamiltonian Monte Carlo, by PyMC's model",
-    "reference": "the slow sampler that the others are tested against",
-    "single-mover": "R_unq is of cells whose true count is 1",
-    "isolated": "R_unq is of cells whose origin and destination are in no other small cell",
+    "family": {
+        "negative-binomial": "counts scatter more than by chance alone",
+        "poisson": "counts scatter by chance alone",
+        "base": "counts are as common as the table itself tells",
+    },
+    "prior": {
+        "pooled": "parameters of the groups come from one national distribution",
+        "weak": "every group has wide priors of its own",
+        "paper": "the priors of the paper that proposed the model",
+    },
+    "sampler": {
+        "gibbs": "the sampler of this package",
+        "nuts": "Hamiltonian Monte Carlo, by PyMC's model",
+        "reference": "the slow sampler that the others are tested against",
+    },
+    "unique": {
+        "single-mover": "R_unq is of cells whose true count is 1",
+        "isolated": "R_unq is of cells whose origin and destination are in no other small cell",
+    },
 }
 
 
@@ -110,11 +118,14 @@ def values_explained(arguments: Mapping[str, Any]) -> str:
 
     Examples
     --------
-    >>> values_explained({"sampler": "gibbs", "draws": 100})
-    'gibbs: the sampler of this package'
+    >>> values_explained({"sampler": "gibbs", "draws": 100, "origin": "base"})
+    'sampler gibbs: the sampler of this package'
     """
-    named = [value for value in map(str, arguments.values()) if value in VALUES]
-    return "; ".join(f"{value}: {VALUES[value]}" for value in dict.fromkeys(named))
+    return "; ".join(
+        f"{name} {arguments[name]}: {meanings[str(arguments[name])]}"
+        for name, meanings in VALUES.items()
+        if str(arguments.get(name)) in meanings
+    )
 
 
 def words_of_page(context: Mapping[str, Any]) -> dict[str, list[Word]]:

@@ -26,15 +26,16 @@ from bayes_sdc.flows.kept_columns.identities import identity
 from bayes_sdc.flows.kept_columns.selection import Selection
 from bayes_sdc.flows.kept_columns.shifts import best_shifts
 from bayes_sdc.flows.kept_columns.spread import evenly_spread
+from bayes_sdc.flows.kept_columns.texts import measures
 from bayes_sdc.flows.kept_columns.totals import kept_totals
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.seeds import generator
 
 FEWEST, FEW = 6, 30  # small counts below which nothing, or little, can be shown
-MOST = 5_000  # small rows that are searched for relations; values are counted in all rows
+MOST = 5_000  # small rows searched for relations; values and shifts are looked at in all rows
 STRONG_INFORMATION = 0.1  # of the entropy of the small counts
 STRONG_ORDER = 0.5  # rank correlation
-STRONG_FIT = 0.25  # share of the variance of small counts
+STRONG_FIT = 0.25  # share of the variance of small counts, or of those that stand in other rows
 LONG_NUMBER, NEARLY_ALL = 1e8, 0.9  # whole numbers like codes; share of rows that differ
 GROUPS_INFORMATION = 0.5  # groups differ in their counts, and are always released
 
@@ -133,7 +134,7 @@ def _findings(table: FlowTable, selection: Selection) -> Iterator[Finding]:
         yield from _ask_group(feature, small, np.log(ALARM / questions))
     for column in kept:
         if column.name not in settled:
-            yield from _ask_shifts(number_read(column), table, small, np.log(ALARM / questions))
+            yield from _ask_shifts(column, table, small, np.log(ALARM / questions))
 
 
 def _small(table: FlowTable) -> Small:
@@ -328,20 +329,27 @@ def _ask_shifts(
     column: Column, table: FlowTable, small: Small, log_alarm: float
 ) -> Iterator[Finding]:
     """Ask whether the counts stand in other rows; a weak relation may be one of neighbours."""
-    if np.isnan(column.numbers).all():
-        return
-    count = table.frame[table.count].to_numpy(np.float64)
-    for how, values, tried in best_shifts(column.numbers, count, np.sort(small.rows)):
+    readings: dict[str, Numbers] = {"": column.numbers}
+    if np.isnan(column.numbers).all():  # its texts, by what they tell
+        readings = {**dict(measures(column.text)), **column.inside}
+        readings["the length of its text"] = np.asarray(column.text.str.len(), np.float64)
+    count, rows = table.frame[table.count].to_numpy(np.float64), np.sort(small.rows)
+    shifted = [
+        (f"{what}: {how}" if what else how, values, tried * len(readings))
+        for what, numbers in readings.items()
+        for how, values, tried in best_shifts(numbers, count, rows)
+    ]
+    for how, values, tried in shifted:
         known = np.isfinite(values[small.rows])
         if known.sum() < FEWEST:
             continue
         x, y = values[small.rows][known], small.y[known]
         r, log_chance = evidence.in_order(x, y)
-        if abs(r) < STRONG_ORDER:
-            continue
         same = evidence.equal_but_for_a_constant(x, y)
-        chances = (log_chance, evidence.in_perfect_order(x, y), same.log_chance)
-        if min(chances) < log_alarm - np.log(tried):
+        chances = [same.log_chance] if same.share >= STRONG_FIT else []
+        if abs(r) >= STRONG_ORDER:
+            chances += [log_chance, evidence.in_perfect_order(x, y)]
+        if chances and min(chances) < log_alarm - np.log(tried):
             yield Finding(
                 "fail", min(chances), (column.name,),
                 f"{how}: rank correlation {r:+.2f} with the small counts",

@@ -217,7 +217,9 @@ class Measurement(Result):
         if self.households is not None:
             homes = self.expected_households
             by = ", ".join(f"{name} {homes[name]:,.1f}" for name in self.models)
-            how = "" if self.latent_classes is None else ", sample uniques by latent classes"
+            found = self.latent_classes
+            how = "" if found is None else ", sample uniques by latent classes"
+            how += " (NOT trusted)" if found is not None and not found.trusted else ""
             lines.append(
                 f"expected re-identified households: {homes['recommended']:,.1f} of "
                 f"{len(self.households):,}{how}; by model {by}"

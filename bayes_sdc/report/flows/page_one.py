@@ -377,7 +377,8 @@ def _told_apart(measured: Measured) -> tuple[str, str]:
 def _limit(check: LimitCheck, asked: str) -> str:
     """Say in short what a limit judged: it may be another number than that of the figure."""
     value = "undefined" if check.value is None else f"{check.value:.3g}"
-    return f"policy, {check.definition}{asked}: {value}, fails when {check.exceeded_when}"
+    unknown = "" if check.known else ", not known to be kept"
+    return f"policy, {check.definition}{asked}: {value}, fails when {check.exceeded_when}{unknown}"
 
 
 def _graded(value: float | None, limit: float) -> str:

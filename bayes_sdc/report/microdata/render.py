@@ -180,6 +180,7 @@ def _shared(result: Measurement) -> dict[str, Any]:
         "whole": result.whole_population,
         "misfit": f"{MISFIT:.0%}",
         "by_classes": result.latent_classes is not None,
+        "trusted_classes": result.latent_classes is not None and result.latent_classes.trusted,
     }
 
 
