@@ -65,6 +65,7 @@ FILES = {
     "Massachusetts": "us_acs_pums2019_massachusetts_nist_excerpt.csv.gz",
 }
 TUNED = ("Fulton", "Adult", "eusilcP", "pairs", "independent")
+MOST_OF_A_SURVEY = 0.1  # of the population, by the generator
 SURVEY = "D5 survey"  # of whole households, with unequal weights, as the example file
 KEYS = {
     "S10": (
@@ -255,7 +256,8 @@ def designs(reduced: bool, sample: int) -> Iterator[tuple[str, float]]:
         return
     for keys in KEYS:
         for fraction in FRACTIONS:
-            yield keys, fraction
+            if keys != SURVEY or fraction <= MOST_OF_A_SURVEY:
+                yield keys, fraction
 
 
 def drawn_for(people: pd.DataFrame, key_set: str, fraction: float, sample: int) -> Drawn:
