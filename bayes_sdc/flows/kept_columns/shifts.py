@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from scipy.fft import irfft, rfft
-from scipy.stats import rankdata
 
 Numbers = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]
@@ -67,8 +67,8 @@ def best_shifts(
 
 def _ranks(values: Numbers) -> Numbers:
     """Ranks about their mean; 0 where nothing stands, so that it adds nothing."""
-    ranks = rankdata(values, nan_policy="omit")
-    return np.nan_to_num(ranks - np.nanmean(ranks)) if np.isfinite(ranks).any() else 0.0 * values
+    ranks = pd.Series(values).rank()
+    return (ranks - ranks.mean()).fillna(0.0).to_numpy(np.float64)
 
 
 def _best(column: Numbers, target: Numbers) -> list[int]:
