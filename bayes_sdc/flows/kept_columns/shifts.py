@@ -68,7 +68,7 @@ def best_shifts(
 def _ranks(values: Numbers) -> Numbers:
     """Ranks about their mean; 0 where nothing stands, so that it adds nothing."""
     ranks = pd.Series(values).rank()
-    return (ranks - ranks.mean()).fillna(0.0).to_numpy(np.float64)
+    return np.asarray((ranks - ranks.mean()).fillna(0.0), np.float64)
 
 
 def _best(column: Numbers, target: Numbers) -> list[int]:
