@@ -53,7 +53,7 @@ class LimitCheck(Check):
     policy, date : str
         Name and ISO date of the policy.
     known : bool
-        False where a limit fails because its number cannot be relied on: nobody knows whether it is
+        False where the number that keeps a limit cannot be relied on: nobody knows whether it is
         kept.
     """
 

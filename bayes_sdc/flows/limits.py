@@ -46,8 +46,8 @@ def check_limits(
     -------
     list of LimitCheck
         One for each limit on risk that is set, in the order of `bayes_sdc.FlowLimits`. A limit that
-        is kept by a number which cannot be relied on fails, unless the worst it can be keeps it
-        too: nobody knows that it is kept. A share or a mean can be relied on where at most one of
+        is kept by a number which cannot be relied on is to be looked at, unless the worst it can be
+        keeps it too: nobody knows that it is kept. A share or a mean can be relied on where at most one of
         its cells in a hundred cannot, a number of cells or a largest value where all can.
 
     Raises
@@ -80,7 +80,7 @@ def check_limits(
 
 
 def _known(check: LimitCheck, trusted: bool, worst: float | None) -> LimitCheck:
-    """Fail a limit that is kept by an unreliable number: it is not known to be kept.
+    """Pass no limit that is kept by an unreliable number: it is not known to be kept.
 
     It is where even the worst value keeps it that the cells could have that cannot be relied on.
     """
@@ -93,7 +93,7 @@ def _known(check: LimitCheck, trusted: bool, worst: float | None) -> LimitCheck:
         "not known to be kept: weights or Monte Carlo errors are unreliable; refit these cells "
         "(refits) or take more draws"
     )
-    return replace(check, verdict="fail", reason=f"{check.reason}; {unknown}", known=False)
+    return replace(check, verdict="look", reason=f"{check.reason}; {unknown}", known=False)
 
 
 def _share(
