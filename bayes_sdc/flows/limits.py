@@ -47,8 +47,8 @@ def check_limits(
     list of LimitCheck
         One for each limit on risk that is set, in the order of `bayes_sdc.FlowLimits`. A limit that
         is kept by a number which cannot be relied on is to be looked at, unless the worst it can be
-        keeps it too: nobody knows that it is kept. A share or a mean can be relied on where at most one of
-        its cells in a hundred cannot, a number of cells or a largest value where all can.
+        keeps it too: nobody knows that it is kept. A share or a mean can be relied on where at most
+        one of its cells in a hundred cannot, a number of cells or a largest value where all can.
 
     Raises
     ------
