@@ -524,7 +524,7 @@ def test_options_of_flows_stand_in_panels(
     ("error", "code", "said"),
     [
         (MemoryError(), 2, "error: out of memory"),
-        (OSError(errno.ENOSPC, "No space left"), 2, "error: No space left for compiled code (NUM"),
+        (OSError(errno.ENOSPC, "No space left"), 2, "error: No space left, perhaps where"),
         (IsADirectoryError(errno.EISDIR, "Is a directory", "x.nc"), 2, "error: 'x.nc': Is a dir"),
         (OSError("of a library"), 70, "Traceback"),
         (ZeroDivisionError(), 70, "Traceback"),

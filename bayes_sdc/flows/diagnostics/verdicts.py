@@ -187,10 +187,10 @@ def dispersed(found: Dispersion) -> Check:
     return Check(
         "dispersion",
         verdict,
-        f"Pearson dispersion of the small counts is {value:.2f}; 1 is right, above 1 the counts "
-        f"scatter more than the model allows. Tables that the model made have {lower:.2f} to "
-        f"{upper:.2f} (95 %); {least:.2f} to {most:.2f} passes, beyond {worst[0]:.2f} to "
-        f"{worst[1]:.2f} fails",
+        f"Pearson dispersion of the small counts is {value:.2f}; {least:.2f} to {most:.2f} passes, "
+        f"beyond {worst[0]:.2f} to {worst[1]:.2f} fails. 1 is right, above 1 the counts scatter "
+        f"more than the model allows. Tables that the model made have {lower:.2f} to {upper:.2f} "
+        "(95 %)",
         key="dispersion",
     )
 
