@@ -141,9 +141,9 @@ def _records(result: Measurement) -> pd.DataFrame:
 def _combinations(result: Measurement) -> pd.DataFrame:
     frame = result.risk.combinations
     keys = frame.index.to_frame(index=False)
-    recommended = np.zeros(len(frame))
-    recommended[result.data.combination] = result.recommended_risk  # one of all its records
-    numbers = frame.reset_index(drop=True).assign(risk_recommended=recommended, **_by_model(result))
+    numbers = frame.reset_index(drop=True).assign(
+        risk_recommended=result.recommended_by_combination, **_by_model(result)
+    )
     # a key may be called f; its column then says that it is a key
     keys.columns = pd.Index(
         [

@@ -26,7 +26,6 @@ from bayes_sdc.flows.kept_columns.identities import identity
 from bayes_sdc.flows.kept_columns.selection import Selection
 from bayes_sdc.flows.kept_columns.shifts import best_shifts
 from bayes_sdc.flows.kept_columns.spread import evenly_spread
-from bayes_sdc.flows.kept_columns.texts import measures
 from bayes_sdc.flows.kept_columns.totals import kept_totals
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.seeds import generator
@@ -331,8 +330,8 @@ def _ask_shifts(
     """Ask whether the counts stand in other rows; a weak relation may be one of neighbours."""
     readings: dict[str, Numbers] = {"": column.numbers}
     if np.isnan(column.numbers).all():  # its texts, by what they tell
-        readings = {**dict(measures(column.text)), **column.inside}
-        readings["the length of its text"] = np.asarray(column.text.str.len(), np.float64)
+        length = np.asarray(column.text.str.len(), np.float64)
+        readings = {**column.inside, "the length of its text": length}
     count, rows = table.frame[table.count].to_numpy(np.float64), np.sort(small.rows)
     shifted = [
         (f"{what}: {how}" if what else how, values, tried * len(readings))

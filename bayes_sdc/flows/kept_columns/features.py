@@ -52,7 +52,7 @@ Make = Callable[[str, Codes | Numbers], Feature]
 
 
 class Column(NamedTuple):
-    """A column with its values as text and as numbers, and the numbers inside its texts."""
+    """A column with its values as text and as numbers, and the numbers that its texts tell."""
 
     name: str
     text: pd.Series
@@ -61,12 +61,13 @@ class Column(NamedTuple):
 
 
 def read_column(name: str, values: pd.Series, *, inside: bool) -> Column:
-    """Read a column as text and as numbers; where there are none, those inside it if asked for."""
+    """Read a column as text and as numbers; without any, those that its texts tell if asked for."""
     places, distinct = pd.factorize(values.astype(object), use_na_sentinel=False)
     texts = ["" if pd.isna(value) else str(value) for value in distinct]
     text = pd.Series(np.array(texts, dtype=object)[places])
     numbers = numbers_in(values)
-    found = dict(numbers_inside(text)) if inside and np.isnan(numbers).all() else {}
+    told = inside and np.isnan(numbers).all()
+    found = dict(chain(measures(text), numbers_inside(text))) if told else {}
     return Column(name, text, numbers, found)
 
 
@@ -96,7 +97,7 @@ def single_features(column: Column, ends: Sequence[Codes]) -> Iterator[Feature]:
         for where, part in _signs(text):
             yield feature(where, part)
     if np.isnan(numbers).all():
-        for where, part in chain(measures(text), inside.items()):
+        for where, part in inside.items():
             yield feature(where, part)
             if where == LAST_NUMBER:
                 yield from _remainders(feature, part, where)

@@ -145,6 +145,20 @@ class Measurement(Result):
         return recommended_risk(self.risk, self.latent_classes)
 
     @property
+    def recommended_by_combination(self) -> npt.NDArray[np.float64]:
+        """The same of each combination, whose records share it."""
+        risk = np.zeros(len(self.risk.combinations))
+        risk[self.data.combination] = self.recommended_risk
+        return risk
+
+    @property
+    def expected_by_household(self) -> float | None:
+        """Expected persons in households with a re-identified member, by ``recommended_risk``."""
+        if (homes := self.households) is None:
+            return None
+        return float(np.sort(homes["persons"] * homes["risk_recommended"]).sum())
+
+    @property
     def worst(self) -> SuperpopulationRisk:
         """The model with the most expected re-identifications."""
         return max(self.models.values(), key=lambda model: model.expected.value)

@@ -84,7 +84,7 @@ def public_context(result: Measurement) -> dict[str, Any]:
     """Return what the public may read of the numbers."""
     data = result.data
     enough = data.n >= PUBLIC_RECORDS
-    homes = result.households
+    inside = result.expected_by_household
     by_record = result.recommended_risk
     return {
         "input": {
@@ -125,14 +125,9 @@ def public_context(result: Measurement) -> dict[str, Any]:
             for name, model in result.models.items()
         ],
         "households": []
-        if homes is None
+        if inside is None
         else [
-            [
-                "mean household risk of a person",
-                _public(
-                    float((homes["persons"] * homes["risk_recommended"]).sum()) / data.n, enough
-                ),
-            ],
+            ["mean household risk of a person", _public(inside / data.n, enough)],
             [
                 "expected re-identified households",
                 _about(result.expected_households["recommended"], enough),

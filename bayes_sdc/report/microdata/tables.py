@@ -102,8 +102,7 @@ def riskiest_columns(result: Measurement) -> list[str]:
 def riskiest_rows(result: Measurement) -> list[list[str]]:
     """The combinations with the highest risk: sample uniques by latent classes, if fitted."""
     data, frame, found = result.data, result.risk.combinations, result.latent_classes
-    risk = np.zeros(len(frame))
-    risk[data.combination] = result.recommended_risk  # records of a combination share it
+    risk = result.recommended_by_combination
     ends: dict[int, str] = {}
     if found is not None:
         low, high = (found.records[f"inverse_F_{end}"] for end in ("low", "high"))
@@ -160,11 +159,10 @@ def unstructured_rows(result: Measurement) -> list[list[str]]:
 
 def household_rows(result: Measurement) -> list[list[str]]:
     """Risk of households and of persons in them, sample uniques by latent classes if fitted."""
-    homes = result.households
-    if homes is None:
+    homes, inside = result.households, result.expected_by_household
+    if homes is None or inside is None:
         return []
     found, risk, persons = result.expected_households, homes["risk_recommended"], homes["persons"]
-    inside = float(np.sort(persons * risk).sum())
     others = [(f"model {name}", found[name]) for name in result.models]
     if result.latent_classes is not None:
         others.insert(0, ("closed form", float(np.sort(homes["risk"]).sum())))
