@@ -39,6 +39,7 @@ from bayes_sdc.microdata.latent_classes.draws import (
     compiled,
     inlined,
     log_gamma_draw,
+    log_rising_factorial,
     normalise,
     pick,
 )
@@ -65,10 +66,9 @@ def log_alpha_density(log_alpha: float, size: np.ndarray) -> float:
     for h in range(classes):
         records += size[h]
         if size[h] > 0:
-            # Gamma(part + n) / Gamma(part), by Gamma(part + 1) = part Gamma(part) near 0
-            total += math.log(part) + math.lgamma(part + size[h]) - math.lgamma(part + 1.0)
+            total += log_rising_factorial(part, size[h])
     if records > 0:
-        total -= math.log(alpha) + math.lgamma(alpha + records) - math.lgamma(alpha + 1.0)
+        total -= log_rising_factorial(alpha, records)
     return total
 
 
@@ -110,12 +110,8 @@ def log_strength_density(
             number += counts[k, h]
             shape += strength * base[k]
             if k == levels - 1 or (k + 1) >> up != k >> up:
-                if number == 1:
-                    total += math.log(shape)
-                elif number > 1:
-                    # Gamma(shape + n) / Gamma(shape), by that of shape + 1 near 0
-                    total += math.lgamma(shape + number) - math.lgamma(shape + 1.0)
-                    total += math.log(shape)
+                if number > 0:
+                    total += log_rising_factorial(shape, number)
                 known += number
                 number, shape = 0, 0.0
         if known > 0:

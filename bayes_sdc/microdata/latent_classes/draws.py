@@ -9,6 +9,8 @@ compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 # of one caller: part of its code, and not compiled once more by itself
 inlined = numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")
 
+FACTORS = 8  # multiplied at most, where a log Gamma takes longer
+
 
 @compiled
 def log_gamma_draw(rng: np.random.Generator, shape: float) -> float:
@@ -44,6 +46,18 @@ def normalise(logs: np.ndarray) -> None:
 
 
 @compiled
+def log_rising_factorial(shape: float, number: int) -> float:
+    """Log of Gamma(shape + number) / Gamma(shape), of one record or more."""
+    if number > FACTORS:
+        # Gamma(shape) by that of shape + 1, near 0
+        return math.lgamma(shape + number) - math.lgamma(shape + 1.0) + math.log(shape)
+    product = shape
+    for i in range(1, number):
+        product *= shape + i
+    return math.log(product)
+
+
+@compiled
 def draw_tables(rng: np.random.Generator, customers: int, strength: float) -> int:
     """Draw how many tables a Chinese restaurant has: CRT(customers, strength), exactly.
 
@@ -67,13 +81,24 @@ def draw_tables(rng: np.random.Generator, customers: int, strength: float) -> in
 
 @compiled
 def pick(rng: np.random.Generator, weights: np.ndarray, total: float) -> int:
-    """Draw a place with probability in proportion to weights that add up to ``total``."""
+    """Draw a place with probability in proportion to weights that add up to ``total``.
+
+    Weights before the place are passed by in fours: each alone would wait for the one before.
+    """
     left = rng.random() * total
-    last = 0
-    for k in range(len(weights)):
-        if weights[k] > 0.0:
-            last = k
-            left -= weights[k]
-            if left < 0.0:
-                break
-    return last
+    k = 0
+    while k + 4 <= len(weights):
+        four = (weights[k] + weights[k + 1]) + (weights[k + 2] + weights[k + 3])
+        if left < four:
+            break
+        left -= four
+        k += 4
+    while k < len(weights):
+        left -= weights[k]
+        if left < 0.0:
+            return k
+        k += 1
+    # ``total`` was rounded up: the last one that can be
+    while k > 1 and weights[k - 1] <= 0.0:
+        k -= 1
+    return k - 1

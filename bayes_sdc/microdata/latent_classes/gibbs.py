@@ -123,10 +123,11 @@ def run_sweeps(
     rng: np.random.Generator, start: np.ndarray, rows: np.ndarray, shared: np.ndarray,
     records: np.ndarray, rest: float, state: State, monitors: np.ndarray,
 ) -> None:  # fmt: skip
-    """Sweep as often as ``monitors`` has rows."""
+    """Sweep as often as ``monitors`` has rows; without columns nothing is noted."""
     for i in range(len(monitors)):
         sweep(rng, start, rows, shared, records, state)
-        watch(state.g, records, rest, monitors[i])
+        if monitors.shape[1] > 0:
+            watch(state.g, records, rest, monitors[i])
 
 
 @compiled
@@ -138,14 +139,15 @@ def run_with_zeros(
     for i in range(len(monitors)):
         if sweep_with_zeros(rng, start, rows, shared, records, rules, state) < 0:
             return False
-        watch(state.g, records, rest, monitors[i])
+        if monitors.shape[1] > 0:
+            watch(state.g, records, rest, monitors[i])
     return True
 
 
 def sweep_on(
     rng: np.random.Generator, sample: Sample, rest: float, state: State, monitors: Floats
 ) -> None:
-    """Sweep as often as ``monitors`` has rows."""
+    """Sweep as often as ``monitors`` has rows; without columns nothing is noted."""
     cells = sample.cells
     now = (rng, cells.start, cells.rows, cells.shared, cells.records, rest, state, monitors)
     if not len(sample.rules):
@@ -165,24 +167,23 @@ def run_chain(
     state = start_state(rng, sample.cells, plan.classes)
     second = SecondStage(sample, plan.draws, seed, number)
     rest = (sample.population - 1.0) * second.n
-    monitors = np.empty((plan.warm_up + plan.draws * plan.every, len(MONITORS)))
+    monitors = np.empty((plan.draws * plan.every, len(MONITORS)))
 
-    def advance(first: int, after: int) -> bool:
-        for begin in range(first, after, 10):
+    def advance(into: Floats) -> bool:
+        for begin in range(0, len(into), 10):
             if stopped():
                 return False
-            part = monitors[begin : min(begin + 10, after)]
-            sweep_on(rng, sample, rest, state, part)
+            sweep_on(rng, sample, rest, state, into[begin : begin + 10])
         return True
 
-    if not advance(0, plan.warm_up):
+    if not advance(np.empty((plan.warm_up, 0))):
         return None
     for draw in range(plan.draws):
-        done = plan.warm_up + draw * plan.every
-        if not advance(done, done + plan.every):
+        done = draw * plan.every
+        if not advance(monitors[done : done + plan.every]):
             return None
         second.add(draw, state)
-    return second.chain(monitors[plan.warm_up :])
+    return second.chain(monitors)
 
 
 def run_chains(sample: Sample, plan: Plan, *, seed: int, threads: int) -> list[Chain]:

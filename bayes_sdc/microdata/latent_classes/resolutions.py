@@ -32,6 +32,7 @@ from bayes_sdc.microdata.latent_classes.draws import (
     draw_tables,
     inlined,
     log_gamma_draw,
+    log_rising_factorial,
     normalise,
     pick,
 )
@@ -52,33 +53,47 @@ def depth_of(levels: int) -> int:
 
 
 @compiled
+def means_of_bands(base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sum up m in the bands of each resolution, and take the logs; shape (resolution, band)."""
+    levels, depth = len(base), depth_of(len(base))
+    mean, logs = np.zeros((depth + 1, levels)), np.empty((depth + 1, levels))
+    for s in range(depth + 1):
+        for k in range(levels):
+            mean[s, k >> (depth - s)] += base[k]
+        for band in range(((levels - 1) >> (depth - s)) + 1):
+            logs[s, band] = math.log(mean[s, band])
+    return mean, logs
+
+
+@compiled
 def log_of_resolutions(
-    strength: float, base: np.ndarray, counts: np.ndarray, into: np.ndarray
+    strength: float, mean: np.ndarray, logs: np.ndarray, counts: np.ndarray, into: np.ndarray
 ) -> None:
-    """Log probability of the levels of a class by resolution, less that at resolution 0."""
-    size = len(base)
-    number, mean = np.empty(size), np.empty(size)
-    known = 0.0
-    for k in range(size):
-        number[k], mean[k] = counts[k], base[k]
+    """Log probability of the levels of a class by resolution, less that at resolution 0.
+
+    ``mean`` and ``logs`` are those of :func:`means_of_bands`.
+    """
+    bands = len(counts)
+    number = np.empty(bands, dtype=np.int64)
+    known = np.int64(0)  # a constant would be a type of its own
+    for k in range(bands):
+        number[k] = counts[k]
         known += counts[k]
-    part = math.lgamma(strength) - math.lgamma(strength + known)
+    part = -log_rising_factorial(strength, known) if known > 0 else 0.0
     into[0] = 0.0
-    for s in range(depth_of(size), 0, -1):
+    for s in range(len(mean) - 1, 0, -1):
         total = part
-        for k in range(size):
-            if number[k] > 0.0:
-                shape = strength * mean[k]
-                total += math.lgamma(shape + number[k]) - math.lgamma(shape + 1.0)
-                total += math.log(shape) - number[k] * math.log(mean[k])
-        into[s] = total if known > 0.0 else 0.0
-        half = (size + 1) // 2
+        for k in range(bands):
+            if number[k] > 0:
+                total += log_rising_factorial(strength * mean[s, k], number[k])
+                total -= number[k] * logs[s, k]
+        into[s] = total
+        half = (bands + 1) // 2
         for k in range(half):
-            number[k], mean[k] = number[2 * k], mean[2 * k]
-            if 2 * k + 1 < size:
+            number[k] = number[2 * k]
+            if 2 * k + 1 < bands:
                 number[k] += number[2 * k + 1]
-                mean[k] += mean[2 * k + 1]
-        size = half
+        bands = half
 
 
 @inlined
@@ -92,10 +107,11 @@ def draw_resolution(rng: np.random.Generator, start: np.ndarray, state: State) -
         counts = state.counts[start[j] : start[j + 1]]
         depth = depth_of(len(base))
         shares = state.shares[j, : depth + 1]
+        mean, logs = means_of_bands(base)
         chance, found = np.empty(depth + 1), np.full(depth + 1, SHARE)
         for h in range(len(state.size)):
             if state.size[h] > 0:
-                log_of_resolutions(state.strength[j], base, counts[:, h], chance)
+                log_of_resolutions(state.strength[j], mean, logs, counts[:, h], chance)
                 for s in range(depth + 1):
                     chance[s] += math.log(shares[s])
                 normalise(chance)

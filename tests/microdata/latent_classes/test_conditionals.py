@@ -3,14 +3,13 @@
 import math
 from collections.abc import Callable
 
-import numba
 import numpy as np
 import pytest
 
 from bayes_sdc.convergence import effective_size
 from bayes_sdc.microdata.latent_classes import conditionals as c
 from bayes_sdc.microdata.latent_classes import resolutions as r
-from bayes_sdc.microdata.latent_classes.draws import draw_tables, log_gamma_draw, normalise, pick
+from bayes_sdc.microdata.latent_classes.draws import log_gamma_draw, normalise, pick
 from bayes_sdc.microdata.latent_classes.state import State
 
 START = np.array([0, 2, 5])
@@ -200,7 +199,8 @@ def resolution_by_likelihood(rng: np.random.Generator, state: State) -> None:
         part, kinds = slice(START[j], START[j + 1]), j + 2
         for h in range(H):
             chance = np.empty(kinds)
-            r.log_of_resolutions(state.strength[j], state.base[part], state.counts[part, h], chance)
+            means = r.means_of_bands(state.base[part])
+            r.log_of_resolutions(state.strength[j], *means, state.counts[part, h], chance)
             normalise(chance)
             state.resolution[j, h] = pick(rng, chance, 1.0)
         found = np.bincount(state.resolution[j], minlength=kinds)
@@ -251,41 +251,3 @@ def test_products_are_those_of_every_row_alone() -> None:
         found = c.extend_products(row, shared, phi, products)
         factors = np.prod([phi[k] for k in row if k >= 0], axis=0)
         assert found == pytest.approx(eta @ factors, rel=1e-14)
-
-
-@numba.njit
-def many_tables(rng: np.random.Generator, customers: int, strength: float, draws: int) -> list[int]:
-    return [draw_tables(rng, customers, strength) for _ in range(draws)]
-
-
-@pytest.mark.parametrize(("customers", "strength"), [(1, 0.3), (5, 0.05), (40, 2.0), (900, 30.0)])
-def test_tables_have_their_exact_distribution(customers: int, strength: float) -> None:
-    """Sums of independent trials, convolved; a normal approximation would fail for few tables."""
-    chances = strength / (strength + np.arange(customers))
-    exact = np.array([1.0])
-    for p in chances:
-        exact = np.convolve(exact, [1.0 - p, p])
-    draws = 40_000
-    found = np.bincount(
-        many_tables(np.random.default_rng(4), customers, strength, draws), minlength=len(exact)
-    )
-    error = np.sqrt(draws * exact * (1.0 - exact)) + 1.0
-    assert np.abs((found - draws * exact) / error).max() < 4.5
-
-
-def test_logs_of_small_gamma_variables() -> None:
-    """Below 1e-308 a variable would be 0, and its share undefined."""
-    rng = np.random.default_rng(5)
-    shape = 1e-3
-    draws = np.array([log_gamma_draw(rng, shape) for _ in range(4000)])
-    # -log X is nearly exponential with mean 1 / shape
-    assert np.isfinite(draws).all()
-    assert -draws.mean() * shape == pytest.approx(1.0, abs=0.08)
-
-
-def test_what_has_no_weight_is_not_picked() -> None:
-    rng = np.random.default_rng(6)
-    weights = np.array([0.0, 1.0, 0.0, 3.0, 0.0])
-    picked = np.bincount([pick(rng, weights, 4.0) for _ in range(4000)], minlength=5)
-    assert picked[[0, 2, 4]].sum() == 0
-    assert picked[1] == pytest.approx(1000, abs=120)

@@ -17,7 +17,7 @@ def test_each_resolution_has_the_probability_of_its_bands(levels: int) -> None:
     strength, bands = 3.7, bands_of(levels)
     assert r.depth_of(levels) == len(bands) - 1
     found = np.empty(len(bands))
-    r.log_of_resolutions(strength, base, counts, found)
+    r.log_of_resolutions(strength, *r.means_of_bands(base), counts, found)
     for s, same in enumerate(bands):
         first = np.unique(same, axis=0)
         m, c = first @ base, first @ counts
