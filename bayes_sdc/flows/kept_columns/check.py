@@ -24,7 +24,7 @@ from bayes_sdc.flows.kept_columns.features import (
 from bayes_sdc.flows.kept_columns.findings import ALARM, Finding, levels, statistics
 from bayes_sdc.flows.kept_columns.identities import identity
 from bayes_sdc.flows.kept_columns.selection import Selection
-from bayes_sdc.flows.kept_columns.shifts import best_shifts
+from bayes_sdc.flows.kept_columns.shifts import best_shifts, listings
 from bayes_sdc.flows.kept_columns.spread import evenly_spread
 from bayes_sdc.flows.kept_columns.totals import kept_totals
 from bayes_sdc.flows.table.read import FlowTable
@@ -333,10 +333,11 @@ def _ask_shifts(
         length = np.asarray(column.text.str.len(), np.float64)
         readings = {**column.inside, "the length of its text": length}
     count, rows = table.frame[table.count].to_numpy(np.float64), np.sort(small.rows)
+    orders = listings(table.frame[table.origin], table.frame[table.destination])
     shifted = [
         (f"{what}: {how}" if what else how, values, tried * len(readings))
         for what, numbers in readings.items()
-        for how, values, tried in best_shifts(numbers, count, rows)
+        for how, values, tried in best_shifts(numbers, count, rows, orders)
     ]
     for how, values, tried in shifted:
         known = np.isfinite(values[small.rows])

@@ -131,9 +131,9 @@ def _doubts(rates: str, cells: Combinations, chance: float) -> tuple[str, ...]:
     limit = 1.0 / np.log(max(n, 3.0))
     if fraction < limit:
         said.append(
-            f"{rates} are not trusted: the sampling fraction, {fraction:.2%}, is below 1 / log n, "
-            f"{limit:.2%}, and they know nothing of the key variables but how often combinations "
-            "occur; they can be too low by half or more"
+            f"{rates} are not trusted: the sampling fraction by the inclusion probabilities, "
+            f"{fraction:.2%}, is below 1 / log n, {limit:.2%}, and they know nothing of the key "
+            "variables but how often combinations occur; they can be too low by half or more"
         )
     if chance < UNLIKELY:
         written = f"probability {chance:.1g}" if chance > LEAST else f"probability below {LEAST:g}"

@@ -212,9 +212,10 @@ class Measurement(Result):
                 f"re-identified, {value / n:.2%}; {worst.tau1.value:,.0f} are unique"
             )
         name = next(name for name, model in self.models.items() if model is worst)
+        trust = "" if worst.trusted else " (NOT trusted)"
         return (
-            f"at worst, by the model {name!r}, {value:,.1f} ({low:,.1f} to {high:,.1f}) of {n:,} "
-            f"records are re-identified, {value / n:.2%}; tau1 {worst.tau1.value:,.1f}"
+            f"at worst, by the model {name!r}{trust}, {value:,.1f} ({low:,.1f} to {high:,.1f}) of "
+            f"{n:,} records are re-identified, {value / n:.2%}; tau1 {worst.tau1.value:,.1f}"
         )
 
     def _lines(self) -> list[str]:

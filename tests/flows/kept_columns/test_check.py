@@ -105,6 +105,38 @@ def test_a_copy_among_small_rows_alone_must_not_leave(shift, turned, rows):
     assert check(frame.assign(x=column), ["x"]).verdict == "fail"
 
 
+@settings(max_examples=8)
+@given(
+    st.sampled_from(["text", "number", "first seen"]),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([0, 1, 17]),
+    st.sampled_from([60, 300, len(COUNT)]),
+    st.sampled_from(["all", "small"]),
+)
+def test_a_copy_in_the_order_of_a_matrix_must_not_leave(way, there, turned, shift, rows, which):
+    """Out of a matrix read column by column, counts stand by destination; or the file does so."""
+    frame = FLOWS.iloc[:rows]
+    if way == "number":  # codes of different lengths: 5 comes before 10
+        number = {area: str(k + 5) for k, area in enumerate(sorted({*FLOWS["origin"]}))}
+        frame = frame.replace(dict.fromkeys(("origin", "destination"), number))
+    frame = frame.sort_values(["origin", "destination"], ignore_index=True)
+    count = frame["count"].to_numpy(np.float64)
+    places = np.flatnonzero((count >= 1) & (count <= 9)) if which == "small" else np.arange(rows)
+    ends = [frame[side] for side in ("destination", "origin")]
+    if way == "number":
+        ends = [end.astype(int) for end in ends]
+    elif way == "first seen":
+        seen = {area: k for k, area in enumerate(pd.unique(pd.concat(ends[::-1])))}
+        ends = [end.map(seen) for end in ends]
+    by = pd.concat(ends, axis=1).iloc[places].sort_values(["destination", "origin"]).index
+    column = np.random.default_rng(shift).integers(1, 10, rows).astype(np.float64)
+    source, goal = (by, places) if there else (places, by)
+    listed = count[source][::-1] if turned else count[source]
+    column[goal] = np.roll(listed, shift)
+    assert check(frame.assign(x=column), ["x"]).verdict == "fail"
+
+
 @settings(max_examples=6)
 @given(st.integers(0, 10_000), st.sampled_from([30, 300, len(COUNT)]))
 def test_columns_that_go_with_areas_and_not_with_counts_raise_no_alarm(seed, rows):
