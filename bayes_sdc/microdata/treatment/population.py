@@ -19,7 +19,7 @@ from bayes_sdc.microdata.latent_classes.dispersion import collect, draw_scatter,
 from bayes_sdc.microdata.latent_classes.draws import compiled
 from bayes_sdc.microdata.latent_classes.prediction import mean_inverse
 from bayes_sdc.microdata.latent_classes.sample import PULL
-from bayes_sdc.microdata.latent_classes.second_stage import UNSEEN
+from bayes_sdc.microdata.latent_classes.second_stage import draws_of_unseen
 from bayes_sdc.microdata.latent_classes.unseen import NO_RULES, draw_unseen, index_rows
 from bayes_sdc.microdata.latent_classes.weights import mean_weights
 from bayes_sdc.microdata.treatment.states import Layout, States
@@ -149,7 +149,7 @@ def population_share(
     number, n = float(members.sum()), float(cells.records.sum())
     rng = generator(seed, "scatter of the treated file")
     shares = np.empty((len(states.eta), HYPER_DRAWS, len(f)))
-    drawn = int(UNSEEN * n)
+    drawn = draws_of_unseen(n)
     for s, (eta, phi) in enumerate(zip(states.eta, states.phi, strict=True)):
         phi = np.ascontiguousarray(phi[phi_rows])
         g = probabilities(cells.rows, eta, phi)
