@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.combinations import codes_of
 from bayes_sdc.microdata.file.microdata import Microdata
 
@@ -125,10 +126,16 @@ def cells_of(data: Microdata) -> Cells:
     ([[0, 3], [0, 5], [1, 2], [1, 4]], [0, 2, 6])
     """
     columns, sizes = [], []
-    for column, labels in zip(codes_of(data.combinations).T, data.labels, strict=True):
+    codes = codes_of(data.combinations).T
+    for name, column, labels in zip(data.keys, codes, data.labels, strict=True):
         missing = column < 0
         rank = np.argsort(order_of_levels(labels))
-        column = np.where(missing, -1, rank[column])
+        if not len(labels) and data.missing != "own":
+            raise InputError(
+                f"{data.source}: key {name!r} is missing in every record, so nothing can be said "
+                "of it; leave it out of the keys"
+            )
+        column = np.where(missing, -1, rank[column]) if len(labels) else column
         levels, found = np.unique(column if data.missing == "own" else column[~missing],
                                   return_inverse=True)  # fmt: skip
         coded = np.full(len(column), -1, dtype=np.int64)

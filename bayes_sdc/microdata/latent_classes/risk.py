@@ -271,7 +271,7 @@ def latent_class_risk(
     seed_sequence(seed)  # refuses an invalid seed
     of_file = sample_of(microdata, size, weights, structural_zeros)
     sample, record = of_file.sample, of_file.record
-    unequal = weights is not None and bool(np.ptp(weights) > 0.0)
+    unequal = weights is not None and bool(np.ptp(weights) > 1e-6 * np.mean(weights))
     notes = assumed(microdata, len(sample.rules), unequal=unequal)
     diverged: tuple[str, ...] = ()
     if trace is None:
@@ -288,7 +288,9 @@ def latent_class_risk(
 def _estimate(draws: Floats, value: float | None = None) -> Estimate90:
     low, high = np.quantile(draws, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0])
     middle = float(draws.mean()) if value is None else value
-    return Estimate90(middle, (float(low), float(high)), float(draws.std()))
+    # of a skew distribution, or of a few draws of a rare event, the mean may lie beyond
+    ends = min(float(low), middle), max(float(high), middle)
+    return Estimate90(middle, ends, float(draws.std()))
 
 
 def _records(chains: list[Chain], record: npt.NDArray[np.int64]) -> pd.DataFrame:
@@ -299,11 +301,11 @@ def _records(chains: list[Chain], record: npt.NDArray[np.int64]) -> pd.DataFrame
         ("inverse_F", [c.inverse_mean for c in chains], [c.inverse for c in chains]),
     ):
         every = np.concatenate(draws)
-        mean = np.mean(means, axis=0)
+        mean = np.clip(np.mean(means, axis=0), 0.0, 1.0)
         low, high = np.quantile(every, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0], axis=0)
-        columns[name] = np.clip(mean, 0.0, 1.0)
-        columns[f"{name}_low"] = np.clip(low, 0.0, 1.0)
-        columns[f"{name}_high"] = np.clip(high, 0.0, 1.0)
+        columns[name] = mean
+        columns[f"{name}_low"] = np.clip(low, 0.0, mean)
+        columns[f"{name}_high"] = np.clip(high, mean, 1.0)
     index = pd.Index(record, name="record")
     return pd.DataFrame(columns, index=index).sort_index()
 
@@ -324,6 +326,7 @@ def _result(
     z = MISFIT * (1.0 - n / size) * rng.standard_normal(alone.shape)
     tau1 = np.minimum(alone * np.exp(z), uniques)
     tau2 = np.minimum(matches * np.exp(z / 2.0), uniques)
+    beyond = np.minimum(outside * np.exp(z), size - n)
     value1 = float(np.mean([np.sort(chain.unique_mean).sum() for chain in chains]))
     value2 = float(np.mean([np.sort(chain.inverse_mean).sum() for chain in chains]))
     estimate1, estimate2 = _estimate(tau1, value1), _estimate(tau2, value2)
@@ -339,7 +342,7 @@ def _result(
         tau1=estimate1,
         tau2=estimate2,
         records=_records(chains, record),
-        population_uniques=_estimate(((alone + outside) * np.exp(z)).ravel()),
+        population_uniques=_estimate((tau1 + beyond).ravel(), value1 + float(beyond.mean())),
         trusted=facts.trusted and not diverged,
         checks=[*judge(facts), *_of_divergences(diverged)],
         diagnostics=pd.DataFrame({"rhat": rhat, "ess": ess}, index=list(names)),

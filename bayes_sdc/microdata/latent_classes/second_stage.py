@@ -19,8 +19,8 @@ from bayes_sdc.microdata.latent_classes.unseen import (
 from bayes_sdc.seeds import generator
 
 UNSEEN = 3  # draws from the base for each record
-#: Draws at most: of 200,000 people, 20,000 draws instead of 600,000 move tau1 by 0.02 % and the ends
-#: of its interval by less than 0.5 %.
+#: Draws at most: of 200,000 people, 20,000 draws instead of 600,000 move tau1 by 0.02 % and the
+#: ends of its interval by less than 0.5 %.
 MOST_UNSEEN = 200_000
 
 Floats = npt.NDArray[np.float64]

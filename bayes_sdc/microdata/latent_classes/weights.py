@@ -27,6 +27,7 @@ Floats = npt.NDArray[np.float64]
 
 ITERATIONS = 50
 TOLERANCE = 1e-10
+EQUAL = 1e-10  # squared coefficient of variation of weights that differ by rounding alone
 
 
 def log_weights(cells: Cells, weights: npt.ArrayLike, total: float) -> Floats:
@@ -57,7 +58,7 @@ def log_weights(cells: Cells, weights: npt.ArrayLike, total: float) -> Floats:
     effects = np.zeros(int(cells.start[-1]) + 1)
     effects[-1] = np.log(middle)
     fitted = np.full(len(given), middle)
-    if spread > 0.0:
+    if spread > EQUAL:
         k, j = np.nonzero(cells.rows >= 0)
         # the last column is the constant
         row = np.concatenate([k, np.arange(len(given))])

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy.special import chdtrc
 
@@ -333,20 +334,35 @@ def goodness_of_fit(
     frame = pd.DataFrame(
         {"observed": observed, "expected": by_size}, index=pd.Index(labels, name="size")
     )
-    # from the end, so that what is joined are the rare large sizes
-    groups, total = [[len(frame) - 1]], by_size[-1]
-    for place in range(len(frame) - 2, -1, -1):
-        if total < LEAST_EXPECTED:
-            groups[-1].append(place)
-            total += by_size[place]
-        else:
-            groups.append([place])
-            total = by_size[place]
-    if total < LEAST_EXPECTED and len(groups) > 1:
-        groups[-2] += groups.pop()
+    groups = joined(by_size)
     o = np.array([observed[group].sum() for group in groups])
     e = np.array([by_size[group].sum() for group in groups])
     freedom = len(groups) - fitted
     if freedom < 1 or (e <= 0).any():
         return frame, None
     return frame, float(chdtrc(freedom, ((o - e) ** 2 / e).sum()))
+
+
+def joined(expected: npt.NDArray[np.float64]) -> list[list[int]]:
+    """Join neighbouring classes until each expects enough; every class is in one group.
+
+    Examples
+    --------
+    >>> joined(np.array([40.0, 9.0, 3.0, 1.0, 2.0]))
+    [[4, 3, 2], [1], [0]]
+    >>> joined(np.array([1.0, 9.0, 30.0]))
+    [[2], [1, 0]]
+    """
+    # from the end, so that what is joined are the rare large sizes
+    groups, total = [[len(expected) - 1]], expected[-1]
+    for place in range(len(expected) - 2, -1, -1):
+        if total < LEAST_EXPECTED:
+            groups[-1].append(place)
+            total += expected[place]
+        else:
+            groups.append([place])
+            total = expected[place]
+    if total < LEAST_EXPECTED and len(groups) > 1:
+        few = groups.pop()
+        groups[-1] += few
+    return groups

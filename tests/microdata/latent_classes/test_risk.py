@@ -94,6 +94,50 @@ def test_missing_values_by_every_rule(missing: str) -> None:
     assert ((risk.records >= 0.0) & (risk.records <= 1.0)).all(axis=None)
 
 
+@pytest.mark.parametrize("weight", [9.54, 98.78, 0.1, 0.01, 1e-100])
+def test_equal_weights_are_equal_whatever_they_are(weight: float) -> None:
+    """A sum of f equal weights over f is not always the weight, to the last digit."""
+    rare = pd.DataFrame({"a": ["x"] * 7 + ["z"], "b": "y"})
+    for people, keys in ((rare, ["a", "b"]), (SAMPLE, KEYS)):
+        data = read_microdata(people.assign(w=weight), keys=keys, weight="w")
+        size = max(len(people) * weight, 2.0 * len(people))
+        risk = latent_class_risk(data, population_size=int(min(size, 1e12)), seed=1)
+        assert risk.trusted in (True, False)
+        assert not any("weights" in note and "mean of" in note for note in risk.notes)
+
+
+def holds(low: object, value: object, high: object) -> bool:
+    return bool(np.all(low <= value) and np.all(value <= high))  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("size", [201, 400, 10**6, 10**12])
+@pytest.mark.parametrize("people", [SAMPLE, pd.concat([SAMPLE[:1]] * 49 + [SAMPLE[1:152]])])
+def test_every_interval_holds_its_estimate(size: int, people: pd.DataFrame) -> None:
+    risk = latent_class_risk(read(people), population_size=size, seed=1)
+    for one in (risk.tau1, risk.tau2, risk.population_uniques):
+        assert holds(one.interval[0], one.value, one.interval[1])
+    assert risk.population_uniques.value >= risk.tau1.value, "these are among them"
+    for name in ("P_unique", "inverse_F"):
+        frame = risk.records
+        assert holds(frame[f"{name}_low"], frame[name], frame[f"{name}_high"])
+        assert holds(0.0, frame[f"{name}_low"], 1.0)
+        assert holds(0.0, frame[f"{name}_high"], 1.0)
+
+
+@pytest.mark.parametrize("missing", ["wildcard", "conservative"])
+def test_a_key_that_nobody_has_is_named(missing: str) -> None:
+    data = read(SAMPLE.assign(age=None), missing=missing)
+    with pytest.raises(InputError, match="key 'age' is missing in every record"):
+        latent_class_risk(data, population_size=4000, seed=1)
+
+
+def test_a_key_that_nobody_has_is_a_constant_by_the_rule_own() -> None:
+    lacking = latent_class_risk(read(SAMPLE.assign(age=None), missing="own"), population_size=4000,
+                                seed=1)  # fmt: skip
+    same = latent_class_risk(read(SAMPLE.assign(age="0")), population_size=4000, seed=1)
+    assert lacking.tau1.value == same.tau1.value
+
+
 def test_no_record_is_complete() -> None:
     """Then nothing can be learned of the scatter, which is said by its width, not by a crash."""
     holes = SAMPLE.copy()
