@@ -188,28 +188,6 @@ def own_area(froms: Codes, tos: Codes) -> npt.NDArray[np.bool_]:
     return np.asarray(same[froms.places] == tos.places)
 
 
-def own_area_across_groups(
-    own: npt.NDArray[np.bool_], by: Sequence[Codes], names: tuple[str, ...]
-) -> Iterable[Problem]:
-    """Refuse own-area rows that cross groups: area codes that are unique only within a state.
-
-    County 001 of one state and county 001 of another would pass as the same area, and a flow
-    between them would be released as it is.
-    """
-    if len(by) != 2 or not set(by[0].labels) & set(by[1].labels):
-        return
-    texts = [np.array([*codes.labels, ""], dtype=object)[codes.places] for codes in by]
-    rows = np.flatnonzero(own & (texts[0] != texts[1]))
-    if rows.size:
-        yield Problem(
-            "origin and destination have the same code but lie in different groups",
-            names,
-            rows,
-            tuple(f"{texts[0][row]}>{texts[1][row]}" for row in rows[:5]),
-            "codes must be unique in the whole table: put the group in front of the area code",
-        )
-
-
 def padding_variants(codes: Iterable[str]) -> list[tuple[str, ...]]:
     """Return the sets of codes that differ only in leading zeros, ``.0`` or outer spaces.
 

@@ -8,7 +8,14 @@ import numpy.typing as npt
 import pandas as pd
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.io.columns import Codes, cut_digits, look_alikes, name_columns, padding_variants
+from bayes_sdc.io.columns import (
+    Codes,
+    Problem,
+    cut_digits,
+    look_alikes,
+    name_columns,
+    padding_variants,
+)
 
 MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 MARKS = {
@@ -115,12 +122,36 @@ def first(items: Sequence[str]) -> str:
     return ", ".join(items[:5]) + more
 
 
+def own_area_across_groups(
+    own: npt.NDArray[np.bool_], by: Sequence[Codes], names: tuple[str, ...], ends: Sequence[Codes]
+) -> Iterator[Problem]:
+    """Refuse own-area rows that cross groups: area codes that are unique only within a state.
+
+    County 001 of one state and county 001 of another would pass as the same area, and a flow
+    between them would be released as it is. Two columns with the same values, such as sex and age,
+    are no states: only names, or one value for each code of an end, make them that.
+    """
+    if len(by) != 2 or not set(by[0].labels) & set(by[1].labels):
+        return
+    texts = [np.array([*codes.labels, ""], dtype=object)[codes.places] for codes in by]
+    rows = np.flatnonzero(own & (texts[0] != texts[1]))
+    if rows.size and (_named_as_areas(*names) or _tell_of_ends(texts, ends)):
+        yield Problem(
+            "origin and destination have the same code but lie in different groups",
+            names,
+            rows,
+            tuple(f"{texts[0][row]}>{texts[1][row]}" for row in rows[:5]),
+            "codes must be unique in the whole table: put the group in front of the area code",
+        )
+
+
 def ask_about_ends(
     source: str,
     frame: pd.DataFrame,
     taken: tuple[str, ...],
     own: npt.NDArray[np.bool_],
     ends: Sequence[Codes],
+    groups: Sequence[str] = (),
 ) -> None:
     """Refuse own-area rows whose ends two further columns tell apart.
 
@@ -139,6 +170,8 @@ def ask_about_ends(
         Rows whose origin is the destination.
     ends : sequence of Codes
         Of origin and destination.
+    groups : sequence of str
+        Columns that make groups: two of them cross all pairs of areas, as sex and age do.
 
     Raises
     ------
@@ -160,6 +193,10 @@ def ask_about_ends(
             differ = rows[a[rows] != b[rows]]
             if not differ.size or not _larger_areas(one, other, a, b, ends):
                 continue
+            if {one, other} <= set(groups) and not (
+                _named_as_areas(one, other) or _tell_of_ends((a, b), ends)
+            ):
+                continue
             if any(_splits(codes, text) for codes, text in zip(ends, (a, b), strict=True)):
                 row = int(differ[0])
                 code = ends[0].labels[ends[0].places[row]]
@@ -180,7 +217,7 @@ def _larger_areas(
     if len(left | right) < 2 or len(left & right) * 2 < len(left | right):
         return False
     alike = bool(_stem(one)) and _stem(one) == _stem(other)
-    if alike and any(AREA.fullmatch(word) for word in _stem(one)):
+    if _named_as_areas(one, other):
         return True
     values = {value.strip().lower() for value in left | right}
     # numbers may be anything, and flags agree in their values without a meaning
@@ -189,6 +226,21 @@ def _larger_areas(
     ):
         return alike and not (_unrelated(a, b) or _scattered(ends, (a, b)))
     return True
+
+
+def _named_as_areas(one: str, other: str) -> bool:
+    """Whether two names differ in the end of the pair only, and tell of larger areas."""
+    return _stem(one) == _stem(other) and any(AREA.fullmatch(word) for word in _stem(one))
+
+
+def _tell_of_ends(larger: Sequence[np.ndarray], ends: Sequence[Codes]) -> bool:
+    """Whether each column has one value for each code of its end, and not the same one for all."""
+    if any(len(set(values)) < 2 for values in larger):
+        return False
+    return any(
+        not any(_splits(codes, values) for codes, values in zip(order, larger, strict=True))
+        for order in (ends, ends[::-1])
+    )
 
 
 def _scattered(ends: Sequence[Codes], larger: Sequence[np.ndarray]) -> bool:

@@ -19,14 +19,13 @@ import pandas as pd
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.table.code_notes import ask_about_ends, code_notes
+from bayes_sdc.flows.table.code_notes import ask_about_ends, code_notes, own_area_across_groups
 from bayes_sdc.flows.table.labels import labelled_cells
 from bayes_sdc.io.columns import (
     Codes,
     Problem,
     duplicates,
     own_area,
-    own_area_across_groups,
     read_codes,
     read_counts,
     refuse_problems,
@@ -259,11 +258,13 @@ def read_flows(
     problems += count_problems
     problems += duplicates(froms, tos, by, wanted)
     own = own_area(froms, tos)
-    problems += own_area_across_groups(own, by, group_columns)
+    problems += own_area_across_groups(own, by, group_columns, (froms, tos))
     people, people_problems = _read_people(loaded, threshold_column, form)
     problems += people_problems
     refuse_problems(loaded.source, problems, loaded.lines)
-    ask_about_ends(loaded.source, loaded.frame, (origin, destination, count), own, (froms, tos))
+    ask_about_ends(
+        loaded.source, loaded.frame, (origin, destination, count), own, (froms, tos), group_columns
+    )
 
     few = np.zeros(len(counts), bool) if people is None else (people <= high) & (counts > high)
     small = ~own & (counts >= low) & (counts <= high)

@@ -154,6 +154,34 @@ def test_numbers_of_larger_areas_stop_the_run_whatever_their_name(names, away_on
         read(frame.assign(n=rng.integers(1, 30, len(frame))))
 
 
+@given(
+    st.permutations(["one", "two"]),
+    st.lists(st.sampled_from(["1", "2", "3", "low", "high", "y"]), min_size=2, unique=True),
+    st.lists(st.sampled_from(["1", "2", "3", "low", "high", "y"]), min_size=2, unique=True),
+    st.sampled_from([("sex", "age"), ("status_before", "status_after"), ("r1", "r2")]),
+)
+def test_groups_that_share_their_values_are_no_larger_areas(order, left, right, names):
+    """Sex 1 and 2 beside age 1 to 3: the run must not ask for a change of the area codes."""
+    frame = square().merge(pd.DataFrame({"one": left}), how="cross")
+    frame = frame.merge(pd.DataFrame({"two": right}), how="cross")
+    new = dict(zip(("one", "two"), names, strict=True))
+    table = read(frame.rename(columns=new), groups=[new[name] for name in order])
+    assert table.n_set_aside == 8 * len(left) * len(right)
+
+
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+def test_groups_that_tell_of_one_end_each_are_larger_areas(order):
+    """Each origin has one value, and each destination: a row of one code crosses two areas."""
+    frame = square()
+    frame["a"], frame["b"] = "x", "y"
+    frame.loc[frame["o"] > "03", "a"] = "y"
+    frame.loc[frame["d"] > "05", "b"] = "x"
+    with pytest.raises(InputError, match="same code but lie in different groups"):
+        read(frame, groups=list(order))
+    frame["a"] = "y"  # and one value for all tells of no end
+    assert read(frame, groups=list(order)).n_set_aside == 8
+
+
 def test_a_weighted_count_of_few_people_is_not_safe():
     frame = pd.DataFrame({"o": list("aaab"), "d": list("bcdc"), "n": [11, 5, 40, 50]})
     table = read(frame.assign(people=[1, 40, 9, 10]), threshold_column="people")
