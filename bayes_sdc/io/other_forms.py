@@ -11,7 +11,7 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.io.databases import is_database, read_query
 from bayes_sdc.io.fixed_width import read_fixed_width
 from bayes_sdc.io.form import FileForm
-from bayes_sdc.io.text import unpack
+from bayes_sdc.io.text import csv_notes, decode, unpack
 from bayes_sdc.io.workbooks import is_workbook, read_workbook
 
 # names of the dimensions of Eurostat, and of what the columns are
@@ -51,9 +51,10 @@ def read_other(path: Path, data: bytes, form: FileForm) -> Other | None:
     if form.layout is not None:
         return Other(*read_fixed_width(unpack(data, path.name)[0], path.name, Path(form.layout)))
     if b".tsv" in path.name.encode() or EUROSTAT.match(data[:500].decode("latin-1")):
-        text = unpack(data, path.name)[0].decode("utf-8", errors="replace")
+        text, encoding = decode(unpack(data, path.name)[0], path.name)
         if EUROSTAT.match(text):
-            return _eurostat(text, path.name)
+            frame, notes = _eurostat(text, path.name)
+            return Other(frame, (*notes, *csv_notes(encoding, ",", 0)))
     return None
 
 

@@ -89,6 +89,26 @@ def test_eurostats_form_is_read_with_its_flags(tmp_path, packed):
     assert any("1 cells without a figure (:) are left out" in note for note in table.notes)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "latin-1", "utf-16"])
+@pytest.mark.parametrize("form", ["csv", "wide", "eurostat", "fixed"])
+def test_no_form_merges_areas_whose_names_are_not_in_ascii(tmp_path, form, encoding):
+    """Two areas read as one would make a flow between them one of people who stayed."""
+    text, more = {
+        "csv": ("orig,dest,OBS_VALUE\nBär,Bör,4\nBör,Bär,12\n", None),
+        "wide": ("x,Bär,Bör\nBär,,4\nBör,12,\n", FileForm(wide=True)),
+        "eurostat": ("unit,orig,dest\\time\t2020\nN,Bär,Bör\t4\nN,Bör,Bär\t12\n", None),
+        "fixed": ("BärBör 4\nBörBär12\n", FileForm(layout=tmp_path / "layout.csv")),
+    }[form]
+    (tmp_path / "layout.csv").write_text("name,start,end\norig,1,3\ndest,4,6\nOBS_VALUE,7,8\n")
+    path = tmp_path / ("x.tsv" if form == "eurostat" else "x.txt")
+    path.write_bytes(text.encode(encoding))
+    names = {"origin": "orig", "destination": "dest", "count": "OBS_VALUE"}
+    table = read_flows(path, **names, form=more)
+    assert table.frame[["orig", "dest"]].values.tolist() == [["Bär", "Bör"], ["Bör", "Bär"]]
+    assert table.n_set_aside == 0
+    assert encoding == "utf-8" or any("ncoding" in note or "fixed" in note for note in table.notes)
+
+
 def test_fixed_widths_are_cut_by_a_layout(tmp_path):
     (tmp_path / "moves.txt").write_text("01 02    3\n02 01   17\n01 01  400\n")
     layout = tmp_path / "layout.csv"
