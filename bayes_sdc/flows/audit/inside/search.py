@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
+from bayes_sdc.flows.audit.inside.both_ends import totals_of_both_ends
 from bayes_sdc.flows.audit.inside.codes import codes_that_are_sums, crossing, joined
 from bayes_sdc.flows.audit.inside.columns import columns_of_totals, grand_total
 from bayes_sdc.flows.audit.inside.rows import InsideTotal, Rows, called_total, rows_of
@@ -67,6 +68,7 @@ def _search(rows: Rows, table: FlowTable, but: Collection[str] = ()) -> list[Ins
     for together, axis in joined(rows):
         found += codes_that_are_sums(together, axis)
     if not holes:
+        found += totals_of_both_ends(rows)
         found += grand_total(rows, table)
         found += [each for each in columns_of_totals(rows, table) if each.column not in but]
     return found
