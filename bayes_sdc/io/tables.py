@@ -28,7 +28,7 @@ from bayes_sdc.io.foreign import unpack_table
 from bayes_sdc.io.form import UNTOLD, FileForm
 from bayes_sdc.io.other_forms import long_form, read_other
 from bayes_sdc.io.plain_text import read_plain
-from bayes_sdc.io.text import csv_notes, damaged, from_arrow, read_bytes
+from bayes_sdc.io.text import csv_notes, damaged, find_columns, from_arrow, read_bytes
 
 MOST_ARRAYS = 1000  # columns that have an array each
 
@@ -80,6 +80,9 @@ def load(source: Any, wanted: Sequence[str], form: FileForm | None = None) -> Lo
         return _load_file(Path(source), wanted, form or UNTOLD)
     if isinstance(source, pd.DataFrame):
         return Loaded(source.copy(), "DataFrame", Dialect())
+    if isinstance(source, pa.Table):  # narwhals refuses two columns of one name
+        find_columns("DataFrame", source.column_names, wanted)
+        return Loaded(from_arrow(source), "DataFrame", Dialect())
     try:
         native = nw.from_native(source)
     except TypeError as error:
@@ -96,11 +99,11 @@ def _load_file(path: Path, wanted: Sequence[str], form: FileForm) -> Loaded:
         frame, more = long_form(other.frame, path.name, wanted) if form.wide else (other.frame, ())
         notes = (*other.notes, *more)
         return Loaded(frame, path.name, Dialect(), sha256, notes=notes, path=place)
+    named = () if form.wide else wanted  # columns that the matrix does not have
     data, gzipped = unpack_table(data, path.name)
     if data.startswith(b"PAR1"):
         dialect = Dialect(format="parquet", gzipped=gzipped)
-        return Loaded(_read_parquet(data, path.name), path.name, dialect, sha256, path=place)
-    named = () if form.wide else wanted  # columns that the matrix does not have
+        return Loaded(_read_parquet(data, path.name, named), path.name, dialect, sha256, path=place)
     frame, lines, dialect, notes = _read_csv(data, path.name, gzipped, named, form)
     if form.wide:
         frame, more = long_form(frame, path.name, wanted)
@@ -108,11 +111,15 @@ def _load_file(path: Path, wanted: Sequence[str], form: FileForm) -> Loaded:
     return Loaded(frame, path.name, dialect, sha256, lines, notes, place)
 
 
-def _read_parquet(data: bytes, name: str) -> pd.DataFrame:
+def _read_parquet(data: bytes, name: str, wanted: Sequence[str]) -> pd.DataFrame:
     try:
-        table = pq.read_table(pa.BufferReader(data))
+        # by its rows, because by name two columns of one name would pass for damage
+        table = pq.ParquetFile(pa.BufferReader(data)).read()
         table.validate(full=True)  # or text that is no UTF-8 would fail where it is used
+        find_columns(name, table.column_names, wanted)
         return from_arrow(table)
+    except InputError:
+        raise
     # a damaged file makes Arrow raise errors that are documented nowhere
     except Exception as error:
         raise damaged(name, "Parquet", error) from error

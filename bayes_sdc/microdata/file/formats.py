@@ -78,6 +78,9 @@ def load_columns(source: Any, wanted: Sequence[str], form: FileForm | None = Non
     if isinstance(source, pd.DataFrame):
         find_columns("DataFrame", list(source.columns), wanted)
         return Columns(source.loc[:, list(wanted)].reset_index(drop=True), "DataFrame")
+    if isinstance(source, pa.Table):  # narwhals refuses two columns of one name
+        find_columns("DataFrame", source.column_names, wanted)
+        return Columns(from_arrow(source.select(list(wanted))), "DataFrame")
     try:
         native = nw.from_native(source)
     except TypeError as error:

@@ -18,6 +18,7 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.flows.table.read import FlowTable, read_flows
 from bayes_sdc.io.columns import INFINITE
 from bayes_sdc.io.form import FileForm
+from bayes_sdc.microdata.file.read import read_microdata
 
 NAMES = {"origin": "from", "destination": "to", "count": "n"}
 
@@ -460,6 +461,25 @@ def test_two_columns_of_one_name_matter_only_when_named(tmp_path):
     table.write(table.frame, tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_bytes() == path.read_bytes()
     assert "2 columns are called 'x'" in refused(path, groups="x")
+
+
+@pytest.mark.parametrize("twice", ["from", "to", "n", "g"])
+@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow", "pandas"])
+def test_two_columns_of_one_name_are_no_damage(tmp_path, twice, kind):
+    """Whoever is told that the file is damaged looks for it in the wrong place."""
+    names = ["from", "to", "n", "g", twice]
+    table = pa.table([["A"], ["B"], [3], ["x"], ["7"]], names=names)
+    frame = pd.DataFrame([["A", "B", 3, "x", "7"]], columns=names)
+    source = {"arrow": table, "pandas": frame}.get(kind, tmp_path / f"t.{kind}")
+    if kind == "csv":
+        frame.to_csv(source, index=False)
+    elif kind == "parquet":
+        pq.write_table(table, source)
+    assert f"2 columns are called '{twice}'; rename one" in refused(source, groups="g")
+    other = {"from": "to", "to": "from"}.get(twice, "from")
+    assert read_microdata(source, keys=[other]).n == 1
+    with pytest.raises(InputError, match=f"2 columns are called '{twice}'; rename one"):
+        read_microdata(source, keys=[twice])
 
 
 @pytest.mark.parametrize(
