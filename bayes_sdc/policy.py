@@ -248,7 +248,7 @@ def read_policy(path: str | PathLike[str]) -> Policy:
     path = Path(path)
     stored = read_bytes(path)
     try:
-        content = tomllib.loads(stored.decode("utf-8-sig"))
+        content = tomllib.loads(stored.decode("utf-8").lstrip("\ufeff"))
     except UnicodeDecodeError:
         raise InputError(f"{path}: not UTF-8 text; save it as UTF-8") from None
     except (ValueError, RecursionError) as error:  # also numbers of thousands of digits

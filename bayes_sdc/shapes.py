@@ -141,7 +141,7 @@ def read_shapes(path: PathLike, *, key: str, codes: Iterable[str]) -> Shapes:
 def _load(path: Path) -> dict[str, Any]:
     data, _ = unpack(read_bytes(path), str(path))
     try:
-        content = json.loads(data.decode("utf-8-sig"))
+        content = json.loads(data.decode("utf-8").lstrip("\ufeff"))
     except (ValueError, RecursionError) as error:  # also numbers of thousands of digits
         raise InputError(f"{path}: no JSON file ({error})") from error
     if not isinstance(content, dict):

@@ -28,6 +28,7 @@ HEADER = 1_000_000  # characters in which a header is looked for
 MOST_UNPACKED = (
     2**30
 )  # bytes that a compressed file may hold; a bomb of 1 MB holds a thousand times
+LONGEST_LINE = 8 * 2**20  # bytes of a line; to look for columns in a longer one takes too long
 
 
 def read_bytes(path: Path) -> bytes:
@@ -76,8 +77,9 @@ def decode(data: bytes, name: str) -> tuple[str, str]:
     Raises
     ------
     InputError
-        If the file is not what its byte-order mark says, or is not text.
+        If the file is not what its byte-order mark says, is not text, or has a line too long.
     """
+    _refuse_long_lines(data, name)
     marked = next((encoding for mark, encoding in MARKS.items() if data.startswith(mark)), None)
     if marked is not None:
         try:
@@ -95,7 +97,19 @@ def decode(data: bytes, name: str) -> tuple[str, str]:
             f"{name}: the bytes are no text, or text in UTF-16 without a byte-order mark or in "
             "UTF-32; save it as UTF-8"
         )
-    return text, encoding
+    return text.lstrip("\ufeff"), encoding  # joined files may begin with two marks
+
+
+def _refuse_long_lines(data: bytes, name: str) -> None:
+    """Refuse a line that fills a whole block of the file, as every one of two blocks does."""
+    for start in range(0, len(data) - LONGEST_LINE + 1, LONGEST_LINE):
+        end = start + LONGEST_LINE
+        if data.find(b"\n", start, end) < 0 and data.find(b"\r", start, end) < 0:
+            raise InputError(
+                f"{name}: byte {start + 1:,} lies in a line of more than "
+                f"{LONGEST_LINE / 2**20:,.0f} MiB, the limit for a line; is it the right file? "
+                "Save a table of very many columns as Parquet"
+            )
 
 
 def _is_in(data: bytes, encoding: str) -> bool:

@@ -1,12 +1,23 @@
 """Bytes become text, or it is said why they do not."""
 
 import gzip
+import time
 
 import pytest
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.flows.table.read import read_flows
 from bayes_sdc.io import text
 from bayes_sdc.io.text import decode, read_bytes, unpack
+from bayes_sdc.microdata.file.read import read_microdata
+
+
+def read_tables(path):
+    return read_flows(path, origin="from", destination="to", count="n")
+
+
+def read_persons(path):
+    return read_microdata(path, keys=["from"])
 
 
 @pytest.mark.parametrize(
@@ -30,6 +41,34 @@ def test_a_mark_that_is_not_kept_is_refused(data):
     """Read as latin-1 the first name would begin with the mark, and a column be missing."""
     with pytest.raises(InputError, match=r"x\.csv: says by its byte-order mark .* but byte [0-9]"):
         decode(data, "x.csv")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("marks", [0, 1, 2, 3])
+def test_no_mark_is_left_in_the_first_name(encoding, marks):
+    """Two joined files begin with two marks, and the first column would be missing."""
+    assert decode(("\ufeff" * marks + "from,ä").encode(encoding), "x.csv")[0] == "from,ä"
+
+
+@pytest.mark.parametrize("read", [read_tables, read_persons])
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("{}", "x.csv.gz"),
+        ("from,to,n\nA,B,3\n{}", "x.csv.gz"),
+        ('from,to,n\nA,B,3\n"{}",B,3\n', "x.csv.gz"),
+        ("unit,from,to\\time\t2020\n{}", "x.tsv.gz"),
+    ],
+)
+@pytest.mark.parametrize("sign", ["0", ",", '"",', "\t1"])
+def test_a_line_that_fills_the_memory_is_refused_at_once(tmp_path, text, name, sign, read):
+    """300 MB in a file of 0.3 MB would be looked through for half a minute."""
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(text.format(sign * (10**8 // len(sign))).encode(), 1))
+    start = time.process_time()
+    with pytest.raises(InputError, match="in a line of more than 8 MiB, the limit for a line"):
+        read(path)
+    assert time.process_time() - start < 3
 
 
 def test_a_compressed_file_beyond_the_limit_is_refused(monkeypatch):
