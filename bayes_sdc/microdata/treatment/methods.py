@@ -9,6 +9,7 @@ import numpy.typing as npt
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.treatment.choosing import choose_keys, choose_records
+from bayes_sdc.microdata.treatment.households import shared_keys, spread_over_households
 from bayes_sdc.microdata.treatment.intruder import MatchRisk
 from bayes_sdc.microdata.treatment.matching import best_of
 from bayes_sdc.microdata.treatment.pram import match_changed, matrices_of, randomise
@@ -19,12 +20,7 @@ from bayes_sdc.microdata.treatment.suppression import (
     suppress_special_uniques,
     suppress_to_k,
 )
-from bayes_sdc.microdata.treatment.synthesis import (
-    forbidden,
-    shared_keys,
-    spread_over_households,
-    synthesise,
-)
+from bayes_sdc.microdata.treatment.synthesis import forbidden, synthesise
 
 Codes = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
@@ -216,10 +212,12 @@ def by_suppression(setting: Setting, before: MatchRisk, asked: Asked, *, seed: i
     )
     number = int(hidden.sum())
     notes = [f"{number:,} values suppressed so that {aim}; they cost {found.cost:g}, {least}"]
-    if shared_keys(data)[hidden.any(axis=0)].any():
+    spread = [key for key, one in zip(known.keys, shared_keys(known), strict=True) if one]
+    if spread and hidden[:, [data.keys.index(key) for key in spread]].any():
         notes.append(
-            "a suppressed key is equal within households: the other members show it where "
-            "households can be told"
+            f"{', '.join(spread)} is equal within households: where it is suppressed for one "
+            "member it is for all, and these values are counted, so that no member shows it of "
+            "another"
         )
     codes = np.where(hidden, -1, data.codes).astype(np.int32)[None]
     return Applied(codes, hidden, risk, risk, tuple(notes))

@@ -6,6 +6,7 @@ level of a treated key undoes the treatment.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.io.text import find_columns
 from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.file.stored import text_places, values_of_codes
+from bayes_sdc.microdata.treatment.households import shared_keys, spread_over_households
 from bayes_sdc.microdata.treatment.result import Treatment
 from bayes_sdc.seeds import generator
 
@@ -181,12 +183,35 @@ def _kept_checks(treatment: Treatment, source: pd.DataFrame, names: Sequence[str
         if name != treatment.data.household_name:
             checks.append(_kept_check(treatment, name, source[name]))
             continue
-        told = (
-            f"households have new numbers in {name!r}, but their members stay together: the risk "
-            "is that of persons one by one, and who knows a whole household knows more"
-        )
-        checks.append(Check("households kept", "look", told, key="treatment_columns"))
+        checks.append(_households_check(treatment, name))
     return checks
+
+
+def _households_check(treatment: Treatment, name: str) -> Check:
+    """Judge what members of a household tell of each other's treated values."""
+    told = (
+        f"households have new numbers in {name!r}, but their members stay together: the risk is "
+        "that of persons one by one, and who knows a whole household knows more"
+    )
+    data = replace(treatment.data, missing="wildcard")
+    treated = shared_keys(data) & treatment.hidden.any(axis=0)
+    if treatment.method == "pram":
+        apart = treated
+    else:
+        together = (spread_over_households(data, treatment.hidden) == treatment.hidden).all(axis=0)
+        alike = [shared_keys(data.with_codes(codes)) for codes in treatment.codes]
+        gone = [(codes < 0).all(axis=0) for codes in treatment.codes]
+        apart = treated & ~(together & (np.array(alike) | gone).all(axis=0))
+    if not apart.any():
+        return Check("households kept", "look", told, key="treatment_columns")
+    keys = ", ".join(key for key, one in zip(data.keys, apart, strict=True) if one)
+    return Check(
+        "households kept", "fail",
+        f"{keys} is equal within households but was treated person by person: the members of a "
+        f"household together tell its true value, and the risk does not count that; do not keep "
+        f"{name!r}",
+        key="treatment_columns",
+    )  # fmt: skip
 
 
 def _kept_check(treatment: Treatment, name: str, column: pd.Series) -> Check:

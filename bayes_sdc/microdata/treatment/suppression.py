@@ -17,6 +17,10 @@ For others every record with f < k loses the cheapest set of keys without which 
 all the values that are left; then values are given back where it still counts k. As many values as
 there are such records, at the least cost, is a bound: each must lose one.
 
+A key that all members of a household share is suppressed for all of them or for none: else a member
+shows it of the others. The aim holds for the file as it is, and for one who takes what is missing
+from the other members.
+
 References
 ----------
 L. Sweeney, "Achieving k-anonymity privacy protection using generalization and suppression", IJUFKS
@@ -39,6 +43,7 @@ from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.file.tabulate import patterns
 from bayes_sdc.microdata.latent_classes.draws import compiled
 from bayes_sdc.microdata.special_uniques.suda import suda
+from bayes_sdc.microdata.treatment.households import filled_in, shared_keys, widened
 
 Codes = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
@@ -120,23 +125,44 @@ def suppress_to_k(
             "a suppressed value is not a category: read the file with missing 'wildcard' or "
             "'conservative'"
         )
-    low = count_strictly(data, data.codes) < k
-    bound: float | None = float(low.sum()) * float(prices.min())
+    shared, views = shared_keys(data), views_of(data)
+    dear = prices_in_households(data, shared, prices)
+    bound: float | None = float((count_strictly(data, data.codes) < k).sum()) * float(prices.min())
     hidden = np.zeros(data.codes.shape, dtype=np.bool_)
-    while low.any():
-        # an incomplete record that counted enough may lose one of those it counted
-        now = np.where(hidden, -1, data.codes).astype(np.int32)
-        hidden |= cheapest_sets(data, now, low, k, prices)
-        now = np.where(hidden, -1, data.codes).astype(np.int32)
-        low = count_strictly(data, now) < k
-    if data.n * int(hidden.sum()) * len(prices) <= RESTORED:
-        hidden = give_back(data, hidden, k, prices)
+    rare = True
+    while rare:
+        rare = False
+        for view in views:
+            now = np.where(hidden, -1, view).astype(np.int32)
+            low = count_strictly(data, now) < k
+            # an incomplete record that counted enough may lose one of those it counted
+            while low.any():
+                rare = True
+                hidden = widened(data, shared, hidden | cheapest_sets(data, now, low, k, dear))
+                now = np.where(hidden, -1, view).astype(np.int32)
+                low = count_strictly(data, now) < k
+    if data.n * int(hidden.sum()) * len(prices) * len(views) <= RESTORED:
+        hidden = give_back(data, views, hidden, k, prices, shared)
+    hidden &= data.codes >= 0
     cost = float((hidden * prices).sum())
-    small = data.n * (data.n - 1) * len(prices) <= EXACT
+    small = data.n * (data.n - 1) * len(prices) <= EXACT and not shared.any()
     if (small if exact is None else exact) and bound is not None and cost > bound:
         hidden, cost, searched = cheapest(data.codes, k, prices, hidden)
         bound = bound if searched is None else max(bound, searched)  # a search can end early
     return Suppression(hidden, cost, bound)
+
+
+def views_of(data: Microdata) -> Codes:
+    """Codes as they are and, if that differs, with what other members of the household tell."""
+    told = filled_in(data)
+    return np.stack([data.codes] if (told == data.codes).all() else [data.codes, told])
+
+
+def prices_in_households(data: Microdata, shared: Flags, prices: Floats) -> Floats:
+    """Cost of a value with those of the other members that go with it, in a usual household."""
+    if not shared.any():
+        return prices
+    return np.asarray(prices * np.where(shared, data.n / len(np.unique(data.household)), 1.0))
 
 
 def prices_of(data: Microdata, costs: Mapping[str, float] | None) -> Floats:
@@ -200,30 +226,61 @@ def has_all(values: np.ndarray, other: np.ndarray) -> bool:
 
 @compiled
 def try_to_give_back(
-    now: np.ndarray, codes: np.ndarray, order: np.ndarray, keys: np.ndarray, k: int
-) -> None:
-    """Give suppressed values back, one by one, where the record still counts k; in place.
+    now: np.ndarray, views: np.ndarray, order: np.ndarray, start: np.ndarray, keys: np.ndarray,
+    k: int,
+) -> None:  # fmt: skip
+    """Give suppressed values back where the records still count k in every view; in place.
 
-    That takes nothing from others: who has more values counts for more.
+    One by one, or together for a household: ``order[start[u] : start[u + 1]]`` get back the key
+    ``keys[u]``, or none does. That takes nothing from others: who has more values counts for more.
     """
-    for place in range(len(order)):
-        i, key = order[place], keys[place]
-        now[i, key] = codes[i, key]
-        number = 0
-        for other in range(len(now)):
-            number += has_all(now[i], now[other])
-        if number < k:
-            now[i, key] = -1
+    for unit in range(len(keys)):
+        key = keys[unit]
+        these = order[start[unit] : start[unit + 1]]
+        enough = True
+        for v in range(len(views)):
+            for i in these:
+                now[v, i, key] = views[v, i, key]
+        for v in range(len(views)):
+            for i in these:
+                number = 0
+                for other in range(now.shape[1]):
+                    number += has_all(now[v, i], now[v, other])
+                if number < k:
+                    enough = False
+                    break
+            if not enough:
+                break
+        if not enough:
+            for v in range(len(views)):
+                for i in these:
+                    now[v, i, key] = -1
 
 
-def give_back(data: Microdata, hidden: Flags, k: int, prices: Floats) -> Flags:
+def give_back(
+    data: Microdata, views: Codes, hidden: Flags, k: int, prices: Floats, shared: Flags
+) -> Flags:
     """Give back what is not needed, the most expensive values first."""
-    now = np.where(hidden, -1, data.codes).astype(np.int32)
+    now = np.where(hidden, -1, views).astype(np.int32)
     record, key = np.nonzero(hidden)
+    if not len(record):
+        return hidden
     # by what records hold, so that the order of the file does not matter
-    order = np.lexsort([data.combination[record], key, -prices[key]])
-    try_to_give_back(now, data.codes, record[order], key[order], k)
-    return np.asarray((now < 0) & (data.codes >= 0))
+    content = data.combination[record]
+    unit = np.arange(len(record))
+    if data.household is not None:
+        least = np.full(int(data.household.max()) + 1, len(data.combinations))
+        np.minimum.at(least, data.household, data.combination)
+        home = data.household[record]
+        content = np.where(shared[key], least[home], content)
+        unit = np.where(shared[key], len(record) + home, unit)
+    order = np.lexsort([unit, content, key, -prices[key]])
+    first = np.flatnonzero(np.diff(unit[order], prepend=-1))
+    # a household's values of one key stand together, and so do those of one of its other keys
+    first = np.union1d(first, np.flatnonzero(np.diff(key[order], prepend=-1)))
+    start = np.append(first, len(order))
+    try_to_give_back(now, views, record[order], start, key[order][first], k)
+    return np.asarray(((now < 0) & (views >= 0)).any(axis=0))
 
 
 def cheapest(
@@ -289,7 +346,8 @@ def suppress_special_uniques(
     Returns
     -------
     Suppression
-        Its bound is that of the first round, below which no set can be.
+        Its bound is that of the first round, below which no set can be; None where members of
+        households share a key.
 
     Raises
     ------
@@ -307,30 +365,34 @@ def suppress_special_uniques(
         for size in range(1, max_size + 1)
         for one in combinations(range(len(data.keys)), size)
     }
+    shared, views = shared_keys(data), views_of(data)
+    dear = prices_in_households(data, shared, prices)
     sets = sorted(
         range(1, 1 << len(data.keys)),
-        key=lambda mask: (sum(prices[j] for j in range(len(prices)) if mask >> j & 1), mask),
+        key=lambda mask: (sum(dear[j] for j in range(len(dear)) if mask >> j & 1), mask),
     )
     hidden = np.zeros(data.codes.shape, dtype=np.bool_)
     bound: float | None = None
-    now = data
     for _ in range(MOST_ROUNDS):
-        if not (now.f == 1).any():
-            break
-        found = suda(now, max_size=max_size).minimal_sample_uniques()
-        if found.empty:
-            break
         to_hit: dict[int, set[int]] = {}
-        for record, keys in zip(found["record"].tolist(), found["keys"], strict=True):
-            to_hit.setdefault(record, set()).add(names[keys])
+        for view in views:
+            now = data.with_codes(np.where(hidden, -1, view).astype(np.int32))
+            if not (now.f == 1).any():
+                continue
+            found = suda(now, max_size=max_size).minimal_sample_uniques()
+            for record, keys in zip(found["record"].tolist(), found["keys"], strict=True):
+                to_hit.setdefault(record, set()).add(names[keys])
+        if not to_hit:
+            break
         for record, these in to_hit.items():
             chosen = next(mask for mask in sets if all(mask & one for one in these))
             hidden[record] |= [bool(chosen >> j & 1) for j in range(len(prices))]
-        if bound is None:
-            bound = float((hidden * prices).sum()) if data.missing == "conservative" else None
-        now = data.with_codes(np.where(hidden, -1, data.codes).astype(np.int32))
+        if bound is None and data.missing == "conservative" and not shared.any():
+            bound = float((hidden * prices).sum())
+        hidden = widened(data, shared, hidden)
     else:
         raise InputError(
             f"special uniques are left after {MOST_ROUNDS} rounds of suppression; suppress to k"
         )
-    return Suppression(hidden & (data.codes >= 0), float((hidden * prices).sum()), bound)
+    hidden &= data.codes >= 0
+    return Suppression(hidden, float((hidden * prices).sum()), bound)

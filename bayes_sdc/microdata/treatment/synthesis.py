@@ -27,6 +27,7 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.latent_classes.draws import compiled, pick
 from bayes_sdc.microdata.latent_classes.unseen import place_in
+from bayes_sdc.microdata.treatment.households import shared_keys
 from bayes_sdc.microdata.treatment.states import States
 from bayes_sdc.seeds import generator
 
@@ -176,32 +177,6 @@ def synthesise_household(
     return False
 
 
-def shared_keys(data: Microdata) -> Flags:
-    """Tell which keys are equal for all members of every household, shape (key,).
-
-    None without households of two or more, of which there must be some for a key to be shared.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from bayes_sdc.microdata.file.read import read_microdata
-    >>> people = pd.DataFrame({"home": list("aabb"), "region": list("nnss"), "sex": list("mfmm")})
-    >>> shared_keys(read_microdata(people, keys=["region", "sex"], household="home")).tolist()
-    [True, False]
-    """
-    if data.household is None:
-        return np.zeros(len(data.keys), dtype=np.bool_)
-    _, first, home, size = np.unique(
-        data.household, return_index=True, return_inverse=True, return_counts=True
-    )
-    together = size[home] > 1
-    if not together.any():
-        return np.zeros(len(data.keys), dtype=np.bool_)
-    equal = data.codes == data.codes[first][home]
-    alike: Flags = equal[together].all(axis=0)
-    return alike
-
-
 def order_of_content(data: Microdata, records: Integers) -> Integers:
     """Sort records by what they hold, so that draws do not depend on the order of the file."""
     parts: list[npt.NDArray[Any]] = [data.combination[records]]
@@ -211,26 +186,6 @@ def order_of_content(data: Microdata, records: Integers) -> Integers:
         # the numbers of persons without an id follow the order of the file
         parts.append(np.minimum(data.household[records], len(data.household_ids)))
     return np.asarray(records[np.lexsort(parts)])
-
-
-def spread_over_households(data: Microdata, hidden: Flags) -> Flags:
-    """Hide a shared key of all members where it is hidden of one; what is missing is never hidden.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from bayes_sdc.microdata.file.read import read_microdata
-    >>> people = pd.DataFrame({"home": list("aabb"), "region": list("nnss"), "sex": list("mfmm")})
-    >>> data = read_microdata(people, keys=["region", "sex"], household="home")
-    >>> spread_over_households(data, np.array([[True, True]] + 3 * [[False, False]])).tolist()
-    [[True, True], [True, False], [False, False], [False, False]]
-    """
-    wider = hidden.copy()
-    if data.household is not None:
-        for key in np.flatnonzero(shared_keys(data)):
-            wider[:, key] |= np.isin(data.household, data.household[hidden[:, key]])
-    missing = (data.codes < 0) & (data.missing != "own")
-    return np.asarray(wider & ~missing)
 
 
 def synthesise(
@@ -245,7 +200,7 @@ def synthesise(
     states : States
         At least as many draws as data sets; each data set has its own.
     hidden : array of bool, shape (record, key)
-        Values to draw; from :func:`spread_over_households`.
+        Values to draw; from :func:`.spread_over_households`.
     rules : array of bool, shape (rule, row)
         Structural zeros: a combination is impossible where all its rows are flagged.
     datasets : int
@@ -271,7 +226,7 @@ def synthesise(
     alone = order_of_content(data, alone)
     options: dict[tuple[int, ...], Integers] = {}
     for members in homes:
-        row = _shared_hidden(hidden[members[0]] & shared)
+        row = _shared_hidden(hidden[members].any(axis=0) & shared)
         if row not in options:
             options[row] = _options(rows, row)
     released = np.repeat(data.codes[None], datasets, axis=0)
@@ -288,7 +243,7 @@ def synthesise(
         released[d, alone] = _codes(layout.start, layout.lacking, into)
         cumulative = cumulate(layout.start, phi)
         for members in homes:
-            here = hidden[members[0]] & shared
+            here = hidden[members].any(axis=0) & shared
             into = rows[members]
             if not synthesise_household(
                 rng, rows[members], hidden[members], here,
@@ -296,6 +251,7 @@ def synthesise(
                 eta, phi, cumulative, rules, TRIES, into,
             ):  # fmt: skip
                 raise _too_narrow(int(members[0]))
+            into[rows[members] < 0] = -1  # a member whose value is missing gets none
             released[d, members] = _codes(layout.start, layout.lacking, into)
     return released
 

@@ -57,6 +57,54 @@ def test_afterwards_every_record_counts_k(rule, seed: int, k: int, missing: floa
     assert (counted(data.codes)[~found.hidden.any(axis=1)] >= k).all()
 
 
+def in_households(seed: int, rule: str):
+    """A key that members share, two that they do not, and values that are missing."""
+    rng = np.random.default_rng(seed)
+    home = rng.integers(0, 20, 45)
+    frame = pd.DataFrame(rng.integers(0, 3, (45, 3)), columns=list("abc")).astype(str)
+    frame["a"] = rng.choice(list("1234"), 20, p=[0.6, 0.2, 0.1, 0.1])[home]
+    frame = frame.mask(rng.random(frame.shape) < rng.choice([0.0, 0.1])).assign(home=home)
+    return read_microdata(frame, keys=list("abc"), household="home", missing=rule)
+
+
+def read_off_members(data, codes: np.ndarray) -> np.ndarray:
+    """Each missing value of the shared key replaced by that of another member, if one shows it."""
+    filled = codes.copy()
+    for i in range(len(codes)):
+        mates = codes[data.household == data.household[i], 0]
+        filled[i, 0] = mates.max()
+    return filled
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 10_000), st.integers(2, 5))
+@pytest.mark.parametrize("rule", ["wildcard", "conservative"])
+def test_other_members_of_the_household_do_not_undo_it(rule, seed: int, k: int) -> None:
+    """A suppressed region stood beside that of the others, and records counted fewer than k."""
+    data = in_households(seed, rule)
+    found = suppress_to_k(data, k, costs={"b": 2.0})
+    codes = np.where(found.hidden, -1, data.codes).astype(np.int32)
+    assert (counted(codes) >= k).all()
+    told = read_off_members(data, codes)
+    assert (counted(told) >= k).all()
+    assert not ((told >= 0) & found.hidden).any()
+    assert found.cost == pytest.approx((found.hidden * [1.0, 2.0, 1.0]).sum())
+    assert found.bound <= found.cost
+
+
+@settings(deadline=None, max_examples=10)
+@given(st.integers(0, 10_000))
+@pytest.mark.parametrize("rule", ["wildcard", "conservative"])
+def test_members_of_the_household_show_no_special_unique(rule, seed: int) -> None:
+    data = in_households(seed, rule)
+    found = suppress_special_uniques(data, 2)
+    codes = np.where(found.hidden, -1, data.codes).astype(np.int32)
+    for view in (codes, read_off_members(data, codes)):
+        after = data.with_codes(view)
+        if (after.f == 1).any():
+            assert suda(after, max_size=2).minimal_sample_uniques().empty
+
+
 def brute_force(data, k: int, prices: np.ndarray) -> float:
     """Cost of the cheapest of all sets of values."""
     cells = np.argwhere(data.codes >= 0)

@@ -6,13 +6,10 @@ import pytest
 from scipy.stats import chisquare
 
 from bayes_sdc import InputError, read_microdata, treat
+from bayes_sdc.microdata.treatment.households import shared_keys, spread_over_households
 from bayes_sdc.microdata.treatment.setting import rules_by_row
 from bayes_sdc.microdata.treatment.states import Layout, States, layout_of
-from bayes_sdc.microdata.treatment.synthesis import (
-    shared_keys,
-    spread_over_households,
-    synthesise,
-)
+from bayes_sdc.microdata.treatment.synthesis import synthesise
 
 KEYS = ["a", "b", "c"]
 
@@ -151,6 +148,18 @@ def test_rules_hold_in_what_is_released_and_households_stay_together() -> None:
         assert (of["d"].isna().to_numpy() == frame["d"].isna().to_numpy()).all()
     untouched = ~done.hidden
     assert (done.codes[:, untouched] == data.codes[untouched]).all()
+
+
+def test_a_member_without_the_shared_value_does_not_keep_the_others_from_sharing_one() -> None:
+    """One missing region in the file, and the members of all households showed it of each other."""
+    frame = people()
+    frame.loc[0, "a"] = None
+    data = read_microdata(frame, keys=list("abcd"), household="home")
+    done = treat(data, share=0.5, population_size=4000, seed=6, keys=list("ab"))
+    released = done.released
+    assert (released.groupby(frame["home"].to_numpy())["a"].nunique() <= 1).all()
+    assert (released["a"].isna() == frame["a"].isna()).all()
+    assert (done.codes[0][:, 0] != data.codes[:, 0]).any()
 
 
 def test_rules_that_leave_nothing_are_an_error_that_names_the_record() -> None:
