@@ -11,7 +11,7 @@ An intruder who knows the matrices weighs a record that shows y for a target wit
 .. math:: w = g(x) \prod_j M_j[x_j, y_j] \Big/ \sum_{x'} g(x') \prod_j M_j[x'_j, y_j] ,
 
 where g is the probability of a combination under the latent classes, of which the denominator is a
-mixture again.
+mixture again. By the rule "own" a missing value is a level that always stays.
 
 References
 ----------
@@ -28,7 +28,7 @@ from bayes_sdc.microdata.file.tabulate import patterns
 from bayes_sdc.microdata.latent_classes.draws import compiled
 from bayes_sdc.microdata.treatment.matching import SAME, Matches
 from bayes_sdc.microdata.treatment.population import probabilities
-from bayes_sdc.microdata.treatment.states import States
+from bayes_sdc.microdata.treatment.states import Layout, States
 from bayes_sdc.microdata.treatment.synthesis import order_of_content
 from bayes_sdc.seeds import generator
 
@@ -127,6 +127,24 @@ def weigh_changed(
                 tied[i] += sizes[k]
 
 
+def _with_missing(matrix: Floats) -> Floats:
+    """Put a first level before the others that stays what it is.
+
+    >>> _with_missing(np.array([[0.5, 0.5], [0.25, 0.75]])).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 0.5, 0.5], [0.0, 0.25, 0.75]]
+    """
+    wider = np.eye(len(matrix) + 1)
+    wider[1:, 1:] = matrix
+    return wider
+
+
+def _rows(layout: Layout, keys: npt.NDArray[np.intp], places: Codes) -> npt.NDArray[np.int64]:
+    """Rows of phi for places among the levels of some keys; -1 for what is to be summed over."""
+    rows = np.full((len(places), len(layout.lacking)), -1, dtype=np.int64)
+    rows[:, keys] = np.where(places < 0, -1, places + layout.start[keys])
+    return rows
+
+
 def match_changed(
     data: Microdata, known: Flags, states: States, released: Codes, matrices: list[Floats]
 ) -> Matches:
@@ -151,22 +169,24 @@ def match_changed(
         By record.
     """
     layout, keys = states.layout, np.flatnonzero(known)
-    sizes = tuple(len(data.labels[j]) for j in keys)
-    target_of, targets = patterns(np.ascontiguousarray(data.codes[:, keys]), sizes)
-    shown_of, shown = patterns(np.ascontiguousarray(released[:, keys]), sizes)
-    chosen = [matrices[j] for j in keys]
+    sizes = tuple(np.diff(layout.start)[keys].tolist())
+    # by the rule "own" missing is a level: the first, which never changes
+    lacking = layout.lacking[keys].astype(np.int32)
+    true, seen = (
+        np.ascontiguousarray(codes[:, keys] + lacking).astype(np.int32)
+        for codes in (data.codes, released)
+    )
+    target_of, targets = patterns(true, sizes)
+    shown_of, shown = patterns(seen, sizes)
+    chosen = [_with_missing(matrices[j]) if layout.lacking[j] else matrices[j] for j in keys]
     eta, phi = states.eta[0], states.phi[0]
-    rows = np.full((len(targets), len(data.keys)), -1, dtype=np.int32)
-    rows[:, keys] = targets
-    prior = probabilities(layout.rows(rows), eta, phi)
-    rows = np.full((len(shown), len(data.keys)), -1, dtype=np.int32)
-    rows[:, keys] = shown
+    prior = probabilities(_rows(layout, keys, targets), eta, phi)
     # the levels of a class after the change are a mixture of those before
     after = phi.copy()
-    for j in keys:
-        first = layout.start[j] + layout.lacking[j]
-        after[first : layout.start[j + 1]] = matrices[j].T @ phi[first : layout.start[j + 1]]
-    evidence = probabilities(layout.rows(rows), eta, after)
+    for j, matrix in zip(keys, chosen, strict=True):
+        of = slice(layout.start[j], layout.start[j + 1])
+        after[of] = matrix.T @ phi[of]
+    evidence = probabilities(_rows(layout, keys, shown), eta, after)
     width = np.array([len(one) for one in chosen])
     start = np.concatenate([[0], np.cumsum(width * width)])[:-1]
     flat = np.concatenate([one.ravel() for one in chosen])
@@ -175,10 +195,10 @@ def match_changed(
     tied = np.zeros(len(targets), dtype=np.int64)
     weigh_changed(targets, shown, counts, evidence, prior, start, flat, width, best, tied, total)
     own = prior[target_of] / evidence[shown_of]
-    for c, j in enumerate(keys):
-        true, seen = data.codes[:, j], released[:, j]
-        both = (true >= 0) & (seen >= 0)
-        own *= np.where(both, chosen[c][np.where(both, true, 0), np.where(both, seen, 0)], 1.0)
+    for c, matrix in enumerate(chosen):
+        both = (true[:, c] >= 0) & (seen[:, c] >= 0)
+        at = (np.where(both, codes[:, c], 0) for codes in (true, seen))
+        own *= np.where(both, matrix[tuple(at)], 1.0)
     best, total, tied = best[target_of], total[target_of], tied[target_of]
     right = np.where(own >= best * (1.0 - SAME), 1.0 / tied, 0.0)
     return Matches(right, np.clip(own / total, 0.0, 1.0), tied)

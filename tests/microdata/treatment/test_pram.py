@@ -84,3 +84,26 @@ def test_matches_equal_the_enumeration(seed, known) -> None:
         best = posterior >= posterior.max() * (1 - 1e-9)
         assert found.believed[t] == pytest.approx(posterior[t])
         assert found.right[t] == pytest.approx(best[t] / best.sum())
+
+
+@pytest.mark.parametrize("treated", [(False, True), (True, True)])
+@given(seed=st.integers(0, 10_000))
+def test_missing_as_a_category_is_one_that_is_left_alone(treated, seed: int) -> None:
+    """It matched every value, so that the risk was too low by a third and more."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.integers(0, 4, (20, 2)), columns=list("ab")).astype(str)
+    frame.loc[:3, "a"] = list("0123")
+    explicit = read_microdata(frame, keys=list("ab"))
+    own = read_microdata(frame.assign(a=frame["a"].mask(frame["a"] == "0")), keys=list("ab"),
+                         missing="own")  # fmt: skip
+    states = made_up(explicit, seed)
+    changed = matrices_of(own, np.array(treated), 0.3)
+    stays = np.eye(4)
+    stays[1:, 1:] = changed[0]
+    (released,) = randomise(own, changed, datasets=1, seed=seed)
+    known = np.array([True, True])
+    found = match_changed(own, known, states._replace(layout=layout_of(own)), released, changed)
+    shown = released + np.array([1, 0], dtype=np.int32)
+    expected = match_changed(explicit, known, states, shown, [stays, changed[1]])
+    for mine, other in zip(found, expected, strict=True):
+        assert mine == pytest.approx(other)
