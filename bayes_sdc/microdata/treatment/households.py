@@ -60,7 +60,7 @@ def filled_in(data: Microdata) -> Codes:
     """
     codes = data.codes.copy()
     shared = shared_keys(data)
-    if not shared.any():
+    if data.household is None or not shared.any():
         return codes
     _, home = np.unique(data.household, return_inverse=True)
     for j in np.flatnonzero(shared):

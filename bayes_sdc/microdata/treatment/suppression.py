@@ -160,7 +160,7 @@ def views_of(data: Microdata) -> Codes:
 
 def prices_in_households(data: Microdata, shared: Flags, prices: Floats) -> Floats:
     """Cost of a value with those of the other members that go with it, in a usual household."""
-    if not shared.any():
+    if data.household is None or not shared.any():
         return prices
     return np.asarray(prices * np.where(shared, data.n / len(np.unique(data.household)), 1.0))
 
