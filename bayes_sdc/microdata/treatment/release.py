@@ -1,12 +1,10 @@
 """The file that may leave: treated keys and named columns, in an order that tells nothing.
 
-A column that is kept goes with the true values of the treated records. It is checked for what it
-tells: one that differs from record to record identifies, and one whose values go with a single
-level of a treated key undoes the treatment.
+A column that is kept goes with the true values of the treated records: :mod:`.kept` judges what it
+tells.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,12 +16,9 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.io.text import find_columns
 from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.file.stored import text_places, values_of_codes
-from bayes_sdc.microdata.treatment.households import shared_keys, spread_over_households
+from bayes_sdc.microdata.treatment.kept import kept_checks
 from bayes_sdc.microdata.treatment.result import Treatment
 from bayes_sdc.seeds import generator
-
-DISTINCT = 0.5  # share of records with a value of their own above which a column identifies
-FEW = 3  # records with a value below which it is no evidence of a rule
 
 Integers = npt.NDArray[np.int64]
 
@@ -99,7 +94,7 @@ def released_file(
             frame.insert(0, "dataset", number + 1)
         frames.append(frame)
     judged = [*keep, *(name for name in given if name not in treatment.treated_keys)]
-    checks = [*_kept_checks(treatment, source, judged), _order_check(keep_order)]
+    checks = [*kept_checks(treatment, source, judged), _order_check(keep_order)]
     left_out = tuple(str(name) for name in source.columns if name not in columns)
     return ReleasedFile(pd.concat(frames, ignore_index=True), checks, left_out)
 
@@ -174,77 +169,4 @@ def _order_check(keep_order: bool) -> Check:
         if keep_order
         else "records are in random order",
         key="treatment_order",
-    )
-
-
-def _kept_checks(treatment: Treatment, source: pd.DataFrame, names: Sequence[str]) -> list[Check]:
-    checks = []
-    for name in names:
-        if name != treatment.data.household_name:
-            checks.append(_kept_check(treatment, name, source[name]))
-            continue
-        checks.append(_households_check(treatment, name))
-    return checks
-
-
-def _households_check(treatment: Treatment, name: str) -> Check:
-    """Judge what members of a household tell of each other's treated values."""
-    told = (
-        f"households have new numbers in {name!r}, but their members stay together: the risk is "
-        "that of persons one by one, and who knows a whole household knows more"
-    )
-    data = replace(treatment.data, missing="wildcard")
-    treated = shared_keys(data) & treatment.hidden.any(axis=0)
-    if treatment.method == "pram":
-        apart = treated
-    else:
-        together = (spread_over_households(data, treatment.hidden) == treatment.hidden).all(axis=0)
-        alike = [shared_keys(data.with_codes(codes)) for codes in treatment.codes]
-        gone = [(codes < 0).all(axis=0) for codes in treatment.codes]
-        apart = treated & ~(together & (np.array(alike) | gone).all(axis=0))
-    if not apart.any():
-        return Check("households kept", "look", told, key="treatment_columns")
-    keys = ", ".join(key for key, one in zip(data.keys, apart, strict=True) if one)
-    return Check(
-        "households kept", "fail",
-        f"{keys} is equal within households but was treated person by person: the members of a "
-        f"household together tell its true value, and the risk does not count that; do not keep "
-        f"{name!r}",
-        key="treatment_columns",
-    )  # fmt: skip
-
-
-def _kept_check(treatment: Treatment, name: str, column: pd.Series) -> Check:
-    """Judge what a kept column tells of single records, and of values that were treated."""
-    value = text_places(column)
-    times = np.bincount(value)[value]
-    alone = float((times == 1).mean())
-    told = 0
-    for j in np.flatnonzero(treatment.hidden.any(axis=0)):
-        codes = treatment.data.codes[:, j]
-        pairs = np.unique(np.stack([value, codes]), axis=1)[0]
-        single = np.bincount(pairs, minlength=value.max() + 1)[value] == 1
-        several = len(np.unique(codes)) > 1
-        told += int((treatment.hidden[:, j] & single & (times >= FEW)).sum()) * several
-    of = "the weight" if name == treatment.data.weight_name else "the column"
-    if alone > DISTINCT:
-        return Check(
-            f"kept column {name}", "fail",
-            f"{of} {name!r} has a value of its own in {alone:.0%} of the records: whoever knows it "
-            "knows the record; leave it out, or round it",
-            key="treatment_columns",
-        )  # fmt: skip
-    if told:
-        return Check(
-            f"kept column {name}", "fail",
-            f"{of} {name!r} tells {told:,} treated values: what is written there occurs with one "
-            "level of the key alone; leave it out, or treat it too",
-            key="treatment_columns",
-        )  # fmt: skip
-    return Check(
-        f"kept column {name}",
-        "look" if alone > 0.0 else "pass",
-        f"{of} {name!r} has a value of its own in {alone:.2%} of the records, and tells no treated "
-        "value for certain",
-        key="treatment_columns",
     )

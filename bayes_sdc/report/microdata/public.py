@@ -74,9 +74,9 @@ PUBLIC_REASONS = {
     ("treatment_chains", "look"): "The chains mix slowly.",
     ("treatment_order", "pass"): "Records are in random order.",
     ("treatment_order", "look"): "Records are in the order of the agency's file.",
-    ("treatment_columns", "pass"): "The column tells no treated value for certain.",
-    ("treatment_columns", "look"): "The agency should read what the column tells.",
-    ("treatment_columns", "fail"): "The column tells too much.",
+    ("treatment_columns", "pass"): "What is kept tells by itself no treated value for certain.",
+    ("treatment_columns", "look"): "The agency should read what is told by what is kept.",
+    ("treatment_columns", "fail"): "What is kept tells too much.",
 }
 
 

@@ -66,31 +66,3 @@ def test_what_informs_about_treated_values_is_judged_as_what_is_kept(people: pd.
     assert found["kept column number"] == "fail"
     assert found["kept column sex"] == "pass"
     assert "kept column job" not in found  # it was treated
-
-
-@pytest.mark.parametrize(
-    ("method", "options", "verdict"),
-    [
-        ("suppression", {"k": 3}, "look"),
-        ("synthesis", {"share": 0.3, "keys": ["region"]}, "look"),
-        ("pram", {"change": 0.2, "keys": ["region"]}, "fail"),
-        ("pram", {"change": 0.2, "keys": ["age"]}, "look"),
-    ],
-)
-@pytest.mark.parametrize("lacking", [0, 2])
-def test_kept_households_do_not_show_the_true_value_of_what_their_members_share(
-    method, options, verdict, lacking: int
-) -> None:
-    """Regions were changed or suppressed person by person, and the others showed the true one."""
-    rng = np.random.default_rng(5)
-    home = np.repeat(np.arange(40), 3)
-    frame = pd.DataFrame({"region": rng.choice(list("abcdef"), 40)[home], "home": home})
-    frame["age"] = rng.integers(0, 4, 120).astype(str)
-    frame.loc[: lacking - 1, "region"] = None
-    data = read_microdata(frame, keys=["region", "age"], household="home")
-    done = treat(data, method=method, **options, population_size=900, seed=1)
-    (found, _) = released_file(done, frame, keep=["home"]).checks
-    assert done.treated.any()
-    assert found.verdict == verdict, found.reason
-    if verdict == "fail":
-        assert "do not keep 'home'" in found.reason
