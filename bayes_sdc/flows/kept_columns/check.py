@@ -1,7 +1,6 @@
 """What the released columns, alone and together, reveal about the small counts beside them."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,10 +24,10 @@ from bayes_sdc.flows.kept_columns.findings import ALARM, Finding, levels, statis
 from bayes_sdc.flows.kept_columns.identities import identity
 from bayes_sdc.flows.kept_columns.selection import Selection
 from bayes_sdc.flows.kept_columns.shifts import best_shifts, listings
+from bayes_sdc.flows.kept_columns.small_counts import Small, small_counts, where_known
 from bayes_sdc.flows.kept_columns.spread import evenly_spread
 from bayes_sdc.flows.kept_columns.totals import kept_totals
 from bayes_sdc.flows.table.read import FlowTable
-from bayes_sdc.seeds import generator
 
 FEWEST, FEW = 6, 30  # small counts below which nothing, or little, can be shown
 MOST = 5_000  # small rows searched for relations; values and shifts are looked at in all rows
@@ -40,15 +39,6 @@ GROUPS_INFORMATION = 0.5  # groups differ in their counts, and are always releas
 
 
 Make = Callable[[Verdict, float, str], Finding]
-
-
-class Small(NamedTuple):
-    """The rows with small counts, in an order that does not depend on that of the file."""
-
-    rows: Codes  # in the frame
-    y: Codes  # from 0
-    strata: dict[str, Codes | None]
-    rng: np.random.Generator
 
 
 def check_columns(table: FlowTable, selection: Selection) -> Check:
@@ -100,7 +90,7 @@ def _worst_first(found: Finding) -> tuple[int, float]:
 def _findings(table: FlowTable, selection: Selection) -> Iterator[Finding]:
     yield from _totals(table, selection)
     asked = (*table.groups, *selection.kept)
-    small = _small(table)
+    small = small_counts(table)
     if not asked or len(small.rows) == 0:
         return
     columns = {
@@ -134,27 +124,6 @@ def _findings(table: FlowTable, selection: Selection) -> Iterator[Finding]:
     for column in kept:
         if column.name not in settled:
             yield from _ask_shifts(column, table, small, np.log(ALARM / questions))
-
-
-def _small(table: FlowTable) -> Small:
-    """Small counts, including those of own areas, which are not released as they are either."""
-    frame = table.frame
-    count = frame[table.count].to_numpy(np.float64)
-    names = [*table.groups, table.origin, table.destination]
-    codes = [pd.factorize(frame[name].astype(str), sort=True)[0] for name in names]
-    order = np.lexsort(codes[::-1])
-    rows = order[(count[order] >= table.low) & (count[order] <= table.high)]
-    origin, destination = codes[-2][rows], codes[-1][rows]
-    strata: dict[str, Codes | None] = {
-        "": None,
-        "of one origin": origin,
-        "of one destination": destination,
-    }
-    if table.groups:
-        by = np.stack([c[rows] for c in codes[:-2]], axis=1)
-        strata["of one group"] = np.unique(by, axis=0, return_inverse=True)[1].ravel()
-    y = count[rows].astype(np.intp) - table.low
-    return Small(rows, y, strata, generator(0, "kept columns"))
 
 
 def _moves(table: FlowTable) -> dict[str, Codes]:
@@ -194,19 +163,33 @@ def _totals(table: FlowTable, selection: Selection) -> Iterator[Finding]:
 
 
 def _too_few(kept: Sequence[Column], small: Small) -> Iterator[Finding]:
-    """A handful of small counts can show nothing, so no column is kept beside them."""
-    n = len(small.rows)
+    """A handful of small counts can show nothing, nor can a column that is filled in a few rows."""
     for column in kept:
-        if n < FEWEST:
+        filled = (column.text.iloc[small.rows] != "").to_numpy(bool)
+        n, where = int(filled.sum()), "" if filled.all() else " where something stands"
+        if n < FEWEST and (n or filled.all()):
             yield Finding(
                 "fail", 0.0, (column.name,),
-                f"with {n} small counts it cannot be shown that it tells nothing of them",
+                f"with {n} small counts{where} it cannot be shown that it tells nothing of them",
             )  # fmt: skip
-        elif n < FEW:
+        elif 0 < n < FEW:
             yield Finding(
                 "look", 0.0, (column.name,),
-                f"with {n} small counts only a strong relation would be seen",
+                f"with {n} small counts{where} only a strong relation would be seen",
             )  # fmt: skip
+        for what, numbers in {"": column.numbers, **column.inside}.items():
+            x = numbers[small.rows]
+            known = np.isfinite(x)
+            if (
+                known.sum() >= 3
+                and not known.all()
+                and np.ptp(small.y[known]) > 0
+                and _is_copy(x[known], small.y[known], True)
+            ):
+                yield Finding(
+                    "fail", -np.inf, (column.name,),
+                    f"{what or column.name}: the small count itself, where something stands",
+                )  # fmt: skip
 
 
 def _like_codes(kept: Sequence[Column], small: Small) -> Iterator[Finding]:
@@ -265,8 +248,10 @@ def _identities(
 
 def _ask(feature: Feature, small: Small, log_alarm: float) -> Iterator[Finding]:
     """Put every question to one feature."""
+    if feature.there is not None:
+        small = where_known(feature.there[small.rows], small)
     values = feature.values[small.rows]
-    if len(values) < 2 or len(np.unique(values)) < 2:
+    if len(values) < FEWEST or len(np.unique(values)) < 2:
         return
     prefix = f"{feature.how}: " if feature.how else ""
 

@@ -26,6 +26,7 @@ from bayes_sdc.flows.kept_columns.texts import (
 
 Codes = npt.NDArray[np.intp]
 Numbers = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 
 FEW_VALUES = 64  # up to which numbers are looked at one by one
 BINS = (4, 16, 64)  # into which numbers of more values are cut
@@ -46,6 +47,7 @@ class Feature(NamedTuple):
     how: str  # in words, empty for the value itself
     values: Codes | Numbers  # numbered categories, or numbers with missing ones as nan
     raw: bool = False  # the column as it stands
+    there: Mask | None = None  # rows that it says something of; all by default
 
 
 Make = Callable[[str, Codes | Numbers], Feature]
@@ -127,10 +129,10 @@ def moved_features(column: Column, moves: Mapping[str, Codes]) -> Iterator[Featu
         if not there.any():
             continue
         how = f"its value {words}"
-        if np.isnan(column.numbers).all():
-            yield Feature((column.name,), how, np.where(there, codes[rows], -1).astype(np.intp))
-        else:
-            yield Feature((column.name,), how, np.where(there, column.numbers[rows], np.nan))
+        # whether there is such a row anyone sees, and it goes with the count
+        text = np.isnan(column.numbers).all()
+        values = codes[rows].astype(np.intp) if text else column.numbers[rows]
+        yield Feature((column.name,), how, values, there=there)
 
 
 def _tails(make: Make, numbers: Numbers) -> Iterator[Feature]:

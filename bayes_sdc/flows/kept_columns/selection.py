@@ -17,6 +17,7 @@ import pandas as pd
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.kept_columns.functions import codes_of, depends_on
 from bayes_sdc.flows.kept_columns.numbers import numbers_in
+from bayes_sdc.flows.kept_columns.partners import count_of_partner, readings
 from bayes_sdc.flows.kept_columns.statistics import statistic_in, totals_together
 from bayes_sdc.flows.kept_columns.totals import Ends, ends_of, total_in
 from bayes_sdc.flows.table.read import FlowTable
@@ -195,11 +196,18 @@ def _why_not(table: FlowTable, column: pd.Series, ends: Ends) -> str:
         if None in is_function:
             return "each area has too few rows to tell whether it only describes areas"
         return "no function of the origin or of the destination alone"
-    for side, found in zip(END_NAMES, is_function, strict=True):
-        total = total_in(table, column, side, ends) if found else None
-        if total is not None:
-            return f"it holds {total.words}, so it publishes totals"
-        statistic = statistic_in(table, column, side, ends) if found else None
+    for side in (side for side, found in zip(END_NAMES, is_function, strict=True) if found):
+        partner = count_of_partner(table, column, side, ends)
+        if partner is not None:
+            return f"it holds {partner}"
+        for reading in readings(column):
+            total = total_in(table, reading, side, ends)
+            if total is not None:
+                return f"it holds {total.words}, so it publishes totals"
+            statistic = statistic_in(table, reading, side, ends)
+            if statistic is not None:
+                return f"it goes by {statistic.words}, which is hidden"
+        statistic = statistic_in(table, column, side, ends)
         if statistic is not None:
             return f"it goes by {statistic.words}, which is hidden"
     return ""

@@ -18,6 +18,7 @@ from bayes_sdc.flows.kept_columns.totals import Ends
 from bayes_sdc.flows.table.read import FlowTable
 
 Numbers = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 
 NEARLY_ALL = 0.95  # of the areas have the statistic
 FEWEST_AREAS = 6  # with equal multiples, none of which is an accident
@@ -95,6 +96,13 @@ def _statistics(
     yield "the deviation of the small counts", by_area(of_small.std())
     yield "the number of different small counts", by_area(of_small.nunique())
     yield from _of_sums(count, ends, number, key)
+    away = ends.origin != ends.destination
+    chosen = {"counts": np.ones(len(count), bool), "small counts": small}
+    if not away.all():
+        chosen["counts without own areas"] = away
+        chosen["small counts without own areas"] = small & away
+    yield from _of_ranks(count, chosen, key, number)
+    yield from _of_spread(count, chosen, key, number)
     for k in range(table.low, table.high + 1):
         for words, chosen in ((f"of {k}", count == k), (f"up to {k}", small & (count <= k))):
             if k == table.high and "up to" in words:  # which cells are small is public
@@ -103,6 +111,59 @@ def _statistics(
             found = np.where(np.isfinite(cells), found, np.nan)
             yield f"the number of counts {words}", found
             yield f"the share of counts {words}", found / cells
+
+
+def _of_ranks(
+    count: Numbers, chosen: dict[str, Mask], key: npt.NDArray[np.intp], number: int
+) -> Iterator[tuple[str, Numbers]]:
+    """The second and third counts from either end, and quartiles."""
+    for words, rows in chosen.items():
+        of = pd.Series(count[rows]).groupby(key[rows])
+        ordered = pd.Series(count[rows]).sort_values(kind="stable")
+        by = ordered.groupby(key[rows][ordered.index])
+        for place, called in ((1, "second smallest"), (2, "third smallest"),
+                              (-2, "second largest"), (-3, "third largest")):  # fmt: skip
+            found = by.nth(place)
+            values = np.full(number, np.nan)
+            values[key[rows][found.index]] = found.to_numpy(np.float64)
+            yield f"the {called} of the {words}", values
+        for share, called in ((0.25, "lower"), (0.75, "upper")):
+            quartile = of.quantile(share).reindex(range(number))
+            yield f"the {called} quartile of the {words}", quartile.to_numpy(np.float64)
+
+
+def _of_spread(
+    count: Numbers, chosen: dict[str, Mask], key: npt.NDArray[np.intp], number: int
+) -> Iterator[tuple[str, Numbers]]:
+    """Sums of functions of the counts: squares, products, entropy, shares."""
+    whole = np.bincount(key, count, minlength=number)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(np.maximum(count, 1e-300))
+        for words, rows in chosen.items():
+            k, n = key[rows], count[rows]
+            cells = np.bincount(k, minlength=number).astype(np.float64)
+            cells[cells == 0] = np.nan
+            sums = np.bincount(k, n, minlength=number)
+            squares = np.bincount(k, n**2, minlength=number)
+            products = np.bincount(k, logs[rows], minlength=number)
+            plain = np.bincount(k, n * logs[rows], minlength=number)
+            yield f"the sum of the squares of the {words}", squares + 0.0 * cells
+            yield f"the variance of the {words}", (squares - sums**2 / cells) / (cells - 1.0)
+            yield f"the product of the {words}", np.exp(np.minimum(products, 700.0)) + 0.0 * cells
+            yield f"the logarithm of the product of the {words}", products + 0.0 * cells
+            yield f"the geometric mean of the {words}", np.exp(products / cells)
+            yield f"the mean logarithm of the {words}", products / cells
+            yield f"the concentration of the {words}", squares / sums**2
+            yield f"the entropy of the {words}", np.log(sums) - plain / sums
+            largest = pd.Series(n).groupby(k).max().reindex(range(number)).to_numpy(np.float64)
+            yield f"the largest share of the {words}", largest / sums
+            yield f"the share of the {words} in the sum", sums / whole
+            for called, values in (("sum", sums + 0.0 * cells), ("mean", sums / cells)):
+                for method in ("first", "average"):
+                    rank = pd.Series(values).rank(method=method)
+                    yield f"the rank of the {called} of the {words}", rank.to_numpy(np.float64)
+                    last = rank.max() + 1.0 - rank
+                    yield f"the rank of the {called} of the {words}", last.to_numpy(np.float64)
 
 
 def totals_together(
@@ -153,6 +214,13 @@ def _of_sums(
     count: Numbers, ends: Ends, number: int, key: npt.NDArray[np.intp]
 ) -> Iterator[tuple[str, Numbers]]:
     """Functions of totals, which publish them as well as the totals themselves."""
+    away = ends.origin != ends.destination
+    if not away.all():
+        every = np.bincount(key, count, minlength=number)
+        every = np.where(every > 0, every, np.nan)
+        leaving = np.bincount(key[away], count[away], minlength=number) / every
+        yield "the share that leaves", leaving
+        yield "the share that stays", 1.0 - leaving
     for without, rows in (
         ("", np.ones(len(count), dtype=bool)),
         (" without own areas", ends.origin != ends.destination),
@@ -162,6 +230,9 @@ def _of_sums(
             for of in (key, ends.origin, ends.destination)
         )
         yield f"the flows in and out together{without}", out + into
+        with np.errstate(divide="ignore", invalid="ignore"):
+            yield f"the ratio of inflow and outflow{without}", into / out
+            yield f"the ratio of outflow and inflow{without}", out / into
         yield f"inflow less outflow{without}", into - out
         yield f"outflow less inflow{without}", out - into
         with np.errstate(divide="ignore"):

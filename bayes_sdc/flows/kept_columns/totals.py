@@ -200,7 +200,7 @@ def _equal(values: Numbers, sums: Numbers) -> float | None:
     if len(np.unique(sums[known])) < FEWEST:
         return None
     values, sums = values[known], sums[known]
-    whole = bool((values % 1 == 0).all())
+    whole = bool((values % 1 == 0).all() and (np.abs(values) < 2**53).all())
     base = float(np.gcd.reduce(np.abs(values).astype(np.int64))) if whole else 0.0
     if base and base < np.median(sums) / 4:
         near = np.abs(values - sums) <= base

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from bayes_sdc import FlowTable, read_flows
 from bayes_sdc.checks import Check
 from bayes_sdc.flows.audit.audit import audit_families
-from bayes_sdc.flows.kept_columns.check import _ask_shifts, _small, check_columns
+from bayes_sdc.flows.kept_columns.check import _ask_shifts, check_columns
 from bayes_sdc.flows.kept_columns.features import read_column
 from bayes_sdc.flows.kept_columns.findings import ALARM
 from bayes_sdc.flows.kept_columns.selection import select_columns
+from bayes_sdc.flows.kept_columns.small_counts import small_counts
 from bayes_sdc.flows.kept_columns.totals import kept_totals
 from bayes_sdc.flows.table.families import Family, keyed
 from bayes_sdc.flows.table.simulate import simulate_flows
@@ -149,7 +150,7 @@ def test_columns_that_go_with_areas_and_not_with_counts_raise_no_alarm(seed, row
     frame["apart"] = apart.round(3)
     table = read_flows(frame, origin="origin", destination="destination", count="count")
     column = read_column("apart", table.frame["apart"], inside=True)
-    assert not [*_ask_shifts(column, table, _small(table), np.log(ALARM / 9))]
+    assert not [*_ask_shifts(column, table, small_counts(table), np.log(ALARM / 9))]
 
 
 @pytest.mark.parametrize("text", ["n{} of 2003", "id {}", "{stars}"])

@@ -1,0 +1,48 @@
+"""The small counts of a table, as the questions about kept columns read them."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from bayes_sdc.flows.kept_columns.features import Codes, Mask
+from bayes_sdc.flows.table.read import FlowTable
+from bayes_sdc.seeds import generator
+
+
+class Small(NamedTuple):
+    """The rows with small counts, in an order that does not depend on that of the file."""
+
+    rows: Codes  # in the frame
+    y: Codes  # from 0
+    strata: dict[str, Codes | None]
+    rng: np.random.Generator
+
+
+def small_counts(table: FlowTable) -> Small:
+    """Small counts, including those of own areas, which are not released as they are either."""
+    frame = table.frame
+    count = frame[table.count].to_numpy(np.float64)
+    names = [*table.groups, table.origin, table.destination]
+    codes = [pd.factorize(frame[name].astype(str), sort=True)[0] for name in names]
+    order = np.lexsort(codes[::-1])
+    rows = order[(count[order] >= table.low) & (count[order] <= table.high)]
+    origin, destination = codes[-2][rows], codes[-1][rows]
+    strata: dict[str, Codes | None] = {
+        "": None,
+        "of one origin": origin,
+        "of one destination": destination,
+    }
+    if table.groups:
+        by = np.stack([c[rows] for c in codes[:-2]], axis=1)
+        strata["of one group"] = np.unique(by, axis=0, return_inverse=True)[1].ravel()
+    y = count[rows].astype(np.intp) - table.low
+    return Small(rows, y, strata, generator(0, "kept columns"))
+
+
+def where_known(known: Mask, small: Small) -> Small:
+    """Those of the small counts of which something is known."""
+    if known.all():
+        return small
+    strata = {where: None if of is None else of[known] for where, of in small.strata.items()}
+    return Small(small.rows[known], small.y[known], strata, small.rng)
