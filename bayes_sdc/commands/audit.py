@@ -21,6 +21,7 @@ from bayes_sdc.commands.options import (
     columns,
     form_of,
     option,
+    some_columns,
 )
 from bayes_sdc.commands.terminal import EXIT_FAILED, interruptible, say
 from bayes_sdc.errors import InputError
@@ -113,7 +114,7 @@ def audit(
             "origin": origin,
             "destination": destination,
             "count": count,
-            "groups": columns(groups or "") or None,
+            "groups": some_columns(groups, "--groups") or None,
             "low": low,
             "high": high,
             **form_of(decimal, thousands, header_line, skip_rows, layout, query, wide=wide),

@@ -24,11 +24,11 @@ from bayes_sdc.commands.options import (
     Thousands,
     Totals,
     Wide,
-    columns,
     form_of,
     numbers,
     option,
     shares_or_name,
+    some_columns,
     whole_numbers,
 )
 from bayes_sdc.commands.terminal import (
@@ -264,7 +264,7 @@ def flows(
             "origin": origin,
             "destination": destination,
             "count": count,
-            "groups": columns(groups or "") or None,
+            "groups": some_columns(groups, "--groups") or None,
             "low": low,
             "high": high,
             "threshold_column": threshold_column,
@@ -292,10 +292,10 @@ def flows(
             "covariates": covariates,
             "epsilon": epsilon,
             "centres": shares_or_name(centres),
-            "impossible": whole_numbers(impossible or "", "--impossible"),
+            "impossible": whole_numbers(impossible, "--impossible"),
             "weights": weights,
             "gain_limit": gain_limit,
-            "released_epsilon": numbers(released_epsilon or "", "--released-epsilon"),
+            "released_epsilon": numbers(released_epsilon, "--released-epsilon"),
             "sampler": sampler,
             "draws": draws,
             "tune": tune,
@@ -307,10 +307,10 @@ def flows(
             "intruder_prior": intruder_prior,
             "knowledge": knowledge,
             "share": share,
-            "already_released": columns(already_released or ""),
+            "already_released": some_columns(already_released, "--already-released"),
             "refits": refits,
             "candidates": choose,
-            "keep": columns(keep or ""),
+            "keep": some_columns(keep, "--keep"),
             "own_area": own_area,
             "totals_kept": _totals_kept(totals_kept),
             "totals_base": totals_base,
@@ -326,7 +326,7 @@ def flows(
 
 def _totals_kept(text: str | None) -> str | tuple[str, ...]:
     """Names of margins; one word alone may be auto."""
-    names = tuple(columns(text or ""))
+    names = tuple(some_columns(text, "--totals-kept"))
     return names[0] if names in (("auto",), ("none",)) else names
 
 

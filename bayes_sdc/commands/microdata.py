@@ -25,6 +25,7 @@ from bayes_sdc.commands.options import (
     named_once,
     option,
     pairs,
+    some_columns,
 )
 from bayes_sdc.commands.terminal import (
     end_of_run,
@@ -206,24 +207,24 @@ def microdata(
     asked = {
         "target_risk": target_risk,
         "share": treat_share,
-        "keys": columns(treat_keys or ""),
+        "keys": some_columns(treat_keys, "--treat-keys"),
         "k": suppress_to_k,
         "special": suppress_special,
         "costs": _costs(suppress_cost),
         "change": pram_change,
         "recode": recode or [],
         "propose": propose_recodings,
-        "ordered": columns(ordered or ""),
+        "ordered": some_columns(ordered, "--ordered"),
         "regressions": regression or [],
         "sensitive": sensitive,
-        "given": columns(given or ""),
+        "given": some_columns(given, "--given"),
         "structural_zeros": structural_zeros,
-        "keep": columns(keep or ""),
+        "keep": some_columns(keep, "--keep"),
         "keep_order": keep_order,
     }
     if treat is None and any(asked.values()):
         raise InputError(WITHOUT_TREAT)
-    known = columns(known_keys or "") or columns(keys)
+    known = some_columns(known_keys, "--known-keys") or columns(keys)
     intruder = {"keys": known, "knowledge": knowledge, "knows": knows}
     treating = {"method": treat, "datasets": datasets, "intruder": intruder, **asked}
     codes: dict[str, list[str]] = {}
@@ -235,7 +236,7 @@ def microdata(
         reading={
             "keys": columns(keys),
             "weight": weight,
-            "household": columns(household or "") or None,
+            "household": some_columns(household, "--household") or None,
             "missing": missing,
             "missing_codes": codes or None,
             **({"bands": named_once(bands, "--bands")} if bands else {}),

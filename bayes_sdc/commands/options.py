@@ -97,7 +97,21 @@ def columns(listed: str) -> list[str]:
     return [name.strip() for name in listed.split(",") if name.strip()]
 
 
-def numbers(listed: str, name: str) -> list[float]:
+def some_columns(listed: str | None, name: str) -> list[str]:
+    """Split the list of an option that was left out or names something.
+
+    Examples
+    --------
+    >>> some_columns(None, "--keep"), some_columns("a, b", "--keep")
+    ([], ['a', 'b'])
+    """
+    found = columns(listed or "")
+    if listed is not None and not found:
+        raise InputError(f"{name} names nothing; it is {listed!r}. Leave it out, or name something")
+    return found
+
+
+def numbers(listed: str | None, name: str) -> list[float]:
     """Split a list of numbers.
 
     Examples
@@ -106,12 +120,12 @@ def numbers(listed: str, name: str) -> list[float]:
     [1.0, 0.5]
     """
     try:
-        return [float(number) for number in columns(listed)]
+        return [float(number) for number in some_columns(listed, name)]
     except ValueError:
         raise InputError(f"{name} must be numbers, separated by commas; it is {listed!r}") from None
 
 
-def whole_numbers(listed: str, name: str) -> list[int]:
+def whole_numbers(listed: str | None, name: str) -> list[int]:
     """Split a list of whole numbers.
 
     Examples
@@ -120,7 +134,7 @@ def whole_numbers(listed: str, name: str) -> list[int]:
     [1, 2]
     """
     try:
-        return [int(number) for number in columns(listed)]
+        return [int(number) for number in some_columns(listed, name)]
     except ValueError:
         raise InputError(
             f"{name} must be whole numbers, separated by commas; it is {listed!r}"

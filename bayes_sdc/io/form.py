@@ -75,6 +75,15 @@ class FileForm:
             if number is not None and (not whole or number < least):
                 raise InputError(f"{name} must be a whole number from {least}; it is {number!r}")
 
+        kind = "layout" if self.layout is not None else "query"
+        if (self.layout is not None or self.query is not None) and (
+            self.header_line is not None or self.skip_rows
+        ):
+            raise InputError(
+                f"header_line and skip_rows belong to a table with a line of names; with {kind} "
+                "nothing would be skipped"
+            )
+
     @property
     def notation(self) -> tuple[str | None, str | None]:
         """Marks before decimals and between thousands, each None where it was not said."""

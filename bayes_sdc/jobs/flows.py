@@ -161,6 +161,8 @@ def _with_gravity(
     """Add the covariates that the options ask for; distances of all rows, where they are known."""
     asked = {name: value for name, value in gravity.items() if value is not None}
     area = asked.pop("area", None)
+    if area not in (None, "area") and "areas" not in asked:
+        raise InputError(f"--area {area!r} is a column of --areas: give both of them, or neither")
     if not asked or table.n_small == 0:
         return table, None
     if "areas" in asked:

@@ -7,7 +7,15 @@ import textwrap
 import pytest
 
 from bayes_sdc.cli import EXAMPLES
-from bayes_sdc.commands.options import columns, joined_lists, named_once, pairs
+from bayes_sdc.commands.options import (
+    columns,
+    joined_lists,
+    named_once,
+    numbers,
+    pairs,
+    some_columns,
+    whole_numbers,
+)
 from bayes_sdc.errors import InputError
 
 
@@ -21,6 +29,15 @@ def test_blanks_after_commas_are_no_part_of_a_column(typed: str) -> None:
 def test_a_blank_within_a_name_stays() -> None:
     assert columns("birth place, age") == ["birth place", "age"]
     assert columns("") == columns(" , ") == []
+
+
+@pytest.mark.parametrize("split", [some_columns, numbers, whole_numbers])
+def test_an_option_that_names_nothing_is_refused(split) -> None:
+    """A variable of a shell that is empty would take away what the run was to heed."""
+    assert split(None, "--some") == []
+    for nothing in ("", " ", ",", " , "):
+        with pytest.raises(InputError, match=r"^--some .*it is '"):
+            split(nothing, "--some")
 
 
 def test_a_name_with_two_values_is_refused() -> None:

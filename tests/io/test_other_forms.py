@@ -198,8 +198,10 @@ def test_a_mark_has_the_limits_it_says_and_not_those_of_the_others(mark, least, 
         {"header_line": 0},
         {"skip_rows": -1},
         {"skip_rows": True},
+        {"layout": "x.csv", "skip_rows": 1},
+        {"query": "SELECT 1", "header_line": 2},
     ],
 )
 def test_forms_that_cannot_be_are_refused(wrong):
-    with pytest.raises(InputError, match=r"must|differ"):
+    with pytest.raises(InputError, match=r"must|differ|nothing would be skipped"):
         FileForm(**wrong)

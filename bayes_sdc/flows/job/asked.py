@@ -1,6 +1,6 @@
 """What the job is asked for; what cannot be done is refused before the fit."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from bayes_sdc.errors import InputError
@@ -70,16 +70,7 @@ class Job:
                 raise InputError(f"{name} must be at least 1; it is {getattr(self, name)}")
         self.asked.check(table)
         check_own_area(self.own_area)
-        if not 0.0 < self.kept_limit <= 1.0:
-            raise InputError(f"kept_limit must be above 0 and at most 1; it is {self.kept_limit}")
-        keeps = self.totals_kept not in ((), [], "", "none")
-        if self.totals_base < 1:
-            raise InputError(f"totals_base must be 1 or more; it is {self.totals_base}")
-        if self.totals_base > 1 and not keeps:
-            raise InputError(
-                "totals_base belongs to totals_kept: give both of them, or neither "
-                "(--totals-base, --totals-kept)"
-            )
+        keeps = self._check_kept()
         if keeps and self.sampling.bound is not None:
             raise InputError(
                 "totals_kept: totals contain small counts, and with epsilon the guarantee would "
@@ -102,6 +93,25 @@ class Job:
         if self.policy is not None:
             self.policy.for_flows()  # refuses one without limits for flows
 
+    def _check_kept(self) -> bool:
+        """Refuse what is said of kept totals where none are kept; return whether some are."""
+        if not 0.0 < self.kept_limit <= 1.0:
+            raise InputError(f"kept_limit must be above 0 and at most 1; it is {self.kept_limit}")
+        if self.totals_base < 1:
+            raise InputError(f"totals_base must be 1 or more; it is {self.totals_base}")
+        keeps = self.totals_kept not in ((), [], "", "none")
+        for name, said in (
+            ("totals_base", self.totals_base > 1),
+            ("kept_limit", self.kept_limit != LIMIT),
+            ("pinned_allowed", self.pinned_allowed),
+        ):
+            if said and not keeps:
+                raise InputError(
+                    f"{name} belongs to totals_kept: give both of them, or neither "
+                    f"(--{name.replace('_', '-')}, --totals-kept)"
+                )
+        return keeps
+
     def forecast(self, table: FlowTable) -> dict[str, float | None]:
         """Seconds of each stage, None where they cannot be forecast."""
         several = self.candidates > 1
@@ -118,4 +128,31 @@ class Job:
             + min(MOST_DATASETS, self.kept) * min(self.releases, FEW)
             + several * chosen_among,
             compared=METHODS * self.compared,
+        )
+
+
+def check_needed(
+    table: FlowTable,
+    *,
+    keep: Collection[str],
+    already_released: Sequence[object],
+    released_epsilon: Sequence[float],
+    epsilon: float | None,
+) -> None:
+    """Refuse what would be taken and forgotten, because it belongs to something else."""
+    roles = (table.origin, table.destination, table.count, *table.groups)
+    if anyway := [name for name in roles if name in keep]:
+        raise InputError(
+            f"keep: column {anyway[0]!r} is released anyway, being origin, destination, count or "
+            "group; leave it out (--keep)"
+        )
+    if len(released_epsilon) > len(already_released):
+        raise InputError(
+            f"released_epsilon: {len(released_epsilon)} numbers for {len(already_released)} "
+            "earlier releases; give one for each of already_released"
+        )
+    if len(released_epsilon) and epsilon is None:
+        raise InputError(
+            "released_epsilon belongs to epsilon: give both of them, or neither "
+            "(--released-epsilon, --epsilon)"
         )

@@ -8,7 +8,6 @@ from typing import Any, Literal
 import xarray as xr
 
 from bayes_sdc.arguments import PathLike, checked
-from bayes_sdc.errors import InputError
 from bayes_sdc.flows.audit.audit import audit_families, published_families
 from bayes_sdc.flows.audit.result import Audit
 from bayes_sdc.flows.audit.settle import settle_totals
@@ -33,7 +32,7 @@ from bayes_sdc.flows.intruder.probabilities.settings import (
 )
 from bayes_sdc.flows.intruder.totals.keeping import LIMIT
 from bayes_sdc.flows.intruder.with_totals import with_totals
-from bayes_sdc.flows.job.asked import Job
+from bayes_sdc.flows.job.asked import Job, check_needed
 from bayes_sdc.flows.job.steps import protected
 from bayes_sdc.flows.kept_columns.selection import select_columns
 from bayes_sdc.flows.kept_columns.totals import kept_totals
@@ -209,14 +208,13 @@ scheduler
         weighting=Weighting(weights, gain_limit),
     )  # fmt: skip
     job.check(table)
+    check_needed(
+        table, keep=keep, already_released=already_released, released_epsilon=released_epsilon,
+        epsilon=epsilon,
+    )  # fmt: skip
     if table.n_small and job.sampling.sampler == "gibbs":
         start_compiling()
     table = under_rule(table, job.sampling.impossible)
-    if len(released_epsilon) > len(already_released):
-        raise InputError(
-            f"released_epsilon: {len(released_epsilon)} numbers for {len(already_released)} "
-            "earlier releases; give one for each of already_released"
-        )
     settle_totals(table)  # refuses totals inside the table that nobody has decided about
     told = published_families(table, published, base=published_base)
     told += [family for _, _, family in kept_totals(table, job.columns.kept)]

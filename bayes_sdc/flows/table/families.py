@@ -101,6 +101,11 @@ def families_of(
         raise InputError(f"base must be a whole number, 1 or more; it is {base!r}")
     listed = [published] if isinstance(published, str | Path | pd.DataFrame) else list(published)
     given = [each for one in listed for each in _words_of(one)]
+    if base > 1 and not given:
+        raise InputError(
+            f"base: {base} is what published totals are rounded to, and none are named; name them "
+            "by published (--published), or leave the base out"
+        )
     columns = {
         name: read_codes(table.frame[name], name).texts()
         for name in (table.origin, table.destination, *table.groups)
