@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
@@ -21,6 +23,7 @@ from bayes_sdc.microdata.treatment.result import Treatment
 from bayes_sdc.seeds import generator
 
 Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 
 class ReleasedFile(NamedTuple):
@@ -134,9 +137,32 @@ def _released_column(treatment: Treatment, number: int, j: int, column: pd.Serie
     released = column.iloc[rows].set_axis(column.index)
     suppressed = (after < 0) & (before >= 0)
     if suppressed.any():
-        text = pd.api.types.is_string_dtype(column) and not column.isna().any()
-        released = released.mask(suppressed, "" if text else None)
+        released = without_values(released, suppressed, text=_is_text(column))
     return released
+
+
+def _is_text(column: pd.Series) -> bool:
+    """Tell whether an empty text stands for a missing value."""
+    return pd.api.types.is_string_dtype(column) and not column.isna().any()
+
+
+def without_values(column: pd.Series, gone: Flags, *, text: bool) -> pd.Series:
+    """Take values out of a column; categories keep their order, and stay where none is left.
+
+    >>> without_values(pd.Series(["a", "b"]), np.array([True, False]), text=True).tolist()
+    ['', 'b']
+    """
+    kind = column.dtype.pyarrow_dtype if isinstance(column.dtype, pd.ArrowDtype) else None
+    if kind is None or not pa.types.is_dictionary(kind):
+        return column.mask(gone, "" if text else None)
+    # pandas would number the categories by their first appearance
+    stored = pa.Array.from_pandas(column)
+    if isinstance(stored, pa.ChunkedArray):
+        stored = stored.unify_dictionaries().combine_chunks()
+    left = pc.if_else(pa.array(gone), pa.scalar(None, stored.indices.type), stored.indices)
+    values = pa.DictionaryArray.from_arrays(left, stored.dictionary, ordered=kind.ordered)
+    array = pd.arrays.ArrowExtensionArray(values)
+    return pd.Series(array, index=column.index, name=column.name)
 
 
 def _new_numbers(treatment: Treatment, column: pd.Series) -> pd.Series:

@@ -2,10 +2,13 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bayes_sdc import Intruder, Treatment, read_microdata, treat
-from bayes_sdc.microdata.treatment.release import released_file
+from bayes_sdc.microdata.treatment.release import released_file, without_values
 
 
 @pytest.fixture(scope="module")
@@ -66,3 +69,24 @@ def test_what_informs_about_treated_values_is_judged_as_what_is_kept(people: pd.
     assert found["kept column number"] == "fail"
     assert found["kept column sex"] == "pass"
     assert "kept column job" not in found  # it was treated
+
+
+@given(st.lists(st.tuples(st.sampled_from(["low", "mid", "high", None]), st.booleans()),
+                min_size=1, max_size=9))  # fmt: skip
+@pytest.mark.parametrize("arrow", [True, False])
+def test_suppression_leaves_categories_and_their_order(arrow: bool, cells) -> None:
+    """A column from Parquet came back with its levels in the order of the records, some gone."""
+    values, gone = [value for value, _ in cells], np.array([one for _, one in cells])
+    places = pd.Categorical(values, categories=["low", "mid", "high"], ordered=True)
+    column = pd.Series(places)
+    if arrow:
+        chunks = pa.chunked_array([pa.array(column[:1]), pa.array(column[1:])])
+        column = chunks.to_pandas(types_mapper=pd.ArrowDtype)
+    left = without_values(column, gone, text=False)
+    assert [None if pd.isna(one) else one for one in left] == [
+        None if out else value for value, out in cells
+    ]
+    stored = pa.Array.from_pandas(left)
+    stored = stored.chunk(0) if isinstance(stored, pa.ChunkedArray) else stored
+    assert stored.dictionary.to_pylist() == ["low", "mid", "high"]
+    assert stored.type.ordered
