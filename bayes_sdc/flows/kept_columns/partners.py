@@ -140,10 +140,10 @@ def _lists_counts(texts: pd.Series, at: Codes, key: Codes, count: Numbers, ends:
     """
     areas = set(ends.labels)
     away = ends.origin != ends.destination
-    of = [
-        {int(area): sorted(values) for area, values in pd.Series(count[rows]).groupby(key[rows])}
-        for rows in (np.ones(len(count), bool), away)
-    ]
+    of = []
+    for rows in (np.ones(len(count), bool), away):
+        by = pd.Series(count[rows]).groupby(key[rows]).agg(sorted)
+        of.append(dict(zip(by.index.tolist(), by.tolist(), strict=True)))
     common = pd.Series(count).value_counts(normalize=True)
     every, some, tested, log_chance = 0, 0, 0, 0.0
     for area, text in zip(at.tolist(), texts, strict=True):

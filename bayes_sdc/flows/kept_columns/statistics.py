@@ -97,12 +97,12 @@ def _statistics(
     yield "the number of different small counts", by_area(of_small.nunique())
     yield from _of_sums(count, ends, number, key)
     away = ends.origin != ends.destination
-    chosen = {"counts": np.ones(len(count), bool), "small counts": small}
+    sets: dict[str, Mask] = {"counts": np.ones(len(count), bool), "small counts": small}
     if not away.all():
-        chosen["counts without own areas"] = away
-        chosen["small counts without own areas"] = small & away
-    yield from _of_ranks(count, chosen, key, number)
-    yield from _of_spread(count, chosen, key, number)
+        sets["counts without own areas"] = away
+        sets["small counts without own areas"] = small & away
+    yield from _of_ranks(count, sets, key, number)
+    yield from _of_spread(count, sets, key, number)
     for k in range(table.low, table.high + 1):
         for words, chosen in ((f"of {k}", count == k), (f"up to {k}", small & (count <= k))):
             if k == table.high and "up to" in words:  # which cells are small is public
@@ -114,10 +114,10 @@ def _statistics(
 
 
 def _of_ranks(
-    count: Numbers, chosen: dict[str, Mask], key: npt.NDArray[np.intp], number: int
+    count: Numbers, sets: dict[str, Mask], key: npt.NDArray[np.intp], number: int
 ) -> Iterator[tuple[str, Numbers]]:
     """The second and third counts from either end, and quartiles."""
-    for words, rows in chosen.items():
+    for words, rows in sets.items():
         of = pd.Series(count[rows]).groupby(key[rows])
         ordered = pd.Series(count[rows]).sort_values(kind="stable")
         by = ordered.groupby(key[rows][ordered.index])
@@ -129,17 +129,17 @@ def _of_ranks(
             yield f"the {called} of the {words}", values
         for share, called in ((0.25, "lower"), (0.75, "upper")):
             quartile = of.quantile(share).reindex(range(number))
-            yield f"the {called} quartile of the {words}", quartile.to_numpy(np.float64)
+            yield f"the {called} quartile of the {words}", np.asarray(quartile, np.float64)
 
 
 def _of_spread(
-    count: Numbers, chosen: dict[str, Mask], key: npt.NDArray[np.intp], number: int
+    count: Numbers, sets: dict[str, Mask], key: npt.NDArray[np.intp], number: int
 ) -> Iterator[tuple[str, Numbers]]:
     """Sums of functions of the counts: squares, products, entropy, shares."""
     whole = np.bincount(key, count, minlength=number)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(np.maximum(count, 1e-300))
-        for words, rows in chosen.items():
+        for words, rows in sets.items():
             k, n = key[rows], count[rows]
             cells = np.bincount(k, minlength=number).astype(np.float64)
             cells[cells == 0] = np.nan
@@ -161,9 +161,9 @@ def _of_spread(
             for called, values in (("sum", sums + 0.0 * cells), ("mean", sums / cells)):
                 for method in ("first", "average"):
                     rank = pd.Series(values).rank(method=method)
-                    yield f"the rank of the {called} of the {words}", rank.to_numpy(np.float64)
+                    yield f"the rank of the {called} of the {words}", np.asarray(rank, np.float64)
                     last = rank.max() + 1.0 - rank
-                    yield f"the rank of the {called} of the {words}", last.to_numpy(np.float64)
+                    yield f"the rank of the {called} of the {words}", np.asarray(last, np.float64)
 
 
 def totals_together(
