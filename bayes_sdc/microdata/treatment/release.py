@@ -129,16 +129,36 @@ def check_kept(data: Microdata, keep: Sequence[str], *, datasets: int) -> None:
 
 
 def _released_column(treatment: Treatment, number: int, j: int, column: pd.Series) -> pd.Series:
-    """Values of a key as the file writes them: a record's own where it was not changed."""
+    """Values of a key as the file writes them: a record's own where it was not changed.
+
+    A suppressed value is blank; a missing one that was drawn is written as the file writes most of
+    its missing values, or else it would show that it was drawn.
+    """
     data = treatment.data
     before, after = data.codes[:, j], treatment.codes[number, :, j]
     place = values_of_codes(column, before, len(data.labels[j]))
     rows = np.where(after == before, np.arange(data.n), place[after])
+    gone = (after < 0) & (before >= 0)
+    usual = _usual_missing(column, before < 0)
+    if treatment.method != "suppression" and usual is not None:
+        rows[gone] = usual
+        gone[:] = False
     released = column.iloc[rows].set_axis(column.index)
-    suppressed = (after < 0) & (before >= 0)
-    if suppressed.any():
-        released = without_values(released, suppressed, text=_is_text(column))
-    return released
+    return without_values(released, gone, text=_is_text(column)) if gone.any() else released
+
+
+def _usual_missing(column: pd.Series, missing: Flags) -> int | None:
+    """Place of a record that shows how most missing values of a column are written.
+
+    >>> _usual_missing(pd.Series(["1", "", "-9", "-9"]), np.array([False, True, True, True]))
+    2
+    """
+    if not missing.any():
+        return None
+    written = text_places(column)
+    these = np.flatnonzero(missing)
+    most = int(np.bincount(written[these]).argmax())
+    return int(these[written[these] == most][0])
 
 
 def _is_text(column: pd.Series) -> bool:

@@ -90,3 +90,34 @@ def test_suppression_leaves_categories_and_their_order(arrow: bool, cells) -> No
     stored = stored.chunk(0) if isinstance(stored, pa.ChunkedArray) else stored
     assert stored.dictionary.to_pylist() == ["low", "mid", "high"]
     assert stored.type.ordered
+
+
+def test_a_drawn_missing_value_is_written_as_the_file_writes_one() -> None:
+    """It was blank where the file has -9, so that every blank was known to be drawn."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"job": rng.choice(["1", "2", "-9", "-8"], 300, p=[0.4, 0.3, 0.2, 0.1])})
+    frame["age"] = rng.integers(0, 9, 300).astype(str)
+    frame.loc[0, "job"] = ""
+    data = read_microdata(
+        frame, keys=["job", "age"], missing="own", missing_codes={"job": ["-9", "-8"]}
+    )
+    done = treat(data, share=1.0, keys=["job"], population_size=3000, seed=1)
+    after = released_file(done, frame, keep_order=True).frame["job"]
+    drawn = (done.codes[0][:, 0] < 0) & (data.codes[:, 0] >= 0)
+    assert drawn.any()
+    assert (after[drawn] == "-9").all()
+    stays = done.codes[0][:, 0] == data.codes[:, 0]
+    assert (after[stays] == frame["job"][stays]).all()
+
+
+def test_a_suppressed_value_is_blank_whatever_code_the_file_has() -> None:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(rng.integers(0, 6, (60, 3)), columns=list("abc")).astype(str)
+    frame.loc[:3, "a"] = "-9"
+    data = read_microdata(frame, keys=list("abc"), missing_codes={"a": "-9"})
+    done = treat(data, method="suppression", k=3, population_size=900, seed=1)
+    after = released_file(done, frame, keep_order=True).frame
+    gone = (done.codes[0] < 0) & (data.codes >= 0)
+    assert gone[:, 0].any()
+    assert (after.to_numpy()[gone] == "").all()
+    assert (after["a"][:4] == "-9").all()
