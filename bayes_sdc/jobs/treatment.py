@@ -327,22 +327,17 @@ def what_recoding_did(before: Microdata, after: Microdata, named: Sequence[str])
 def recoded_columns(stored: Stored, data: Microdata, named: Sequence[str]) -> Stored:
     """Write the coarser levels into the columns of the file."""
     frame = stored.frame.copy()
-    for key in {one.partition("=")[0] for one in named}:
+    recoded = {one.partition("=")[0] for one in named}
+    for key in recoded:
         j = data.keys.index(key)
         texts = np.array([*data.labels[j], ""], dtype=object)[data.codes[:, j]]
         frame[key] = pd.Series(texts, index=frame.index, dtype=str)
     described = stored.described
-    if described is not None:
-        described.variable_value_labels = {
-            name: given
-            for name, given in described.variable_value_labels.items()
-            if pd.api.types.is_numeric_dtype(frame[name])
-        }
-        described.missing_ranges = {
-            name: given
-            for name, given in described.missing_ranges.items()
-            if pd.api.types.is_numeric_dtype(frame[name])
-        }
+    if described is not None:  # what the file says of codes that are gone
+        for part in ("variable_value_labels", "missing_ranges", "missing_user_values"):
+            said = getattr(described, part).items()
+            left = {name: given for name, given in said if name not in recoded}
+            setattr(described, part, left)
     return replace(stored, frame=frame)
 
 

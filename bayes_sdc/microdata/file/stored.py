@@ -103,7 +103,10 @@ def _write_statistical(path: Path, frame: pd.DataFrame, described: Any) -> None:
         "variable_value_labels": labels,
     }
     if path.suffix == ".dta":
-        pyreadstat.write_dta(frame, str(path), **common)
+        missing = {
+            name: given for name, given in described.missing_user_values.items() if name in names
+        }
+        pyreadstat.write_dta(frame, str(path), missing_user_values=missing, **common)
         return
     ranges: dict[str, Any] = {
         name: [
