@@ -133,7 +133,7 @@ def shares_elsewhere(table: FlowTable, centres: Centres) -> tuple[np.ndarray, st
 
 def _of_file(table: FlowTable, path: Path) -> tuple[np.ndarray, str]:
     """Shares of another table with the same columns, with half a cell more of each count."""
-    if table.path and path.exists() and os.path.samefile(path, table.path):
+    if same_file(table, str(path)):
         raise InputError(
             f"centres: {path} is the table that is protected; give one of another year or place, "
             'or "bundled"'
@@ -154,6 +154,14 @@ def _of_file(table: FlowTable, path: Path) -> tuple[np.ndarray, str]:
         )
     numbers = np.bincount(other.cells["y"], minlength=table.k + 1) + 0.5
     return numbers / numbers.sum(), f"shares in another table, {path.name}, taken as public"
+
+
+def same_file(table: FlowTable, path: str, sha256: str | None = None) -> bool:
+    """Whether a file is the one of the table, by its path or by the digest of its content."""
+    if sha256 is not None and sha256 == table.sha256:
+        return True
+    there = bool(path and table.path) and os.path.exists(path) and os.path.exists(table.path)
+    return there and os.path.samefile(path, table.path)
 
 
 def same_counts(table: FlowTable, other: FlowTable) -> bool:

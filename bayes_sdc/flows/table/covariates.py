@@ -12,11 +12,13 @@ import pandas as pd
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
+from bayes_sdc.flows.table.centres import same_counts, same_file
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.io.columns import read_codes
 from bayes_sdc.io.tables import load
 
 EARTH_RADIUS = 6371.0  # km
+FEWEST_SAME = 10  # small cells from which equal counts are no chance
 NEAREST = 1.0  # km; areas whose centroids coincide are taken to be as far apart as this
 
 
@@ -340,6 +342,12 @@ def _great_circle(
 
 def _classes(table: FlowTable, earlier: FlowTable) -> dict[str, np.ndarray]:
     """Class of each cell's count in an earlier table."""
+    again = min(table.n_small, earlier.n_small) >= FEWEST_SAME and same_counts(table, earlier)
+    if again or same_file(table, earlier.path, earlier.sha256):
+        raise InputError(
+            f"earlier: {earlier.source} is the table that is protected, or holds its counts; give "
+            "one of an earlier year"
+        )
     if (earlier.low, earlier.high) != (table.low, table.high):
         raise InputError(
             f"earlier: small counts are {earlier.low} to {earlier.high} there and {table.low} to "

@@ -11,8 +11,15 @@ import numpy as np
 import pandas as pd
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.flows.table.centres import same_file
 from bayes_sdc.flows.table.read import FlowTable, read_flows
 from bayes_sdc.io.tables import load
+
+FEWEST_SAME = 10  # small cells from which equal counts are no chance
+ITSELF = (
+    "is the table that is protected, or holds all its counts; name what was released of it, not "
+    "the table itself (--already-released)"
+)
 
 
 def earlier_counts(table: FlowTable, releases: Sequence[Any]) -> np.ndarray:
@@ -62,6 +69,8 @@ def _data_sets(table: FlowTable, release: Any, number: int) -> Iterator[tuple[st
     wanted = (table.origin, table.destination, table.count, *table.groups)
     loaded = load(release, wanted)
     name = f"earlier release {number} ({loaded.source})"
+    if same_file(table, loaded.path, loaded.sha256):
+        raise InputError(f"{name}: {ITSELF}")
     if "dataset" not in loaded.frame.columns or "dataset" in table.frame.columns:
         yield name, loaded.frame
         return
@@ -92,4 +101,11 @@ def _counts(table: FlowTable, source: str, frame: pd.DataFrame) -> np.ndarray:
             f"{source}: has {len(more):,} small cells that {table.source} does not have, the first "
             f"{more[0]!r}; pass releases of this table"
         )
-    return other.cells["y"].loc[table.cells.index].to_numpy()
+    counts = other.cells["y"].loc[table.cells.index].to_numpy()
+    if other.sha256 == table.sha256 or (
+        table.n_small >= FEWEST_SAME
+        and table.cells["y"].nunique() > 1
+        and np.array_equal(counts, table.cells["y"])
+    ):
+        raise InputError(f"{source}: {ITSELF}")
+    return counts

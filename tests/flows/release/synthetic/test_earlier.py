@@ -1,10 +1,12 @@
 """Earlier releases of a table are matched by their codes, or refused."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from bayes_sdc import FlowTable, InputError, read_flows
 from bayes_sdc.flows.release.synthetic.earlier import earlier_counts
+from bayes_sdc.flows.table.covariates import gravity_covariates
 
 
 @pytest.fixture
@@ -68,3 +70,31 @@ def test_one_frame_or_path_is_no_list(table):
     for one in ("out.csv", table.frame):
         with pytest.raises(InputError, match="must be a list"):
             earlier_counts(table, one)
+
+
+def test_the_protected_table_is_no_release_of_itself(tmp_path):
+    """Named by mistake, it would make the intruder know every count, or be taken for a release."""
+    rng = np.random.default_rng(1)
+    codes = list("abcdefgh")
+    frame = pd.DataFrame([(o, d) for o in codes for d in codes if o != d], columns=["o", "d"])
+    frame = frame.assign(n=rng.integers(1, 20, len(frame)), name="x")
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    shuffled = frame.sample(frac=1, random_state=1)[["n", "d", "o"]]
+    shuffled.to_parquet(tmp_path / "other.parquet")
+    (tmp_path / "copy.csv").write_bytes((tmp_path / "in.csv").read_bytes())
+    names = {"origin": "o", "destination": "d", "count": "n"}
+    sources = [tmp_path / "in.csv", tmp_path / "copy.csv", tmp_path / "other.parquet", shuffled]
+    sources.append(pd.concat([frame.assign(dataset=1), frame.assign(dataset=2)]))
+    for table in (read_flows(tmp_path / "in.csv", **names), read_flows(frame, **names)):
+        for source in sources:
+            with pytest.raises(InputError, match=r"release 1 .* is the table that is protected"):
+                earlier_counts(table, [source])
+            if not isinstance(source, pd.DataFrame) or "dataset" not in source:
+                earlier = read_flows(source, **names)
+                with pytest.raises(InputError, match=r"earlier: .* is the table that is protected"):
+                    gravity_covariates(table, earlier=earlier)
+    small = frame["n"].between(1, 9)
+    release = frame.assign(n=frame["n"].where(~small, frame["n"] % 9 + 1))
+    assert earlier_counts(table, [release]).shape == (1, small.sum())
+    year = frame.assign(n=rng.integers(1, 20, len(frame)))
+    assert not gravity_covariates(table, earlier=read_flows(year, **names)).empty
