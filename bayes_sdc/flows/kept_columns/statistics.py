@@ -23,7 +23,7 @@ Mask = npt.NDArray[np.bool_]
 NEARLY_ALL = 0.95  # of the areas have the statistic
 FEWEST_AREAS = 6  # with equal multiples, none of which is an accident
 DIGITS = 1e-3  # relative distance that rounding may leave
-CHANCE = 1e-4  # with which one statistic may agree with a column of areas by accident
+CHANCE = 0.01  # with which any statistic may agree with a column of areas by accident
 
 
 class Statistic(NamedTuple):
@@ -59,7 +59,9 @@ def statistic_in(table: FlowTable, column: pd.Series, side: str, ends: Ends) -> 
     count = table.frame[table.count].to_numpy(np.float64)
     found = []
     for by in (side, "destination" if side == "origin" else "origin"):
-        for words, values in _statistics(count, ends, by, table):
+        if by not in ends.statistics:
+            ends.statistics[by] = list(_statistics(count, ends, by, table))
+        for words, values in ends.statistics[by]:
             here = values[at]
             known = np.isfinite(here)
             if known.sum() < 3 or len(np.unique(shown[known])) < 2:
@@ -70,7 +72,7 @@ def statistic_in(table: FlowTable, column: pd.Series, side: str, ends: Ends) -> 
                 log_chance = min(log_chance, function_of_count(shown[known], y))
             found.append(Statistic(f"{words} of each {by}", log_chance))
     best = min(found, key=lambda one: one.log_chance, default=None)
-    return best if best is not None and best.log_chance < np.log(CHANCE) else None
+    return best if best is not None and best.log_chance < np.log(CHANCE / len(found)) else None
 
 
 def _statistics(

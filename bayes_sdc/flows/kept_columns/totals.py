@@ -45,11 +45,12 @@ class Total(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """Areas of every row, numbered alike on both sides."""
+    """Areas of every row, numbered alike on both sides; and what was worked out of them."""
 
     origin: Codes
     destination: Codes
     labels: list[str]
+    statistics: dict[str, list[tuple[str, Numbers]]]  # by side, in words and by area
 
 
 class Part(NamedTuple):
@@ -75,7 +76,7 @@ def ends_of(table: FlowTable) -> Ends:
     sides = [table.frame[name].astype(str) for name in (table.origin, table.destination)]
     codes, labels = pd.factorize(np.concatenate([side.to_numpy(object) for side in sides]))
     n = len(table.frame)
-    return Ends(codes[:n], codes[n:], [str(label) for label in labels])
+    return Ends(codes[:n], codes[n:], [str(label) for label in labels], {})
 
 
 def total_in(table: FlowTable, column: pd.Series, side: str, ends: Ends) -> Total | None:
