@@ -10,6 +10,7 @@ import os
 import re
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import fields
 from difflib import get_close_matches
 from functools import cache, wraps
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -92,6 +93,24 @@ def checked[**P, R](function: Callable[P, R]) -> Callable[P, R]:
         return function(*args, **kwargs)
 
     return call
+
+
+def check_fields(made: Any) -> None:
+    """Refuse fields of a data class that do not fit their annotations.
+
+    Parameters
+    ----------
+    made : data class
+        A new instance, in its ``__post_init__``.
+
+    Raises
+    ------
+    InputError
+        Naming the field.
+    """
+    hints = get_type_hints(type(made))
+    for one in fields(made):
+        check(one.name, getattr(made, one.name), hints[one.name])
 
 
 def check(name: str, value: object, hint: Any) -> None:
@@ -182,6 +201,8 @@ def _is_row(value: object, kind: Any, of: tuple[Any, ...]) -> bool:
     """Whether a value is a sequence of values of a type; a text is not a sequence of letters."""
     if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__iter__"):
         return False
+    if getattr(value, "ndim", 1) == 0:
+        return False  # an array of no dimension has no values to go through
     if not hasattr(value, "__len__"):
         return kind is Iterable  # an iterator must not be used up
     if kind is Sequence and (hasattr(value, "columns") or not hasattr(value, "__getitem__")):

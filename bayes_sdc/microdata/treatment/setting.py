@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from bayes_sdc.arguments import check_fields
 from bayes_sdc.checks import Check
 from bayes_sdc.convergence import RHAT_FAIL
 from bayes_sdc.cores import threads
@@ -54,7 +55,7 @@ class Intruder(Result):
     Raises
     ------
     InputError
-        If a word is unknown.
+        If keys are no list of names, or a word is unknown.
 
     Examples
     --------
@@ -67,12 +68,10 @@ class Intruder(Result):
     knows: Knows = "keys"
 
     def __post_init__(self) -> None:
-        for name, kinds in (("knowledge", Knowledge), ("knows", Knows)):
-            value = getattr(self, name)
-            if value not in get_args(kinds):
-                raise InputError(
-                    f"{name} {value!r} is unknown; choose from {list(get_args(kinds))}"
-                )
+        check_fields(self)
+        if self.keys is not None:
+            # two intruders are equal where they know the same, whatever it was given as
+            object.__setattr__(self, "keys", tuple(map(str, self.keys)))
 
     def _title(self) -> str:
         return "Intruder of a file of persons"
