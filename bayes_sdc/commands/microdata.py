@@ -37,8 +37,14 @@ from bayes_sdc.commands.terminal import (
 from bayes_sdc.errors import InputError
 
 WITHOUT_TREAT = (
-    "the options on targets, keys to treat, suppression, PRAM, recoding, kept columns, regressions "
-    f"and sensitive variables belong to --treat; add --treat with one of {', '.join(TREATMENTS)}"
+    "the options on targets, keys to treat, suppression, PRAM, recoding, kept columns, data sets, "
+    "regressions and sensitive variables belong to --treat; add --treat with one of "
+    f"{', '.join(TREATMENTS)}"
+)
+
+WITHOUT_INTRUDER = (
+    "--known-keys, --knowledge and --knows say what an intruder knows of a treated file; add "
+    "--treat or --compare-treatments"
 )
 
 
@@ -222,8 +228,9 @@ def microdata(
         "keep": some_columns(keep, "--keep"),
         "keep_order": keep_order,
     }
-    if treat is None and any(asked.values()):
-        raise InputError(WITHOUT_TREAT)
+    if treat is None:
+        told = known_keys is not None or knowledge != "population" or knows != "keys"
+        _refuse_without_treat([*asked.values(), datasets != 1], told and not compare_treatments)
     known = some_columns(known_keys, "--known-keys") or columns(keys)
     intruder = {"keys": known, "knowledge": knowledge, "knows": knows}
     treating = {"method": treat, "datasets": datasets, "intruder": intruder, **asked}
@@ -257,6 +264,15 @@ def microdata(
         treating=None if treat is None else treating,
         comparing=intruder if compare_treatments else None,
     )
+
+
+def _refuse_without_treat(given: list[Any], told: bool) -> None:
+    """Refuse what says how to treat a file, or what an intruder knows, and has nothing to do."""
+    # 0 is a target that was given
+    if any(one is not None and one is not False and one != [] for one in given):
+        raise InputError(WITHOUT_TREAT)
+    if told:
+        raise InputError(WITHOUT_INTRUDER)
 
 
 def _costs(listed: list[str] | None) -> dict[str, float] | None:
