@@ -113,6 +113,12 @@ class Policy(Result):
             raise InputError(
                 f"date must be a date without quotes, as in date = 2026-01-15; it is {shown}"
             )
+        today = datetime.date.today()
+        if day > today + datetime.timedelta(days=1):
+            raise InputError(
+                f"date must be the day on which the limits were decided; {day.isoformat()} is in "
+                f"the future, today being {today.isoformat()}"
+            )
         if self.flows is None and self.microdata is None:
             raise InputError(
                 "the policy holds no limit; add a section [flows] or [microdata] with one"

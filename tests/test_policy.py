@@ -33,6 +33,25 @@ def written(folder: Path, text: str | bytes) -> Path:
 # ---- reading ---------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("days", [2, 365, 300_000])
+def test_a_policy_from_the_future_is_refused(tmp_path: Path, days: int) -> None:
+    """Nobody has decided it yet, and the reports would name it with that date."""
+    today = datetime.datetime.now(datetime.UTC).date()
+    day = today + datetime.timedelta(days=days)
+    text = 'name = "B"\ndate = {}\n[flows]\nr_all = 0.5\n'
+    with pytest.raises(InputError, match=f"{day.isoformat()} is in the future"):
+        read_policy(written(tmp_path, text.format(day)))
+    for known in (today, datetime.date(1990, 1, 1)):
+        assert read_policy(written(tmp_path, text.format(known))).date == known
+
+
+@pytest.mark.parametrize("marks", [1, 2])
+def test_marks_of_byte_order_are_no_part_of_a_policy(tmp_path: Path, marks: int) -> None:
+    """Two joined files begin with two of them, and the first name would be unknown."""
+    text = "\ufeff" * marks + f"{HEAD}[flows]\nr_all = 0.5\n"
+    assert read_policy(written(tmp_path, text)).date == DAY
+
+
 def test_every_key_is_read(tmp_path: Path) -> None:
     text = f"""{HEAD}
     [flows]
