@@ -189,14 +189,14 @@ def own_area(froms: Codes, tos: Codes) -> npt.NDArray[np.bool_]:
 
 
 def padding_variants(codes: Iterable[str]) -> list[tuple[str, ...]]:
-    """Return the sets of codes that differ only in leading zeros, ``.0`` or outer spaces.
+    r"""Return the sets of codes that differ only in leading zeros, ``.0`` or what nobody sees.
 
-    >>> padding_variants(["01001", "1001", "1001.0", "01003"])
-    [('01001', '1001', '1001.0')]
+    >>> padding_variants(["01001", "1001", "1001.0", "01003", "A", "A\u200b"])
+    [('01001', '1001', '1001.0'), ('A', 'A\u200b')]
     """
     alike: dict[str, list[str]] = {}
     for code in sorted(set(codes)):
-        bare = code.strip()
+        bare = _seen(code)
         match = PADDED.fullmatch(bare)
         alike.setdefault(match[1] if match else bare, []).append(code)
     return [tuple(found) for found in alike.values() if len(found) > 1]
@@ -209,13 +209,21 @@ def look_alikes(codes: Iterable[str]) -> list[tuple[str, ...]]:
     [('M', 'm'), ('Zu\u0308rich', 'Z\u00fcrich')]
     """
     alike: dict[str, list[str]] = {}
-    # what differs in outer blanks only is told by padding_variants
-    for code in sorted({code.strip() for code in codes}):
+    # what differs in outer blanks or invisible signs only is told by padding_variants
+    for code in sorted({_seen(code) for code in codes}):
         if code.isascii() and code.isdigit():
             continue
         seen = " ".join(unicodedata.normalize("NFKC", code).casefold().split())
         alike.setdefault(seen, []).append(code)
     return [tuple(found) for found in alike.values() if len(found) > 1]
+
+
+def _seen(code: str) -> str:
+    """What one sees of a code: without outer blanks and signs that have no width."""
+    if code.isascii():
+        return code.strip()
+    seen = "".join(sign for sign in code if unicodedata.category(sign) != "Cf")
+    return " ".join(seen.split()) if "\xa0" in seen else seen.strip()
 
 
 def cut_digits(codes: Iterable[str]) -> str | None:
@@ -265,7 +273,7 @@ def _code_flaw(value: object) -> Flaw | None:
     if isinstance(value, str):
         if SCIENTIFIC.fullmatch(value.strip()):
             return "digits lost"
-        return None if value.strip() else "no code"
+        return None if _seen(value) else "no code"
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return None
     return "number as code"

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable
 
+from bayes_sdc.io.numbers import text_of_number
+
 LONGEST_MARK = 20  # characters
 # one sign, one letter, either in brackets, codes such as -1, -9 and -99
 SUPPRESSED = re.compile(
@@ -25,7 +27,7 @@ def looks_suppressed(value: object) -> bool:
     >>> [mark for mark in ("*", "c", "1-4", "(D)", "-9", "17", "-3") if looks_suppressed(mark)]
     ['*', 'c', '1-4', '(D)', '-9']
     """
-    mark = str(value).strip()
+    mark = text_of_number(value)
     return SUPPRESSED.fullmatch(mark) is not None or limits(mark) != (None, None)
 
 
@@ -37,7 +39,7 @@ def may_be_a_mark(value: object) -> bool:
     >>> [mark for mark in ("geheim", "n.a.", "-66", "1,076", "17") if may_be_a_mark(mark)]
     ['geheim', 'n.a.', '-66']
     """
-    mark = str(value).strip()
+    mark = text_of_number(value)
     without = len(mark) <= LONGEST_MARK and not any(sign.isdigit() for sign in mark)
     return without or re.fullmatch(r"-[0-9]+(\.0+)?", mark) is not None
 

@@ -17,16 +17,24 @@ FLAGGED = re.compile(
     r"(?=.*[^0-9.,+\s-])[^\w\s+<>-]{0,2}[+-]?[0-9]+([.,][0-9]+)*[.,]?\s*([A-Za-z]{1,3}|[^\w\s]{1,2})?"
 )
 BLANKS = str.maketrans(dict.fromkeys("\xa0\u2009\u202f", " ") | {"\u2019": "'"})
+# minus signs that are no hyphen, as word processors write them
+MINUS = str.maketrans(dict.fromkeys("\u2212\ufe63\uff0d", "-"))
 TOO_LONG = 400  # characters of a number; one of a thousand digits is damage
 
 
 def text_of_number(value: Any) -> str:
-    """Return how a value is written; a float as the shortest text that gives it back."""
+    r"""Return how a value is written; a float as the shortest text that gives it back.
+
+    Examples
+    --------
+    >>> text_of_number(" \u22123"), text_of_number(3.0)
+    ('-3', '3.0')
+    """
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > TOO_LONG * 4:
         return "inf" if value > 0 else "-inf"  # Python refuses to write thousands of digits
     if isinstance(value, float):
         return repr(float(value))
-    return str(value).strip()
+    return str(value).strip().translate(MINUS)
 
 
 def plain(text: str, form: FileForm = UNTOLD) -> str | None:
@@ -91,8 +99,9 @@ def both_readings(text: str) -> str:
     >>> both_readings("1.076")
     "'1.076' is 1.076 if the point stands before decimals, and 1,076 if between thousands"
     """
-    thousands = int(text.replace(".", "").lstrip("+"))
+    number = text_of_number(text)
+    thousands = int(number.replace(".", "").lstrip("+"))
     return (
-        f"{text!r} is {float(text):.15g} if the point stands before decimals, and {thousands:,} if "
-        "between thousands"
+        f"{text!r} is {float(number):.15g} if the point stands before decimals, and {thousands:,} "
+        "if between thousands"
     )
