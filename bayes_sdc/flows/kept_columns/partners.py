@@ -23,6 +23,7 @@ Numbers = npt.NDArray[np.float64]
 
 CHANCE = 1e-4  # with which a column of areas may agree with the counts of a partner by accident
 ROWS = 5  # of each area, from the first and from the last, that are tried
+MOST_OF = 0.8  # of the counts with a partner are the values of the column
 NEARLY_ALL = 0.95  # of the areas name the partner, or list their counts
 NUMBER = re.compile(r"\d+")
 
@@ -87,7 +88,7 @@ def _partners(key: Codes, other: Codes) -> Iterator[tuple[str, Codes]]:
 
 
 def _agrees(values: Numbers, counts: Numbers, partner: Codes) -> bool:
-    """Whether values are the counts with some partner more often than by chance."""
+    """Whether values are most counts with some partner, more than by chance."""
     known = np.isfinite(values) & (partner >= 0)
     if not known.any():
         return False
@@ -105,7 +106,8 @@ def _agrees(values: Numbers, counts: Numbers, partner: Codes) -> bool:
     # only partners with other counts than one tell whether they are met
     tail = bdtrc(np.maximum(equal - 1.0, 0.0), number, chance)
     different = pd.Series(counts).groupby(partner).nunique().reindex(range(len(number)))
-    tried = (equal > 0) & (different.to_numpy(np.float64) > 2)
+    # a class of size goes with the counts of a large partner, and is not them
+    tried = (equal >= MOST_OF * number) & (different.to_numpy(np.float64) > 2)
     return bool((tail[tried] * max(int((number > 0).sum()), 1) < CHANCE).any())
 
 

@@ -126,7 +126,7 @@ def suppress_to_k(
             "'conservative'"
         )
     shared, views = shared_keys(data), views_of(data)
-    dear = prices_in_households(data, shared, prices)
+    joint = prices_in_households(data, shared, prices)
     bound: float | None = float((count_strictly(data, data.codes) < k).sum()) * float(prices.min())
     hidden = np.zeros(data.codes.shape, dtype=np.bool_)
     rare = True
@@ -138,7 +138,7 @@ def suppress_to_k(
             # an incomplete record that counted enough may lose one of those it counted
             while low.any():
                 rare = True
-                hidden = widened(data, shared, hidden | cheapest_sets(data, now, low, k, dear))
+                hidden = widened(data, shared, hidden | cheapest_sets(data, now, low, k, joint))
                 now = np.where(hidden, -1, view).astype(np.int32)
                 low = count_strictly(data, now) < k
     if data.n * int(hidden.sum()) * len(prices) * len(views) <= RESTORED:
@@ -366,10 +366,10 @@ def suppress_special_uniques(
         for one in combinations(range(len(data.keys)), size)
     }
     shared, views = shared_keys(data), views_of(data)
-    dear = prices_in_households(data, shared, prices)
+    joint = prices_in_households(data, shared, prices)
     sets = sorted(
         range(1, 1 << len(data.keys)),
-        key=lambda mask: (sum(dear[j] for j in range(len(dear)) if mask >> j & 1), mask),
+        key=lambda mask: (sum(joint[j] for j in range(len(joint)) if mask >> j & 1), mask),
     )
     hidden = np.zeros(data.codes.shape, dtype=np.bool_)
     bound: float | None = None

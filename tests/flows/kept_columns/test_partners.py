@@ -88,6 +88,7 @@ def test_what_describes_areas_is_released(seed):
         "few": rng.integers(1, 10, 60),
         "coordinate": rng.normal(size=60).round(4),
         "population": areas["population"].to_numpy(),
+        "size": pd.qcut(areas["population"], 9, labels=False).to_numpy() + 1,
         "list": [f"zones {a} and {b}" for a, b in rng.integers(1, 10, (60, 2))],
         "neighbour": rng.permutation(index.to_numpy(str)),
     }
