@@ -162,7 +162,7 @@ summary = pd.DataFrame(
         "share beyond 2": (scores.abs() > 2).mean(axis=1),
     }
 )
-assert scores.abs().to_numpy().max() < 4.5  # of hundreds of scores
+assert scores.abs().to_numpy().max() < 4.5, summary.to_string()  # of hundreds of scores
 print(f"{scores.shape[1]} parameters; the scores of one row are correlated")
 summary.round(2)
 
