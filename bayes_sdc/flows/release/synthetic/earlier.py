@@ -102,7 +102,8 @@ def _counts(table: FlowTable, source: str, frame: pd.DataFrame) -> np.ndarray:
             f"{more[0]!r}; pass releases of this table"
         )
     counts = other.cells["y"].loc[table.cells.index].to_numpy()
-    if other.sha256 == table.sha256 or (
+    # a release of a few cells may have drawn the true counts
+    if (
         table.n_small >= FEWEST_SAME
         and table.cells["y"].nunique() > 1
         and np.array_equal(counts, table.cells["y"])
