@@ -109,7 +109,9 @@ def fit_flows(
         Metropolis within Gibbs with Newton proposals, all groups at once; nutpie's NUTS, group by
         group, or on one model of all groups where the prior pools them, which takes long for more
         than a few; or the paper's random-walk Metropolis within Gibbs, which mixes slowly. Every
-        kept draw of the first and the last is the last of several sweeps.
+        kept draw of the first and the last is the last of several sweeps. NUTS draws the same again
+        on a machine that has compiled the model; code that was compiled just now can round
+        differently, and so can other machines.
     draws : int
         Kept draws of each chain.
     tune : int, optional
