@@ -29,10 +29,9 @@ NUMBER = re.compile(r"\d+")
 
 
 def readings(column: pd.Series) -> Iterator[pd.Series]:
-    """Yield the numbers of a column, or those inside its texts, by row."""
-    numbers = numbers_in(column)
-    if not np.isnan(numbers).all():
-        yield column
+    """Yield a column as it stands and, where it holds no numbers, those inside its texts."""
+    yield column
+    if not np.isnan(numbers_in(column)).all():
         return
     for _, values in numbers_inside(column.fillna("").astype(str)):
         yield pd.Series(values, index=column.index)

@@ -207,7 +207,4 @@ def _why_not(table: FlowTable, column: pd.Series, ends: Ends) -> str:
             statistic = statistic_in(table, reading, side, ends)
             if statistic is not None:
                 return f"it goes by {statistic.words}, which is hidden"
-        statistic = statistic_in(table, column, side, ends)
-        if statistic is not None:
-            return f"it goes by {statistic.words}, which is hidden"
     return ""

@@ -36,6 +36,7 @@ BUNDLED: dict[str, tuple[int, ...]] = {
     "migration between counties of one state, American Community Survey 2009-2013 (US Census "
     "Bureau, public domain)": (3422, 3070, 3193, 3156, 2930, 3014, 2822, 2768, 2481),
 }  # fmt: skip
+FEWEST_SAME = 10  # small cells from which equal counts are no chance
 
 
 def bundled_shares(low: int = LOWEST, high: int = HIGHEST, *, without: str = "") -> np.ndarray:

@@ -12,13 +12,12 @@ import pandas as pd
 
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.table.centres import same_counts, same_file
+from bayes_sdc.flows.table.centres import FEWEST_SAME, same_counts, same_file
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.io.columns import read_codes
 from bayes_sdc.io.tables import load
 
 EARTH_RADIUS = 6371.0  # km
-FEWEST_SAME = 10  # small cells from which equal counts are no chance
 NEAREST = 1.0  # km; areas whose centroids coincide are taken to be as far apart as this
 
 

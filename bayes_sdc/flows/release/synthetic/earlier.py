@@ -11,11 +11,10 @@ import numpy as np
 import pandas as pd
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.table.centres import same_file
+from bayes_sdc.flows.table.centres import FEWEST_SAME, same_file
 from bayes_sdc.flows.table.read import FlowTable, read_flows
 from bayes_sdc.io.tables import load
 
-FEWEST_SAME = 10  # small cells from which equal counts are no chance
 ITSELF = (
     "is the table that is protected, or holds all its counts; name what was released of it, not "
     "the table itself (--already-released)"
