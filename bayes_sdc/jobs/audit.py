@@ -12,7 +12,7 @@ from bayes_sdc.flows.audit.holes import audit_holes, holes_in
 from bayes_sdc.flows.audit.result import Audit
 from bayes_sdc.flows.audit.settle import settle_totals, unsettled
 from bayes_sdc.flows.table.read import read_flows
-from bayes_sdc.io.spreadsheets import guarded_frame
+from bayes_sdc.io.spreadsheets import csv_chunks
 from bayes_sdc.irs.audit import audit_irs
 from bayes_sdc.irs.layouts import Direction
 from bayes_sdc.irs.read import read_irs_flows
@@ -136,5 +136,5 @@ def _refuse_existing(out: Path | None) -> None:
 
 def _write(found: Audit, out: Path | None) -> None:
     if out is not None:
-        rows = guarded_frame(pd.concat([found.bounds, found.besides]))
-        write_bytes(out, rows.to_csv(lineterminator="\n").encode(), private=True)
+        rows = pd.concat([found.bounds, found.besides])
+        write_bytes(out, b"".join(csv_chunks(rows, index=True)), private=True)

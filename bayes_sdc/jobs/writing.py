@@ -22,7 +22,7 @@ import pandas as pd
 
 from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
-from bayes_sdc.io.spreadsheets import guarded_frame
+from bayes_sdc.io.spreadsheets import csv_chunks
 from bayes_sdc.locks import lock, unlock
 from bayes_sdc.runs import (
     UNFINISHED,
@@ -84,7 +84,8 @@ def csv_writer(frame: pd.DataFrame, *, index: bool) -> Writer:
     """
 
     def write(path: Path) -> None:
-        guarded_frame(frame).to_csv(path, index=index, lineterminator="\n")
+        with path.open("wb") as file:
+            file.writelines(csv_chunks(frame, index=index))
 
     return write
 

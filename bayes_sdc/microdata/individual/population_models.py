@@ -4,12 +4,15 @@ Each function stands for one model and returns the same: the risk of every combi
 intervals, and the draws of alpha and beta from which totals over the file are simulated.
 """
 
+from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from bayes_sdc.cores import threads
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.individual.closed_form import individual_risk
 from bayes_sdc.microdata.individual.goodness import UNLIKELY, prior_test, shape_test
@@ -25,7 +28,7 @@ from bayes_sdc.microdata.posterior.sampling import Learned, mean_error, thinned_
 
 INTEGRATED_DRAWS = 200  # of alpha and beta, for the risk of single combinations
 INTERVAL_DRAWS = 32  # of these, for the distribution of F of single combinations
-AT_ONCE = 2_000_000
+AT_ONCE = 1_000_000  # of combinations times draws, by thread
 LEAST = 1e-9  # probability that is written; below it the approximation behind it says nothing
 GIVEN = "rates with the prior 1/rate"
 
@@ -148,23 +151,29 @@ def draw_totals(
     cells: Combinations, found: Modelled, rng: np.random.Generator
 ) -> tuple[Floats, Floats, Floats]:
     """Draw the sum of 1 / F over records, population uniques, and 1 / F of sample uniques."""
-    f, p, records = cells
-    shape, rate, spread = found.shape, found.rate, found.spread
-    draws, unique = len(shape), f == 1
-    expected, tau1, tau2 = np.empty(draws), np.empty(draws), np.empty(draws)
-    step = max(1, AT_ONCE // len(f))
-    for start in range(0, draws, step):
-        part = slice(start, min(draws, start + step))
-        chance = p
-        if spread is not None:
-            chance = draw_inclusion(p, spread, part.stop - part.start, rng)
-        size = f + shape[part, None]
-        success = (rate[part, None] + chance) / (rate[part, None] + 1.0)
-        # negative binomial as a Poisson of a Gamma, which also serves means beyond 64 bits
-        mean = rng.gamma(size) * ((1.0 - success) / success)
-        unsampled = np.where(mean < 1e15, rng.poisson(np.minimum(mean, 1e15)), mean)
-        inverse = records / (f + unsampled)
-        expected[part] = inverse.sum(axis=1)
-        tau1[part] = (unsampled[:, unique] == 0).sum(axis=1)
-        tau2[part] = inverse[:, unique].sum(axis=1)
+    draws = len(found.shape)
+    step = max(1, AT_ONCE // len(cells.f))
+    parts = [slice(start, min(draws, start + step)) for start in range(0, draws, step)]
+    with ThreadPoolExecutor(threads(None)) as pool:  # a part has its own random numbers
+        sums = list(pool.map(_sums, repeat(cells), repeat(found), parts, rng.spawn(len(parts))))
+    expected, tau1, tau2 = np.concatenate(sums, axis=1)
     return expected, tau1, tau2
+
+
+def _sums(
+    cells: Combinations, found: Modelled, part: slice, rng: np.random.Generator
+) -> tuple[Floats, Floats, Floats]:
+    """Return what :func:`draw_totals` does, of a part of the draws."""
+    f, p, records = cells
+    shape, rate, unique = found.shape[part, None], found.rate[part, None], f == 1
+    chance = p if found.spread is None else draw_inclusion(p, found.spread, len(shape), rng)
+    success = (rate + chance) / (rate + 1.0)
+    # negative binomial as a Poisson of a Gamma, which also serves means beyond 64 bits
+    mean = rng.gamma(f + shape) * ((1.0 - success) / success)
+    unsampled = np.where(mean < 1e15, rng.poisson(np.minimum(mean, 1e15)), mean)
+    inverse = records / (f + unsampled)
+    return (
+        inverse.sum(axis=1),
+        (unsampled[:, unique] == 0).sum(axis=1).astype(np.float64),
+        inverse[:, unique].sum(axis=1),
+    )
