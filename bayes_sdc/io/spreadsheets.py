@@ -78,7 +78,8 @@ def _texts(column: pd.Series) -> pa.Array:
         numbers = pa.Array.from_pandas(column)
         return numbers.cast(pa.string()).fill_null("")
     if isinstance(column.dtype, pd.StringDtype):
-        coded = pa.array(column, pa.string()).dictionary_encode()
+        plain = pa.array(column.to_numpy(object), pa.string(), from_pandas=True)
+        coded = plain.dictionary_encode()
         values = pa.array([_field(value) for value in coded.dictionary.to_pylist()], pa.string())
         return values.take(coded.indices).fill_null("")
     missing = column.isna().to_numpy()

@@ -49,6 +49,15 @@ def test_labels_of_several_levels_are_guarded_and_what_is_missing_is_empty():
     assert written(mixed) == 'x,y\n1,0\nTrue,0\n1.5,0\n"1,2",0\n'
 
 
+@pytest.mark.parametrize("dtype", ["string[pyarrow]", "string[python]", "str", object])
+def test_columns_that_were_joined_from_parts_are_written_too(dtype):
+    parts = [pd.Series(["a", None, "b,c"], dtype=dtype), pd.Series(["a", "=d"], dtype=dtype)]
+    frame = pd.concat(parts, ignore_index=True).to_frame("x").assign(y=1)
+    assert written(frame) == 'x,y\na,1\n,1\n"b,c",1\na,1\n\'=d,1\n'
+    numbers = pd.concat([pd.Series([1, None], dtype="int64[pyarrow]")] * 2).to_frame("n")
+    assert written(numbers.assign(y=1)) == "n,y\n1,1\n,1\n1,1\n,1\n"
+
+
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)
 
 

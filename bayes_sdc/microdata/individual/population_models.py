@@ -168,12 +168,36 @@ def _sums(
     shape, rate, unique = found.shape[part, None], found.rate[part, None], f == 1
     chance = p if found.spread is None else draw_inclusion(p, found.spread, len(shape), rng)
     success = (rate + chance) / (rate + 1.0)
-    # negative binomial as a Poisson of a Gamma, which also serves means beyond 64 bits
-    mean = rng.gamma(f + shape) * ((1.0 - success) / success)
-    unsampled = np.where(mean < 1e15, rng.poisson(np.minimum(mean, 1e15)), mean)
+    unsampled = draw_unsampled(f + shape, success, rng)
     inverse = records / (f + unsampled)
     return (
         inverse.sum(axis=1),
         (unsampled[:, unique] == 0).sum(axis=1).astype(np.float64),
         inverse[:, unique].sum(axis=1),
     )
+
+
+def draw_unsampled(size: Floats, success: Floats, rng: np.random.Generator) -> Floats:
+    """Draw from negative binomial distributions, whose means may be beyond 64 bits.
+
+    Parameters
+    ----------
+    size, success : array, shapes that go together
+        F - f is the number of failures before so many successes, each of this probability.
+    rng : numpy.random.Generator
+        Changed in place.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> draw_unsampled(np.array([1.0, 2.5, 1.0]), np.array([1.0, 0.1, 0.5]), rng)
+    array([0., 6., 0.])
+    """
+    size, success = np.broadcast_arrays(size, success)
+    one = size == 1.0
+    found = np.empty(size.shape)
+    with np.errstate(divide="ignore"):  # a success that is certain
+        found[one] = np.floor(rng.standard_exponential(int(one.sum())) / -np.log1p(-success[one]))
+    mean = rng.gamma(size[~one]) * ((1.0 - success[~one]) / success[~one])
+    found[~one] = np.where(mean < 1e15, rng.poisson(np.minimum(mean, 1e15)), mean)
+    return found

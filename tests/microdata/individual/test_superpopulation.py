@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy.stats import nbinom
 
+from bayes_sdc.microdata.individual import population_models
+from bayes_sdc.microdata.individual.population_models import draw_unsampled
 from bayes_sdc.microdata.individual.superpopulation import superpopulation_risk
 
 
@@ -67,3 +70,29 @@ def test_large_fractions_are_not_doubted() -> None:
     assert found.trusted
     low, high = found.tau1.interval
     assert low <= ((f == 1) & (F == 1)).sum() <= high
+
+
+def test_the_unsampled_are_negative_binomial_whatever_the_size() -> None:
+    """Sizes of 1 are drawn another way: shares of 0, 1, 2 and the mean are those of the law."""
+    size, success = np.array([1.0, 1.0, 1.7, 4.0, 0.3]), np.array([0.05, 0.9, 0.3, 0.3, 0.2])
+    drawn = draw_unsampled(size, np.tile(success, (200_000, 1)), np.random.default_rng(1))
+    for k in range(3):
+        share = (drawn == k).mean(axis=0)
+        right = nbinom.pmf(k, size, success)
+        assert np.all(np.abs(share - right) < 5 * np.sqrt(right / 200_000))
+    error = np.sqrt(nbinom.var(size, success) / 200_000)
+    assert np.all(np.abs(drawn.mean(axis=0) - nbinom.mean(size, success)) < 5 * error)
+    certain = draw_unsampled(np.array([1.0, 2.0]), np.ones(2), np.random.default_rng(1))
+    assert certain.tolist() == [0.0, 0.0]
+
+
+def test_totals_are_the_same_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part of the draws has random numbers of its own."""
+    monkeypatch.setattr(population_models, "AT_ONCE", 5000)
+    f, _ = frequencies(0.1, 3)
+    found = []
+    for cores in (1, 3):
+        monkeypatch.setattr(population_models, "threads", lambda _, cores=cores: cores)
+        found.append(superpopulation_risk(f, np.full(len(f), 0.1), model="known", seed=1))
+    assert found[0].tau1 == found[1].tau1
+    assert found[0].tau2 == found[1].tau2
