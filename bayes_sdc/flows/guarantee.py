@@ -106,7 +106,7 @@ class Guarantee(Result):
 
     def ending(self, *reasons: str) -> "Guarantee":
         """The same with further reasons why nothing is promised."""
-        return replace(self, ended=(*self.ended, *reasons))
+        return replace(self, ended=tuple(dict.fromkeys((*self.ended, *reasons))))
 
     def promise(self) -> list[str]:
         """Sentences that say what is promised, and to whom; or that nothing is, and why."""
