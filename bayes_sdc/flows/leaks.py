@@ -127,11 +127,17 @@ def _left(table: FlowTable, release: pd.DataFrame, own_area: OwnArea, pinned: in
     left = int(((count >= 1) & (count < table.low)).sum())
     own = len(own_area_rows(table))
     published = own if own_area == "publish" else 0
+    why = {
+        f"because they are below {table.low}, the smallest count that is protected": left,
+        "of people who stayed in their area": published,
+        "that the kept totals pin": pinned,
+    }
+    reasons = ", ".join(f"{number} {reason}" for reason, number in why.items() if number)
+    total = left + published + pinned
+    many = total != 1
     words = [
-        f"{left + published + pinned} counts from 1 to {table.high} are released as they are: "
-        f"{left} because they are below {table.low}, the smallest count that is protected, and "
-        f"{published} of people who stayed in their area"
-        + (f", and {pinned} that the kept totals pin" if pinned else "")
+        f"{total} count{'s' * many} from 1 to {table.high} {'are' if many else 'is'} released as "
+        f"{'they are' if many else 'it is'}{': ' * bool(reasons)}{reasons}"
     ]
     if own:
         words.append(f"the {own} small counts of own areas are {OWN_AREA[own_area]}")

@@ -96,6 +96,11 @@ class Measured(Result):
     base_gain: float = 0.0
 
     @property
+    def keeps_totals(self) -> bool:
+        """Whether totals of the release are exactly those of the table, because they were kept."""
+        return self.kept is not None and bool(self.kept.sides) and self.kept.base == 1
+
+    @property
     def scenarios(self) -> list[IntruderRisk]:
         """The intruder asked for and, where it is another one, the worst case."""
         known = {self.risk.knowledge, self.worst.knowledge}
@@ -273,6 +278,6 @@ def with_checks(protection: Protection, checks: Sequence[Check]) -> Protection:
             ENDING[check.key][1]
             for check in checks
             if check.key in ENDING and check.verdict in ENDING[check.key][0]
-        )
+        ),
     )
     return replace(protection, guarantee=found, checks=[*every, found.check()])

@@ -81,7 +81,11 @@ class Asked(NamedTuple):
                 raise InputError(f"{name} belongs to {of}; the method is {method!r}")
         if method == "suppression":
             if (self.k is None) == (self.special is None):
-                raise InputError("suppression needs a goal: either k or special")
+                raise InputError(
+                    "suppression needs a goal: either k (--suppress-to-k), the fewest records that "
+                    "share their values, or special (--suppress-special), the size of the special "
+                    "uniques to take away; a target risk alone sets none"
+                )
             if self.k is not None and not 2 <= self.k <= data.n:
                 raise InputError(f"k must be from 2 to the {data.n:,} records; it is {self.k!r}")
             if self.special is not None and not 1 <= self.special <= len(data.keys):

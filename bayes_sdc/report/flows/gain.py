@@ -22,6 +22,7 @@ from bayes_sdc.results import or_undefined
 
 HIGHEST = 20  # rows shown
 BY_RELEASE, LIFTED, ANYWAY = "the release", "nearly known before", "known anyway"
+BY_TOTALS = "known given the totals"  # which the release keeps, and so tells
 
 
 def trust_check(measured: Measured | None) -> list[Told]:
@@ -57,6 +58,8 @@ def internal_gain(table: FlowTable, risk: IntruderRisk) -> dict[str, Any]:
     return {
         "gain": gain,
         "gain_headline": headline(gain),
+        "gain_knows": knows(risk.knowledge),
+        "gain_pair": before_words(gain),
         "gain_tiles": _tiles(gain),
         "gain_expects": PRIORS[gain.prior],
         "gain_priors": {name: PRIORS[name] for name in risk.gains},
@@ -77,6 +80,15 @@ def internal_gain(table: FlowTable, risk: IntruderRisk) -> dict[str, Any]:
     }
 
 
+def knows(knowledge: str) -> str:
+    """Say what the strongest intruder knows of the other small counts; empty for nothing."""
+    if knowledge.startswith("all-others"):
+        return "every other small count"
+    if knowledge.startswith("all-but-cycle"):
+        return "every small count but those of one cycle of totals"
+    return ""
+
+
 def riskiest(table: FlowTable, gain: Gain) -> list[list[str]]:
     """Cells whose true count is most probable, and whether the release made it so."""
     cells = gain.by_cell.assign(
@@ -84,7 +96,7 @@ def riskiest(table: FlowTable, gain: Gain) -> list[list[str]]:
     )
     first = cells.sort_values(["pushed", "after"], ascending=False, kind="stable").iloc[:HIGHEST]
     why = [
-        BY_RELEASE if moved else LIFTED if pushed else ANYWAY
+        BY_RELEASE if moved else LIFTED if pushed else BY_TOTALS if gain.totals else ANYWAY
         for moved, pushed in zip(first["moved"], first["pushed"], strict=True)
     ]
     return [[*row, reason] for row, reason in zip(_cells(table, first), why, strict=True)]
@@ -104,11 +116,18 @@ def _cells(table: FlowTable, shown: pd.DataFrame) -> list[list[str]]:
     return [[*names, f"{y + table.low}", f"{p:.1%}", f"{q:.1%}"] for *names, y, p, q in rows]
 
 
+def before_words(gain: Gain) -> str:
+    """Say what a pair of numbers compares."""
+    if gain.totals:
+        return "from the totals that the release keeps alone, and from the whole release"
+    return "before any release and after it"
+
+
 def _tiles(gain: Gain) -> list[tuple[str, str]]:
     """The three numbers of the headline, with their meaning."""
     found, bits = gain.guessed, gain.bits
     return [
-        (before_and_after(found), "of the small counts found, before any release and after it"),
+        (before_and_after(found), f"of the small counts found, {before_words(gain)}"),
         (
             "undefined" if bits.gain is None else bits_gained(bits),
             "more known about a true count on average (1 bit: its probability doubles)",

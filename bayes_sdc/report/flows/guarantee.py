@@ -30,6 +30,7 @@ def guarantee_section(
     internal = audience == "internal"
     return {
         "promise": found.promise(),
+        "holds": found.holds,
         "public": found.public,
         "numbers": _beside(found, measured) if internal else {},
     }
@@ -54,7 +55,7 @@ def _beside(found: Guarantee, measured: Measured) -> dict[str, str]:
         ),
         "largest log ratio of one cell's release between neighbouring counts": (
             f"{largest['neighbours']:.3f} (at least {largest['neighbours_at_least']:.3f}), "
-            f"of {ratios.datasets} data sets"
+            f"of {ratios.datasets} data set{'s' * (ratios.datasets > 1)}"
         ),
         "median over cells": f"{float(ratios.by_cell['neighbours'].median()):.3f}",
     }

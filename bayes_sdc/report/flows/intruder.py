@@ -169,10 +169,19 @@ def _public_gain(risk: IntruderRisk, public: PublicShares) -> str:
         else "The strongest intruder"
     )
     return (
-        f"{who} guesses {before} of the small counts rightly without any release, because some "
-        "counts are more common than others. With it they find "
+        f"{who} guesses {before} of the small counts rightly {_without(risk.strongest.totals)} "
         f"{in_words(public.moved(gain, cells, 'gain'))} in addition."
     )
+
+
+def _without(totals: bool) -> str:
+    """Say what can be guessed without the released counts, and why."""
+    if totals:
+        return (
+            "from the totals that the release keeps, and because some counts are more common than "
+            "others. With its counts they find"
+        )
+    return "without any release, because some counts are more common than others. With it they find"
 
 
 def _side_by_side(columns: list[dict[str, str]]) -> list[list[str]]:

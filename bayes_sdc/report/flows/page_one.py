@@ -3,33 +3,27 @@
 A board reads it alone. The sections after it hold the reasons.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from bayes_sdc.checks import Check
-from bayes_sdc.convergence import RHAT_LIMIT
 from bayes_sdc.flows.guarantee import factor
 from bayes_sdc.flows.intruder.probabilities.gain import LIMITS, Gain, headline
 from bayes_sdc.flows.protection import Measured, Protection
 from bayes_sdc.flows.release.use.uses import VERDICTS
 from bayes_sdc.policy import LimitCheck
-from bayes_sdc.report.contents import NOT_HELD, NOT_JUDGED
+from bayes_sdc.report.contents import NOT_HELD
 from bayes_sdc.report.figures import Figure, listed
+from bayes_sdc.report.flows.gain import knows
 from bayes_sdc.report.flows.intruder import not_trusted
+from bayes_sdc.report.flows.page_one_figures import page_one_figures
 from bayes_sdc.report.flows.public_shares import PUBLIC_CELLS
-from bayes_sdc.report.flows.utility import CLOSE
-from bayes_sdc.report.policy_limits import Told
 from bayes_sdc.results import or_undefined
 
 ONE_SIDED = 0.9  # share of the largest errors with one sign, from which the page says so
 LARGEST = 20  # number of errors of totals considered
-ALIKE = 3.0  # pMSE ratio up to which it passes; at 1 to 2 nobody can tell the rows apart
-
-USES = {"use_totals_error": "error of totals", "use_pmse_ratio": "pMSE ratio"}
-
 FEW = "Not shown: with few small counts it could reveal them."
 UNRELIABLE = "Not shown: it rests on unreliable weights, or on too few draws."
 
@@ -50,7 +44,7 @@ def internal_page_one(result: Protection) -> dict[str, Any]:
     measured = result.measured
     if measured is None:
         return {"page_one": [], "figures": []}
-    figures = _figures(result, measured, measured.worst.strongest)
+    figures = page_one_figures(result, measured)
     bounds = f"{result.table.low} to {result.table.high}"
     return {
         "page_one": [
@@ -65,7 +59,9 @@ def internal_page_one(result: Protection) -> dict[str, Any]:
     }
 
 
-def external_page_one(result: Protection, adds: str, rows: str) -> dict[str, Any]:
+def external_page_one(
+    result: Protection, adds: str, rows: str, uses: Mapping[str, list[str]]
+) -> dict[str, Any]:
     """First page for the public: what was released, and how much it reveals.
 
     Parameters
@@ -76,6 +72,8 @@ def external_page_one(result: Protection, adds: str, rows: str) -> dict[str, Any
         The public's sentence on what the release adds; empty where it is withheld.
     rows : str
         Number of small cells, in words for the public.
+    uses : mapping from str to list of str
+        What the public reads of the uses, by verdict; empty where it is withheld.
     """
     table, measured = result.table, result.measured
     if measured is None:
@@ -94,37 +92,27 @@ def external_page_one(result: Protection, adds: str, rows: str) -> dict[str, Any
         *_promised(result),
         (
             "What it is for",
-            "Sums and patterns over many areas. A single small count that was replaced is a draw, "
-            "not a count of persons.",
+            f"{_public_uses(uses)} A single small count that was replaced is a draw, not a count "
+            "of persons.",
         ),
     ]
     return {"page_one": answers, "figures": []}
 
 
-def use_checks(figures: Iterable[Figure]) -> list[Told]:
-    """Return what the figures of page one say on the use, for the section on it.
-
-    Parameters
-    ----------
-    figures : iterable of Figure
-        Of page one.
-
-    Returns
-    -------
-    list of Told
-        The same verdicts: a section cannot call facts what page one judges.
-    """
-    return [
-        Told(USES[one.key], one.verdict, f"{one.number}{one.why and f', {one.why}'}", one.key)
-        for one in figures
-        if one.key in USES and one.verdict != NOT_JUDGED
-    ]
+def _public_uses(uses: Mapping[str, list[str]]) -> str:
+    """Say what the public reads of the uses: what was judged, and nothing else."""
+    if not uses:
+        return "Not shown: with few small counts what it is good for could reveal them."
+    return " ".join(
+        f"{verdict.capitalize()}: {listed([_lower(use) for use in named], len(named))}."
+        for verdict, named in uses.items()
+    )
 
 
 def _changed(result: Protection, measured: Measured) -> str:
     table, risk = result.table, measured.risk
     by_chance = "" if result.pinned else " by chance"
-    kept = f"; {risk.believes_release:.0%} of these equal the true ones{by_chance}"
+    kept = f"; {risk.believes_release:.0%} of all equal the true ones{by_chance}"
     sets = "" if risk.datasets == 1 else f", in {risk.datasets} data sets"
     return (
         f"{table.n_small:,} of {table.n_read:,} rows hold a small count ({table.low} to "
@@ -190,12 +178,14 @@ def _told_by(measured: Measured, bounds: str) -> str:
     text = (
         f"{headline(gain)}. {_knows(risk.knowledge, bounds)} "
         f"The true count of {pushed:,} of {gain.cells:,} cells gets a probability above 80 % by "
-        f"the release; {certain:,} had one before. {_weaker(risk.gains.values(), gain)}"
+        f"the {'counts of the ' * gain.totals}release; {certain:,} had one "
+        f"{'by the totals that it keeps' if gain.totals else 'before'}. "
+        f"{_weaker(risk.gains.values(), gain)}"
     )
     if doubtful := not_trusted(measured.scenarios):
         text += (
-            f' Do not rely on {doubtful} of section "Intruder risk": more than one in a hundred '
-            "of the cells behind it rests on unreliable weights or too few draws."
+            f' Do not rely on {doubtful} of section "Intruder risk": more than one cell in a '
+            "hundred rests on unreliable weights or too few draws."
         )
     if not gain.trusted:
         text += (
@@ -208,27 +198,31 @@ def _told_by(measured: Measured, bounds: str) -> str:
 def _knows(knowledge: str, bounds: str) -> str:
     """Say who the strongest intruder is."""
     known = f"the model, and that a small count is {bounds}"
-    others = "every small count but those of one cycle of totals, "
-    if knowledge.startswith("all-others"):
-        others = "every other small count, "
-    elif knowledge != "all-but-cycle":
-        others = ""
-    return f"This intruder knows {others}{known}."
+    others = knows(knowledge)
+    return f"This intruder knows {others}{', ' * bool(others)}{known}."
 
 
 def _weaker(gains: Iterable[Gain], strongest: Gain) -> str:
-    """Say what intruders gain who knew less, where one of them gains more."""
-    more = [
-        one
-        for one in gains
-        if one.guessed.gain is not None and one.guessed.gain > (strongest.guessed.gain or 0.0)
-    ]
-    if not more:
+    """Say what intruders gain and find who expected something else, where it is more."""
+    others = [one for one in gains if one is not strongest and one.guessed.gain is not None]
+    if not others:
         return ""
-    most = max(more, key=lambda one: one.guessed.gain or 0.0)
-    return (
-        f"An intruder who knew less (prior: {most.prior}) gains more, from "
-        f"{or_undefined(most.guessed.before, '.1%')} to {or_undefined(most.guessed.after, '.1%')}."
+    gains_most = max(others, key=lambda one: one.guessed.gain or 0.0)
+    finds_most = max(others, key=lambda one: one.guessed.after or 0.0)
+    said = {
+        gains_most.prior: ("gains", gains_most)
+        if (gains_most.guessed.gain or 0.0) > (strongest.guessed.gain or 0.0)
+        else None,
+        finds_most.prior: ("finds", finds_most)
+        if (finds_most.guessed.after or 0.0) > (strongest.guessed.after or 0.0)
+        else None,
+    }
+    return " ".join(
+        f"One with another prior, {prior}, {what[0]} more: from "
+        f"{or_undefined(what[1].guessed.before, '.1%')} to "
+        f"{or_undefined(what[1].guessed.after, '.1%')}."
+        for prior, what in said.items()
+        if what is not None
     )
 
 
@@ -308,84 +302,6 @@ def _not_judged(result: Protection) -> str:
         "are. Another intruder, with other knowledge, finds other numbers."
     )
     return " ".join(sentences)
-
-
-def _figures(result: Protection, measured: Measured, gain: Gain) -> list[Figure]:
-    limits = {check.key: check for check in result.checks if isinstance(check, LimitCheck)}
-
-    def judged(key: str) -> tuple[str, str]:
-        check = limits.get(f"limit_{key}")
-        if check is None:
-            return NOT_JUDGED, "no limit"
-        asked = f" by an intruder whose prior is {measured.risk.prior}" if key == "r_all" else ""
-        return check.verdict, _limit(check, asked)
-
-    found, bits, use = gain.guessed, gain.bits, measured.utility
-    interval = "" if bits.interval is None else " (95 %: {:+.3f} to {:+.3f})".format(*bits.interval)
-    rhat = float(measured.groups["rhat"].max())
-    convergence = next((c for c in result.checks if c.key == "convergence"), None)
-    return [
-        Figure(
-            f"{or_undefined(found.before, '.1%')} → {or_undefined(found.after, '.1%')}",
-            "of the small counts found, before any release and after it",
-            *judged("r_all"),
-        ),
-        Figure(
-            f"{or_undefined(bits.gain, '+.3f')} bits",
-            f"more known about a true count on average{interval}",
-            *judged("gain_bits"),
-        ),
-        Figure(
-            f"{gain.pushed[LIMITS[1]]:,}",
-            f"of {gain.cells:,} cells pushed past 80 %",
-            *judged("pushed_over_80"),
-        ),
-        Figure(
-            f"{use.totals_error:.1%}",
-            "error of the totals of small cells by area",
-            *(
-                judged("totals_error")
-                if "limit_totals_error" in limits
-                else (_graded(use.totals_error, CLOSE), f"pass up to {CLOSE:.0%}")
-            ),
-            short="" if "limit_totals_error" in limits else "error of totals",
-            key="use_totals_error",
-        ),
-        Figure(
-            or_undefined(use.pmse_ratio, ".2f"),
-            "pMSE ratio: how well released rows are told from true ones, 1 if not at all",
-            *(judged("pmse_ratio") if "limit_pmse_ratio" in limits else _told_apart(measured)),
-            short="" if "limit_pmse_ratio" in limits else "pMSE ratio",
-            key="use_pmse_ratio",
-        ),
-        Figure(
-            f"{rhat:.3f}" if np.isfinite(rhat) else "none",
-            "largest R-hat of the chains",
-            NOT_JUDGED if convergence is None else convergence.verdict,
-            f"at most {RHAT_LIMIT} is wanted",
-        ),
-    ]
-
-
-def _told_apart(measured: Measured) -> tuple[str, str]:
-    """Judge how well rows are told apart; by means alone, which kept totals make the true ones."""
-    if measured.kept is not None and measured.kept.sides:
-        return NOT_JUDGED, "blind where totals are kept; section on use"
-    return _graded(measured.utility.pmse_ratio, ALIKE), f"pass up to {ALIKE:g}"
-
-
-def _limit(check: LimitCheck, asked: str) -> str:
-    """Say in short what a limit judged: it may be another number than that of the figure."""
-    value = "undefined" if check.value is None else f"{check.value:.3g}"
-    unknown = "" if check.known else ", not known to be kept"
-    return f"policy, {check.definition}{asked}: {value}, fails when {check.exceeded_when}{unknown}"
-
-
-def _graded(value: float | None, limit: float) -> str:
-    """Judge a measure of use; never as a fail, because use alone does not hold a release."""
-    if value is None or not np.isfinite(value):
-        return NOT_JUDGED
-    return "pass" if value <= limit else "look"
 
 
 def _lower(text: str) -> str:

@@ -78,7 +78,10 @@ PUBLIC_REASONS = {
     "to the same.",
     ("kept_totals_error", "fail"): "Some totals that the release was to keep are not the true "
     "ones.",
-    ("mixing_given_totals", "pass"): "Longer mixing would not leave fewer true counts.",
+    (
+        "mixing_given_totals",
+        "pass",
+    ): "There is no clear sign that longer mixing would leave fewer true counts.",
     ("mixing_given_totals", "look"): "Longer mixing would change the share of true counts.",
     ("mixing_given_totals", "fail"): "The release is not mixed: true counts are left in it.",
     ("published_totals", "pass"): "The totals that are published beside, and the counts that "

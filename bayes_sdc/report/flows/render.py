@@ -23,7 +23,8 @@ from bayes_sdc.report.contents import NOT_JUDGED, Entry, checks_by_section, cont
 from bayes_sdc.report.flows.gain import internal_gain, trust_check
 from bayes_sdc.report.flows.guarantee import guarantee_section
 from bayes_sdc.report.flows.intruder import external_intruder, internal_intruder
-from bayes_sdc.report.flows.page_one import external_page_one, internal_page_one, use_checks
+from bayes_sdc.report.flows.page_one import external_page_one, internal_page_one
+from bayes_sdc.report.flows.page_one_figures import use_checks
 from bayes_sdc.report.flows.posterior import internal_posterior
 from bayes_sdc.report.flows.public_reasons import has_divergences, tell_check
 from bayes_sdc.report.flows.public_shares import PUBLIC_CELLS, PublicShares
@@ -250,7 +251,7 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     worst = float(measured.groups["rhat"].max())
     intruder = external_intruder(table, measured, shares)
     return context | {
-        **external_page_one(result, intruder["adds"], rounded(table.n_small)),
+        **external_page_one(result, intruder["adds"], rounded(table.n_small), use["uses"]),
         "worst_rhat": f"{math.ceil(100.0 * worst) / 100.0:.2f}" if math.isfinite(worst) else "",
         **intruder,
         **use,

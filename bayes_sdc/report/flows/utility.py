@@ -14,7 +14,7 @@ from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.report import plots
 from bayes_sdc.report.flows.public_shares import PUBLIC_CELLS, PublicShares
 from bayes_sdc.report.flows.public_verdicts import public_uses
-from bayes_sdc.report.policy_limits import Told
+from bayes_sdc.report.policy_limits import PUBLIC_WORDS, WITHHELD, Told
 from bayes_sdc.results import or_undefined
 
 SHARES = ("r_all", "r_unq", "true_count_probability", "totals_error", "right_band")
@@ -63,7 +63,10 @@ def external_utility(table: FlowTable, measured: Measured, public: PublicShares)
     use, compared = measured.utility, measured.tradeoff
     nothing: dict[str, Any] = {
         "uses": [], "utility": [], "map": [], "map_plot": "",
-        "combined": _public_combined(measured.combined), "ours": OURS, "use_checks": [],
+        "combined": _public_combined(measured.combined), "ours": OURS, "use_checks": [
+            Told("use", WITHHELD, PUBLIC_WORDS[WITHHELD], "use_totals_error")
+        ],
+        "kept_totals": measured.keeps_totals,
     }  # fmt: skip
     areas = int(use.totals.loc[["origin", "destination"], "areas"].sum())
     if table.n_small < PUBLIC_CELLS or areas < PUBLIC_AREAS:
@@ -80,6 +83,8 @@ def external_utility(table: FlowTable, measured: Measured, public: PublicShares)
     told = _moved(told, units, public).round(dict.fromkeys(SHARES, 2) | {"mean_distance": 1})
     # judged as it is printed, so the verdict tells nothing that the number does not
     error = round(public.moved(use.totals_error, persons, "error of totals"), 2)
+    if measured.keeps_totals and use.totals_error == 0.0:
+        error = 0.0  # by construction: anyone who has the release knows that they are the true ones
     judged, reason = "pass" if error <= CLOSE else "look", f"{error:.0%}, pass up to {CLOSE:.0%}"
     return nothing | {
         "use_checks": [Told("error of totals", judged, reason, "use_totals_error")],
@@ -164,12 +169,13 @@ def internal_uses(measured: Measured) -> dict[str, Any]:
         ]
         for _, row in measured.uses.table.iterrows()
     ]  # fmt: skip
-    told = measured.distinguished
+    told, kept = measured.distinguished, measured.keeps_totals
     if told is None:
-        return {"uses": rows, "told": []}
+        return {"uses": rows, "told": [], "kept_totals": kept}
     null = "unknown" if told.null is None else "{:.2f} to {:.2f}".format(*told.null)
     return {
         "uses": rows,
+        "kept_totals": kept,
         "told": [
             ["count, log count, smallest, largest", or_undefined(told.every.ratio, ".2f")],
             ["the same without the count", or_undefined(told.others.ratio, ".2f")],

@@ -9,8 +9,12 @@ import pytest
 
 from bayes_sdc import Protection
 from bayes_sdc.checks import Check
+from bayes_sdc.flows.intruder.probabilities.gain import headline
+from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report.contents import VERDICTS
-from bayes_sdc.report.flows.page_one import external_page_one, internal_page_one, use_checks
+from bayes_sdc.report.flows.gain import riskiest
+from bayes_sdc.report.flows.page_one import external_page_one, internal_page_one
+from bayes_sdc.report.flows.page_one_figures import use_checks
 from bayes_sdc.report.flows.render import render_flows
 
 CALL = {"command": "", "created": "2026-11-29", "seed": 5, "arguments": {}, "versions": {}}
@@ -79,13 +83,40 @@ def test_figures_without_a_policy_are_not_judged(nasty: Protection) -> None:
 
 
 def test_with_limits_the_verdicts_are_those_of_the_checks(chosen: Protection) -> None:
-    first = internal_page_one(chosen)["figures"][0]
-    (check,) = [check for check in chosen.checks if check.key == "limit_r_all"]
-    assert first.verdict == check.verdict
+    """A number that a limit did not judge has no verdict: the strongest is another intruder."""
+    figures = internal_page_one(chosen)["figures"]
+    assert figures[0].verdict == "not judged"
+    limits = {check.key: check for check in chosen.checks if isinstance(check, LimitCheck)}
+    check = limits["limit_r_all"]
+    (shown,) = [one for one in figures if one.words.startswith("R_all")]
+    assert (shown.verdict, shown.number) == (check.verdict, f"{check.value:.1%}")
+
+
+def test_what_the_table_is_for_is_what_was_judged(nasty: Protection) -> None:
+    """A sentence for every release would promise uses that this one is not good for."""
+    told = {"good for": ["Net migration"], "not good for": ["Gravity model", "Inflow"]}
+    said = answers(external_page_one(nasty, "", "about 40", told))["What it is for"]
+    assert "Good for: net migration. Not good for: gravity model, inflow." in said
+    few = answers(external_page_one(nasty, "", "about 40", {}))["What it is for"]
+    assert "Not shown" in few
+
+
+def test_with_kept_totals_nothing_is_said_to_be_known_before_any_release(
+    chosen: Protection,
+) -> None:
+    """What the release's own totals give away is due to the release."""
+    gain = chosen.measured.worst.strongest
+    given = dataclasses.replace(gain, totals=True)
+    for one, known, anyway in ((gain, False, True), (given, True, False)):
+        text = headline(one)
+        assert ("from the totals that the release keeps" in text) is known
+        assert ("before any release" in text) is anyway
+        why = {row[-1] for row in riskiest(chosen.table, one)}
+        assert ("known anyway" in why) <= anyway
 
 
 def test_the_public_reads_no_number_of_the_table(nasty: Protection) -> None:
-    said = " ".join(answers(external_page_one(nasty, "", "about 40")).values())
+    said = " ".join(answers(external_page_one(nasty, "", "about 40", {})).values())
     assert f"{nasty.table.n_small}" not in said.replace("about 40", "")
     assert "it could reveal them" in said
     assert "pass" not in said
@@ -94,7 +125,7 @@ def test_the_public_reads_no_number_of_the_table(nasty: Protection) -> None:
 def test_nothing_is_said_of_a_table_without_small_cells(nasty: Protection) -> None:
     nothing = dataclasses.replace(nasty, measured=None)
     assert internal_page_one(nothing) == {"page_one": [], "figures": []}
-    assert external_page_one(nothing, "", "none") == {"page_one": [], "figures": []}
+    assert external_page_one(nothing, "", "none", {}) == {"page_one": [], "figures": []}
 
 
 def test_use_alone_never_fails(nasty: Protection) -> None:

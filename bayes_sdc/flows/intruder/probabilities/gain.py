@@ -70,6 +70,9 @@ class Gain(Result):
     by_cell : DataFrame
         By cell: probability of the true count before and after, bits gained, and whether the
         release moved the intruder: whether it raised the odds of the true count by half or more.
+    totals : bool
+        Whether the totals that the release keeps count as known before it: then the gain is that of
+        its counts alone, and what the totals give away stands before.
 
     Examples
     --------
@@ -98,6 +101,7 @@ class Gain(Result):
     ruled_out: int
     unreliable: int
     by_cell: pd.DataFrame
+    totals: bool = False
 
     @property
     def trusted(self) -> bool:
@@ -141,11 +145,16 @@ def headline(gain: Gain) -> str:
     if found.before is None or found.after is None:
         return "What the release adds is undefined: there is no cell."
     before, after = round(1000 * found.before), round(1000 * found.after)
-    adds = f"{after - before:+d}" if after > before else "none"
+    adds = f"{after - before}" if after > before else "none"
     adds += f", and they find {before - after} fewer" if after < before else ""
+    when, then, what = (
+        ("from the totals that the release keeps", "from the whole of it", "its counts add")
+        if gain.totals
+        else ("before any release", "after it", "the release adds")
+    )
     return (
-        f"Of every 1,000 small counts the strongest intruder finds {before} before any release and "
-        f"{after} after it: the release adds {adds}"
+        f"Of every 1,000 small counts the strongest intruder finds {before} {when} and {after} "
+        f"{then}: {what} {adds}"
     )
 
 

@@ -98,6 +98,7 @@ def measure_gain(
     unique: np.ndarray,
     labels: Sequence[str],
     unreliable: np.ndarray | None = None,
+    totals: bool = False,
 ) -> Gain:
     """Compare the intruder's probabilities of the true counts before and after the release.
 
@@ -117,6 +118,8 @@ def measure_gain(
         Of the cells.
     unreliable : array of bool, shape (cell,), optional
         Cells that cannot be relied on.
+    totals : bool
+        Whether ``before`` knows the totals that the release keeps.
 
     Returns
     -------
@@ -150,6 +153,7 @@ def measure_gain(
         ruled_out=int((p <= 0.0).sum()),
         unreliable=0 if unreliable is None else int(unreliable.sum()),
         by_cell=by_cell,
+        totals=totals,
     )
 
 
@@ -162,6 +166,7 @@ def gains_by_prior(
     unique: np.ndarray,
     labels: Sequence[str],
     unreliable: np.ndarray | None = None,
+    totals: bool = False,
 ) -> dict[str, Gain]:
     """Measure the gain for each prior: the likelihood of the release is the same for all.
 
@@ -173,7 +178,7 @@ def gains_by_prior(
         Log-likelihood of all releases, one for each fit.
     by_chain : sequence of array of float, shape (chain, cell, count)
         The same from each chain alone, one for each fit.
-    y, unique, labels, unreliable
+    y, unique, labels, unreliable, totals
         As for :func:`measure_gain`.
     """
     chains = min((len(of_fit) for of_fit in by_chain), default=0)
@@ -182,8 +187,9 @@ def gains_by_prior(
         before, after = learn(weights, likelihoods)
         alone = [learn(weights, [of_fit[c] for of_fit in by_chain])[1] for c in range(chains)]
         gains[name] = measure_gain(
-            name, before, after, alone, y, unique=unique, labels=labels, unreliable=unreliable
-        )
+            name, before, after, alone, y,
+            unique=unique, labels=labels, unreliable=unreliable, totals=totals,
+        )  # fmt: skip
     return gains
 
 

@@ -124,7 +124,7 @@ def along_cycles(
     gains = gains_by_prior(
         {name: [one] for name, one in priors.items()}, [likelihood], [release.by_chain],
         cells.y, unique=unique, labels=cells.cells,
-        unreliable=unreliable_cells(release.khat, release.threshold, release.error),
+        unreliable=unreliable_cells(release.khat, release.threshold, release.error), totals=True,
     )  # fmt: skip
     return OfTotals([fit], gains, ALL_BUT_CYCLE if prepared.band is None else WITHIN)
 
@@ -234,7 +234,7 @@ def without_others(
     bad = np.any([unreliable_cells(f.khat, f.threshold, f.error) for f in founds], axis=0)
     gains = gains_by_prior(
         before, likelihoods, [fit.found.by_chain for fit in fits], cells.y,
-        unique=unique, labels=cells.cells, unreliable=bad,
+        unique=unique, labels=cells.cells, unreliable=bad, totals=True,
     )  # fmt: skip
     share = settings.share
     knowledge = settings.knowledge if share is None else f"share of {share:g}"
