@@ -71,6 +71,15 @@ def audit(
     base: Annotated[
         int, option("What the published totals are rounded to a multiple of.", RISK)
     ] = 1,
+    own_area: Annotated[
+        bool | None,
+        option(
+            "Whether published totals include people who stayed in their area. By default the "
+            "numbers show it.",
+            RISK,
+            "--with-own-area/--without-own-area",
+        ),
+    ] = None,
     totals: Totals = None,
     direction: Annotated[
         str | None, option("IRS file: inflow or outflow, if the file does not say.", INPUT)
@@ -123,6 +132,7 @@ def audit(
         secondary=tuple(secondary or ()),
         published=tuple(published or ()),
         base=base,
+        own_area=own_area,
         totals=totals,
         out=out,
     )

@@ -27,6 +27,7 @@ def run_audit(
     secondary: Sequence[str] = (),
     published: Sequence[str] = (),
     base: int = 1,
+    own_area: bool | None = None,
     totals: str | None = None,
     out: Path | None = None,
 ) -> Audit:
@@ -45,6 +46,8 @@ def run_audit(
         known, totals by origin and destination.
     base : int
         What the totals are rounded to a multiple of.
+    own_area : bool, optional
+        Whether published totals include people who stayed in their area.
     totals : {"drop", "publish", "flows"}, optional
         As for :func:`bayes_sdc.settle_totals`, of a table without holes. By default totals inside
         the table count as published where chance does not make them.
@@ -66,8 +69,9 @@ def run_audit(
         if totals is not None:
             raise InputError(f"{file}: --totals is for a table in which no count is hidden")
         found = audit_holes(
-            file, **reading, marks=marks, secondary=secondary, published=published, base=base
-        )
+            file, **reading, marks=marks, secondary=secondary, published=published, base=base,
+            own_area=own_area,
+        )  # fmt: skip
     else:
         table = read_flows(file, **reading)
         if totals is not None:
@@ -75,7 +79,7 @@ def run_audit(
         inside = bool(table.totals or table.total_columns)
         inside |= any(each.believed for each in unsettled(table))
         usual = () if published or inside else ("origin", "destination")
-        found = audit_totals(table, published=[*published, *usual], base=base)
+        found = audit_totals(table, published=[*published, *usual], base=base, own_area=own_area)
     _write(found, out)
     return found
 

@@ -12,7 +12,7 @@ from bayes_sdc.flows.audit.hidden_totals import with_hidden_totals
 from bayes_sdc.flows.audit.inside.rows import InsideTotal
 from bayes_sdc.flows.audit.inside.search import totals_inside
 from bayes_sdc.flows.audit.programs import blocks_of
-from bayes_sdc.flows.audit.propagation import FREE, make_system
+from bayes_sdc.flows.audit.propagation import FREE, System, make_system, propagate
 from bayes_sdc.flows.audit.result import Audit
 from bayes_sdc.flows.audit.settle import in_words, published_inside, unsettled
 from bayes_sdc.flows.audit.solve import fits
@@ -66,6 +66,7 @@ def audit_holes(
     secondary: Sequence[str] = (),
     published: Sequence[Any] = (),
     base: int = 1,
+    own_area: bool | None = None,
     form: FileForm | None = None,
 ) -> Audit:
     """Bound the hidden counts of a table in which some are blank or replaced by a mark.
@@ -87,6 +88,9 @@ def audit_holes(
         Tables of totals, as for :func:`bayes_sdc.audit_totals`; those inside the table are found.
     base
         The totals are rounded to a multiple of it.
+    own_area
+        Whether published totals include people who stayed in their area; needed where the numbers
+        do not show it.
     form
         How the file is to be read, as for :func:`bayes_sdc.read_flows`.
 
@@ -133,7 +137,7 @@ def audit_holes(
     hidden = Hidden(mask, lower.astype(np.int64), upper.astype(np.int64))
     found = unsettled(table, hidden)
     table = published_inside(table, found) if found else table
-    families = families_of(table, published, base=base, hidden=hidden)
+    families = families_of(table, published, own_area=own_area, base=base, hidden=hidden)
     inside = totals_inside(table, hidden)
     families += [each.family for each in inside]
     own = np.zeros(len(mask), dtype=bool)
@@ -214,4 +218,18 @@ def _wide_enough(
             f"{int(wrong.sum()):,} holes cannot all be {table.low} to {table.high}: bounded as "
             f"{step['words']}"
         )
+    _refuse_wrong(source, system, families)
     return lower, upper, notes
+
+
+def _refuse_wrong(source: str, system: System, families: list[Family]) -> None:
+    """Refuse totals that hold no hidden count and are not the sum of their rows."""
+    names = [f"{family.name} {label}".strip() for family in families for label in family.labels]
+    for total in propagate(system).wrong:
+        if system.start[total] == system.start[total + 1]:
+            raise InputError(
+                f"{source}: none of the rows of the total of {names[total]} is hidden, and they "
+                f"differ from it by {system.low[total]:,} to {system.high[total]:,}; check this "
+                "total, and the totals that were found inside the table, or say by base that "
+                "totals are rounded"
+            )

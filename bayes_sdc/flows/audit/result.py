@@ -165,7 +165,8 @@ class Audit(Result):
         }
         lines = [
             "confidential: these lines reveal hidden counts",
-            f"{self.source}: {self.cells:,} hidden cells, {self.totals:,} totals"
+            f"{self.source}: {self.cells:,} hidden cell{'s' * (self.cells != 1)}, {self.totals:,} "
+            f"total{'s' * (self.totals != 1)}"
             + (f" by {', '.join(self.published)}" if self.published else ""),
             *(f"  {what:<32}{_share(n, self.cells):>24}" for what, n in numbers.items()),
         ]

@@ -351,8 +351,20 @@ def _own_area_inside(
         # holes may be larger than their marks say: then totals that do not add up are left to the
         # bounds
         wrong[choice] &= sums_of(of, (hidden.mask & inside).astype(np.int64), len(shown)) == 0
-        if not wrong[choice].any():
-            return np.asarray(inside)
+    right = [choice for choice, where in wrong.items() if not where.any()]
+    # a hole may stand for any number, so that totals do not always show what they are of
+    if (
+        len(right) == 2
+        and hidden.mask.any()
+        and bool((of >= 0)[own & (hidden.mask | (counts > 0))].any())
+    ):
+        raise InputError(
+            f"{name}: it cannot be seen from these totals whether they include people who stayed "
+            "in their area, because counts are hidden; say so by own_area (--with-own-area or "
+            "--without-own-area)"
+        )
+    if right:
+        return np.asarray(~own | right[0])
     choice = min(wrong, key=lambda c: (int(wrong[c].sum()), int(abs(least[c] - shown).sum())))
     at = int(np.argmax(wrong[choice]))
     common = math.gcd(*map(int, shown)) if len(shown) > 1 else 1
