@@ -3,6 +3,8 @@
 Such a covariate reveals small counts that no bound protects, so it ends a guarantee.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from bayes_sdc.flows.table.read import FlowTable
@@ -16,11 +18,12 @@ DISTINCT = 6  # number of values from which a common order is not chance
 def tainted_covariates(table: FlowTable) -> list[str]:
     """Names of covariates that were made from small counts, as far as can be detected.
 
-    A covariate counts as made from them if it is a linear function of the counts, or of totals by
-    origin, destination or group that contain small ones; or if it orders the cells like these, and
-    not like the totals of the safe counts alone. So does one with a single value for each count,
-    such as classes of the counts, and one more closely related to the counts than anything measured
-    elsewhere is.
+    A covariate counts as made from them if it is a linear function of the counts, or of totals that
+    contain small ones: by origin, destination, group, or area and partner group, of those who left
+    an area, came to it, both together or their difference, with people who stayed or without; or if
+    it orders the cells like these, and not like the totals of the safe counts alone. So does one
+    with a single value for each count, such as classes of the counts, and one more closely related
+    to the counts than anything measured elsewhere is.
 
     Examples
     --------
@@ -37,18 +40,30 @@ def tainted_covariates(table: FlowTable) -> list[str]:
     secret = [table.frame[table.count].to_numpy(np.float64)[rows], *with_small]
     secret += [every - large for every, large in zip(with_small, safe, strict=True)]
 
-    def made_of(values: np.ndarray, sums: list[np.ndarray]) -> bool:
-        return any(_linear(values, each) or _same_order(values, each) for each in sums)
-
     return [
         str(name)
         for name, column in table.covariates.items()
         if _of_counts(column.to_numpy(np.float64), secret[0])
-        or (
-            made_of(column.to_numpy(np.float64), secret)
-            and not made_of(column.to_numpy(np.float64), safe)
-        )
+        or _more_like(column.to_numpy(np.float64), secret, safe)
     ]
+
+
+def _more_like(
+    values: np.ndarray, secret: Sequence[np.ndarray], safe: Sequence[np.ndarray]
+) -> bool:
+    """Whether a column follows from the first sums, and not as closely from the others."""
+    if any(_in_a_form(values, each) for each in secret):
+        return not any(_in_a_form(values, each) for each in safe)
+    return any(_same_order(values, each) for each in secret) and not any(
+        _same_order(values, each) for each in safe
+    )
+
+
+def _in_a_form(values: np.ndarray, sums: np.ndarray) -> bool:
+    """Whether a column is linear in sums, or in their logarithm or square root."""
+    size = np.abs(sums)
+    forms = (sums, np.log1p(size), np.log(np.maximum(size, 1.0)), np.sqrt(size))
+    return any(_linear(values, form) for form in forms)
 
 
 def _of_counts(values: np.ndarray, counts: np.ndarray) -> bool:
@@ -66,14 +81,42 @@ def _of_counts(values: np.ndarray, counts: np.ndarray) -> bool:
 
 
 def _sums(table: FlowTable, least: int) -> list[np.ndarray]:
-    """Totals of the counts from ``least`` on by each column of codes, at every small cell."""
-    counted = table.frame[table.count].to_numpy(np.float64)
-    counted = np.where(counted >= least, counted, 0.0)
-    rows, sums = table.cells["row"].to_numpy(), []
-    for column in (table.origin, table.destination, *table.groups):
-        place = np.unique(table.frame[column].astype(str).to_numpy(), return_inverse=True)[1]
-        sums.append(np.bincount(place, counted)[place][rows])
-    return sums
+    """Totals of the counts from ``least`` on at every small cell, with who stayed and without."""
+    count = table.frame[table.count].to_numpy(np.float64)
+    count = np.where(count >= least, count, 0.0)
+    columns = [
+        table.frame[name].astype(str).to_numpy(str)
+        for name in (table.origin, table.destination, *table.groups)
+    ]
+    origin, destination, *groups = columns
+    stayed = origin == destination
+    keys = [[column] for column in columns]
+    if groups:
+        keys += [[origin, *groups], [destination, *groups]]
+    sums = []
+    for counted in (count, np.where(stayed, 0.0, count)) if stayed.any() else (count,):
+        sums += [_by(key, counted) for key in keys]
+        sums += _of_areas(origin, destination, counted)
+    rows = table.cells["row"].to_numpy()
+    return [each[rows] for each in sums]
+
+
+def _by(key: list[np.ndarray], counted: np.ndarray) -> np.ndarray:
+    """Total of all rows with the key of this one, at every row."""
+    place = np.zeros(len(counted), dtype=np.int64)
+    for column in key:
+        values = np.unique(column, return_inverse=True)[1]
+        place = np.unique(place * (values.max(initial=0) + 1) + values, return_inverse=True)[1]
+    return np.bincount(place, counted)[place]
+
+
+def _of_areas(origin: np.ndarray, destination: np.ndarray, counted: np.ndarray) -> list[np.ndarray]:
+    """Who left, who came, both and their difference, of the area at either end of every row."""
+    areas, place = np.unique(np.concatenate([origin, destination]), return_inverse=True)
+    ends = place[: len(origin)], place[len(origin) :]
+    left, came = (np.bincount(end, counted, minlength=len(areas)) for end in ends)
+    kinds = (left, came, left + came, left - came)
+    return [kind[end] for kind in kinds for end in ends]
 
 
 def _linear(one: np.ndarray, other: np.ndarray) -> bool:

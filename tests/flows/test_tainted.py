@@ -64,3 +64,32 @@ def test_counts_with_a_little_noise_are_found_and_an_earlier_year_is_not() -> No
     earlier = np.log1p(rng.poisson(rate[table.cells["row"]]))
     both = pd.DataFrame({"noisy": noisy, "earlier": earlier}, index=table.cells.index)
     assert tainted_covariates(with_covariates(table, both)) == ["noisy"]
+
+
+@pytest.mark.parametrize("form", [np.asarray, np.log1p, np.log, np.sqrt])
+@pytest.mark.parametrize("stayers", [True, False])
+@pytest.mark.parametrize("of", ["left", "came", "both", "difference", "by_group"])
+def test_every_usual_total_is_found_with_and_without_people_who_stayed(form, stayers, of) -> None:
+    """The usual totals are without them; in a file with such rows they were not recognised."""
+    rng = np.random.default_rng(8)
+    areas = [f"{k:02d}" for k in range(14)]
+    frame = pd.DataFrame([(a, b) for a in areas for b in areas], columns=["o", "d"])
+    frame["n"] = rng.geometric(0.12, len(frame))
+    frame.loc[frame["o"] == frame["d"], "n"] += rng.integers(50, 900, 14)
+    frame["s"], frame["t"] = frame["o"].str[0], frame["d"].str[0]
+    counted = frame if stayers else frame[frame["o"] != frame["d"]]
+    left, came = counted.groupby("o")["n"].sum(), counted.groupby("d")["n"].sum()
+    totals = {"left": left, "came": came, "both": left + came, "difference": left - came}
+    table = read_flows(frame, origin="o", destination="d", count="n", groups=["s", "t"])
+    if of == "by_group":
+        sums = counted.groupby(["o", "t"])["n"].sum()
+        at = pd.MultiIndex.from_arrays([table.cells["origin"], table.cells["destination"].str[0]])
+        values = sums.reindex(at).to_numpy(float)
+    else:
+        values = table.cells["destination"].map(totals[of]).to_numpy(float)
+    if values.min() <= 0:
+        values = values - values.min() + 1.0
+    covariate = pd.DataFrame({"x": form(values)}, index=table.cells.index)
+    assert tainted_covariates(with_covariates(table, covariate)) == ["x"]
+    other = pd.DataFrame({"x": rng.permutation(form(values))}, index=table.cells.index)
+    assert tainted_covariates(with_covariates(table, other)) == []
