@@ -164,8 +164,9 @@ def flows(
     totals_kept: Annotated[
         str | None,
         option(
-            "Totals the release has exactly, separated by commas: origin, destination, group, "
-            "origin-by-group, destination-by-group; or auto: as many as tell no small count.",
+            "Totals of people who moved that the release has exactly, separated by commas: "
+            "origin, destination, group, origin-by-group, destination-by-group; or auto: as many "
+            "as tell no small count.",
             RELEASE,
         ),
     ] = None,

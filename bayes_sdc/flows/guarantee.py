@@ -61,6 +61,8 @@ class Guarantee(Result):
         What everybody is assumed to know.
     guessable : bool
         Whether the seed of the fit is so short that it can be found by trial.
+    low : int
+        Smallest count that is protected.
     """
 
     epsilon: float
@@ -69,6 +71,7 @@ class Guarantee(Result):
     ended: tuple[str, ...]
     public: tuple[str, ...]
     guessable: bool = False
+    low: int = 1
 
     @property
     def holds(self) -> bool:
@@ -116,10 +119,7 @@ class Guarantee(Result):
                 *(f"{reason[0].upper()}{reason[1:]}." for reason in self.ended),
             ]
         return [
-            "The promise is made to every person counted in a cell that is small, and would be "
-            "small without them too. It is not made to people in a cell that holds the smallest "
-            "count that is protected, such as one who is alone there: without them the cell would "
-            "not be small, and which cells are small is public.",
+            self._to_whom(),
             f"Whether or not such a person is counted in a cell, all others being the same, every "
             f"possible outcome of {self._made_of()} has the same probability up to a factor of "
             f"{factor(self.total)}. So for anybody who regards this person as independent of the "
@@ -138,6 +138,17 @@ class Guarantee(Result):
             "It covers the synthetic counts alone: not the decision to release them, and no other "
             "figure or verdict of a report, because these are computed with the true counts.",
         ]
+
+    def _to_whom(self) -> str:
+        if self.low <= 0:
+            return "The promise is made to every person counted in a cell that is small."
+        alone = ", such as one who is alone there" * (self.low == 1)
+        return (
+            "The promise is made to every person counted in a cell that is small, and would be "
+            "small without them too. It is not made to people in a cell that holds the smallest "
+            f"count that is protected, {self.low}{alone}: without them the cell would not be "
+            "small, and which cells are small is public."
+        )
 
     def _made_of(self) -> str:
         one = self.datasets == 1 and not self.earlier
@@ -291,7 +302,7 @@ def guarantee(
     return Guarantee(
         epsilon=bound.epsilon, datasets=datasets, earlier=tuple(known), ended=tuple(ended),
         public=_public(table, posterior),
-        guessable=0 <= int(posterior.attrs.get("seed", 0)) < LONG_SEED,
+        guessable=0 <= int(posterior.attrs.get("seed", 0)) < LONG_SEED, low=table.low,
     )  # fmt: skip
 
 
@@ -299,8 +310,8 @@ def _public(table: FlowTable, posterior: xr.DataTree) -> tuple[str, ...]:
     """What everybody is assumed to know."""
     made = posterior.attrs
     given = [
-        f"which pairs are small ({table.low} to {table.high}), which are empty, and every count "
-        f"above {table.high}",
+        f"which pairs are small ({table.low} to {table.high}), {_besides(table.low)}, and every "
+        f"count above {table.high}",
         f"the model: family {made['family']}, prior {made['prior']}, and the bound of its steps, "
         f"about {made['centres_from']}; none of it may have been chosen by a look at the small "
         "counts",
@@ -311,6 +322,13 @@ def _public(table: FlowTable, posterior: xr.DataTree) -> tuple[str, ...]:
         named = ", ".join(str(name) for name in table.covariates.columns)
         given.append(f"the covariates {named}, which must not have been made from small counts")
     return tuple(given)
+
+
+def _besides(low: int) -> str:
+    """Say which pairs are told beside the small ones: those that are not in the table, or fewer."""
+    if low <= 0:
+        return "which are not in the table"
+    return "which are empty" if low == 1 else f"which are empty or below {low}"
 
 
 def factor(epsilon: float) -> str:

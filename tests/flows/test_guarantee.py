@@ -168,3 +168,29 @@ def test_weighted_counts_have_no_promise_even_if_none_rests_on_few_people() -> N
     assert not table.withheld
     found = guarantee(table, fit_flows(table, epsilon=0.5, **SHORT))
     assert "counts are weighted" in found.ended[0]
+
+
+@pytest.mark.parametrize(
+    ("low", "said", "unsaid"),
+    [
+        (0, "every person counted in a cell that is small.", "alone there"),
+        (1, "such as one who is alone there", "below 1"),
+        (3, "smallest count that is protected, 3:", "alone there"),
+    ],
+)
+def test_to_whom_the_promise_is_made_depends_on_what_is_protected(
+    low: int, said: str, unsaid: str
+) -> None:
+    """Where zeros are protected, who is alone in a cell is too, and no empty pair is public."""
+    frame = table_of().frame[["o", "d", "n"]].copy()
+    frame.loc[frame.index[:3], "n"] = [0, 2, 5]
+    if low > 0:
+        frame = frame[frame["n"] > 0]
+    table = read_flows(frame, origin="o", destination="d", count="n", low=low)
+    centres = np.full(10 - low, 1.0 / (10 - low))
+    posterior = fit_flows(table, epsilon=1.0, centres=centres, **(SHORT | {"seed": 2**100}))
+    found = guarantee(table, posterior)
+    text = " ".join(found.promise())
+    assert said in text
+    assert unsaid not in text
+    assert ("which are empty" in found.public[0]) is (low > 0)

@@ -1,5 +1,6 @@
 """What the job is asked for; what cannot be done is refused before the fit."""
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -150,6 +151,12 @@ def check_needed(
         raise InputError(
             f"released_epsilon: {len(released_epsilon)} numbers for {len(already_released)} "
             "earlier releases; give one for each of already_released"
+        )
+    if wrong := [one for one in released_epsilon if not (math.isfinite(one) and one > 0.0)]:
+        raise InputError(
+            f"released_epsilon: an epsilon must be a number above 0; {wrong[0]} is none. Give that "
+            "of each earlier release, of all its data sets together (--released-epsilon), and "
+            "leave it out where it had none"
         )
     if len(released_epsilon) and epsilon is None:
         raise InputError(

@@ -82,8 +82,8 @@ def external_page_one(
         (
             "What was released",
             f"A table of flows with {rows} small counts ({table.low} to {table.high}). They were "
-            f"replaced by draws from a statistical model{_pinned(result)}. {_kept(measured)}"
-            f"{_others(result)}",
+            f"replaced by draws from a statistical model{_pinned(result)}. "
+            f"{_kept(result, measured)}{_others(result)}",
         ),
         (
             "What it reveals about single counts",
@@ -109,6 +109,13 @@ def _public_uses(uses: Mapping[str, list[str]]) -> str:
     )
 
 
+def _left(low: int) -> str:
+    """Say what is released as it is below the small counts."""
+    if low <= 0:
+        return "Pairs that are not in the table"
+    return "Empty pairs" if low == 1 else "Empty pairs and smaller counts"
+
+
 def _changed(result: Protection, measured: Measured) -> str:
     table, risk = result.table, measured.risk
     by_chance = "" if result.pinned else " by chance"
@@ -117,7 +124,7 @@ def _changed(result: Protection, measured: Measured) -> str:
     return (
         f"{table.n_small:,} of {table.n_read:,} rows hold a small count ({table.low} to "
         f"{table.high}). They were replaced by draws from a model of the whole table{sets}"
-        f"{_pinned(result)}{kept}. {_kept(measured)}{_others(result)}"
+        f"{_pinned(result)}{kept}. {_kept(result, measured)}{_others(result)}"
     )
 
 
@@ -146,18 +153,22 @@ def _pinned(result: Protection) -> str:
     )
 
 
-def _kept(measured: Measured) -> str:
+def _kept(result: Protection, measured: Measured) -> str:
     """Say which totals the release has in common with the table; empty where none is kept."""
     kept = measured.kept
     if kept is None or not kept.sides:
         return ""
+    besides = result.besides
+    left_aside = (
+        ", people who stayed and what rests on too few people left aside," if besides else ""
+    )
     how = (
         "the true ones"
         if kept.base == 1
         else f"kept to a base: they round to the same multiples of {kept.base} as the true ones"
     )
     merged = ", some of them in sum only" if len(kept.merged) else ""
-    return f"Totals of the release by {' and '.join(kept.names)} are {how}{merged}. "
+    return f"Totals of the release by {' and '.join(kept.names)}{left_aside} are {how}{merged}. "
 
 
 def _others(result: Protection) -> str:
@@ -298,7 +309,7 @@ def _not_judged(result: Protection) -> str:
             "from them."
         )
     sentences.append(
-        f"Empty pairs{'' if result.table.low <= 1 else ' and smaller counts'} are released as they "
+        f"{_left(result.table.low)} are released as they "
         "are. Another intruder, with other knowledge, finds other numbers."
     )
     return " ".join(sentences)

@@ -74,8 +74,11 @@ PUBLIC_REASONS = {
     "release of it knows more than the risk here says, which is that of this release alone.",
     ("totals_kept", "look"): "Some totals are kept in sum only.",
     ("totals_kept", "fail"): "The totals that the release keeps pin small counts.",
-    ("kept_totals_error", "pass"): "Every total that the release keeps is the true one, or rounds "
-    "to the same.",
+    (
+        "kept_totals_error",
+        "pass",
+    ): "Every total that the release keeps, of people who moved, is the "
+    "true one, or rounds to the same.",
     ("kept_totals_error", "fail"): "Some totals that the release was to keep are not the true "
     "ones.",
     (

@@ -42,3 +42,11 @@ def test_an_epsilon_of_earlier_releases_needs_one_of_this(table):
     earlier = table.frame.assign(n=[2, 3, 9])
     with pytest.raises(InputError, match="released_epsilon belongs to epsilon"):
         protect_flows(table, already_released=[earlier], released_epsilon=[1.0])
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, float("inf")])
+def test_an_epsilon_that_is_none_is_refused_before_the_fit(table, bad):
+    """It was refused after fit and risk, with the name of another argument, and left a folder."""
+    earlier = table.frame.assign(n=[2, 3, 9])
+    with pytest.raises(InputError, match=r"released_epsilon.*above 0.*--released-epsilon"):
+        protect_flows(table, epsilon=1.0, already_released=[earlier], released_epsilon=[bad])

@@ -46,8 +46,9 @@ def synthesize(
         Number m of synthetic data sets.
     totals : sequence of str, str with commas, or KeptTotals
         Margins that every data set has exactly as the table: ``"origin"``, ``"destination"``,
-        ``"group"``, ``"origin-by-group"``, ``"destination-by-group"``; none by default. Counts are
-        drawn given them. A cell that they pin to one value keeps its true count:
+        ``"group"``, ``"origin-by-group"``, ``"destination-by-group"``; none by default. They are
+        totals of people who moved: those who stayed are drawn by themselves. Counts are drawn given
+        them. A cell that they pin to one value keeps its true count:
         :func:`bayes_sdc.audit_totals` tells which, and :func:`bayes_sdc.keep_totals` chooses
         totals that pin none.
     own_area : {"protect", "withhold", "publish"}

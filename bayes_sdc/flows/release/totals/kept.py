@@ -190,13 +190,19 @@ def kept_by_name(table: FlowTable, totals: str | Sequence[str], *, base: int = 1
     Raises
     ------
     InputError
-        If the base is below 1, a margin is unknown, or they are more than a two-way table.
+        If the base is below 1, a margin is unknown, they are more than a two-way table, or with a
+        base one is coarser than another.
     """
     names = check_margins(totals)
     if base < 1:
         raise InputError(f"the base of totals must be 1 or more; it is {base}")
-    sides = []
-    for name, blocks in (finest_of(table, names) if names else {}).items():
+    sides, finest = [], finest_of(table, names) if names else {}
+    if base > 1 and (coarse := [name for name in names if name not in finest]):
+        raise InputError(
+            f"totals by {', '.join(coarse)} follow from those by {', '.join(finest)} only where "
+            f"these are exact, not to a base of {base}; ask for one of them, or leave out the base"
+        )
+    for name, blocks in finest.items():
         columns = table.cells[COLUMNS[name]]
         first = np.unique(blocks, return_index=True)[1]
         labels = columns.iloc[first].reset_index(drop=True)

@@ -119,3 +119,17 @@ def test_released_totals_round_to_the_true_multiples(fitted) -> None:
 def test_a_base_below_one_is_refused(fitted) -> None:
     with pytest.raises(InputError, match="base of totals must be 1 or more"):
         kept_by_name(fitted[0], "origin", base=0)
+
+
+@pytest.mark.parametrize(
+    "totals",
+    ["origin,origin-by-group", "origin-by-group,group", "destination,destination-by-group"],
+)
+def test_coarser_totals_do_not_follow_from_rounded_ones(fitted, totals: str) -> None:
+    """40 and 40 may be 36 and 36: the release named totals that it did not have."""
+    table, posterior = fitted
+    kept_by_name(table, totals)  # exact totals do
+    with pytest.raises(InputError, match="only where these are exact"):
+        kept_by_name(table, totals, base=5)
+    with pytest.raises(InputError, match="only where these are exact"):
+        keep_totals(table, posterior, totals=totals, base=5)
