@@ -61,7 +61,8 @@ def test_killed_run_ends_with_the_same_bytes(
         time.sleep(chance.uniform(0.0, 0.5))
         run.send_signal(how)
         run.communicate()
-        assert list(resume.glob("*.npz")), "nothing was kept"
+        # chains, or the posterior that took their place where the fit was through
+        assert list(resume.glob("*")), "nothing was kept"
         assert not [*out.glob("release/*"), *out.glob("held/*.*")]
     last = start(table, out, "--resume")
     _, errors = last.communicate()

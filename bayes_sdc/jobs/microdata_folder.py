@@ -55,7 +55,7 @@ def write_microdata(
     InputError
         If a file cannot be written; no file is left half-written.
     """
-    done = None if treated is None else (treated.treatment, treated.utility)
+    done = None if treated is None else (treated.treatment, treated.utility, treated.file)
     if treated is not None:
         result = replace(result, checks=treated.checks_after(result.checks))
     with all_or_nothing():

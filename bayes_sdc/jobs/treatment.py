@@ -149,8 +149,17 @@ class TreatedRun(NamedTuple):
             + (", ".join(v.use for v in self.utility.good_for if v.good) or "nothing measured")
             + "; not for: "
             + (", ".join(v.use for v in self.utility.good_for if v.good is False) or "nothing"),
+            *self._left_out(),
             *(f"note: {note}" for note in done.notes),
         ]
+
+    def _left_out(self) -> list[str]:
+        """Say which columns do not leave, and how they could."""
+        left, weight = self.file.left_out, self.treatment.data.weight_name
+        if not left:
+            return []
+        lacks = ", so the file has no weights" if weight in left else ""
+        return [f"columns that do not leave{lacks}: {', '.join(left)}; --keep names those that do"]
 
 
 def load_to_treat(

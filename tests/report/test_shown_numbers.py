@@ -989,6 +989,12 @@ def test_external_report_of_a_file_shows_the_rounded_result(measured: Measuremen
     def between(estimate: Any) -> Cell:
         """A share with its interval; ends that are alike in whole per cents are said once."""
         low, high = (100.0 * end / data.n for end in estimate.interval)
+        if estimate.interval[0] != estimate.interval[1] and low < 1.0:
+            if high < 1.0:
+                return "less than 1 %"
+            share = told(estimate.value / data.n)
+            share = share if isinstance(share, str) else f"{share:.0%}"
+            return f"{share} (at most {np.ceil(high - 1e-9):.0f}%)"
         outwards = (np.floor(low + 1e-9) / 100.0, np.ceil(high - 1e-9) / 100.0)
         value, low, high = (told(share) for share in (estimate.value / data.n, *outwards))
         words = [one if isinstance(one, str) else f"{one:.0%}" for one in (value, low, high)]

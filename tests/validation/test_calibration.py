@@ -266,8 +266,14 @@ def worst_corrected(p_values: dict[str, float]) -> float:
     [("poisson", "weak"), ("negative-binomial", "weak"), ("poisson", "paper")],
 )
 def test_engine_is_calibrated(family: str, prior: str, covariates: int) -> None:
-    """A biased sampler, or a likelihood that differs from the draws, tilts the ranks."""
-    assert worst_corrected(calibration(engine, family, prior, covariates=covariates)) > 0.01
+    """A biased sampler, or a likelihood that differs from the draws, tilts the ranks.
+
+    Ranks are uniform for independent draws. Under the paper's prior coefficients of draws ten
+    sweeps apart are correlated by 0.8, and ranks pile up at both ends; 40 sweeps apart by 0.45.
+    """
+    thin = 40 if prior == "paper" and covariates else 10
+    found = calibration(engine, family, prior, thin=thin, covariates=covariates)
+    assert worst_corrected(found) > 0.01
 
 
 @pytest.mark.slow

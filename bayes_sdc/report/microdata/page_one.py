@@ -259,7 +259,7 @@ def _treated_figures(result: Measurement, treated: Treated) -> list[Figure]:
             *_judged(result, "file_risk"),
         ),
         Figure(
-            f"{done.before.highest:.2f} → {done.after.highest:.3f}",
+            f"{done.before.highest:.3f} → {done.after.highest:.3f}",
             "highest risk of a record, before and after",
             *on_target,
         ),

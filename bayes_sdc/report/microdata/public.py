@@ -195,6 +195,10 @@ def public_interval(estimate: Estimate | Estimate90, records: int) -> str:
     low, high = (
         public_share(end / 100.0, records) for end in (math.floor(below), math.ceil(above))
     )
+    if above < 1.0:
+        return low  # below 1 % at both ends
+    if below < 1.0:
+        return f"{value} (at most {high})"
     return f"{value} ({low} to {high})" if low != high else value
 
 

@@ -66,7 +66,7 @@ def _public_risk(result: Measurement) -> str:
         f"{public_share(found.uniques / n, n)} of the records. Anyone who takes every record that "
         f"is alone in the file for that of the person they look for is right {claims}for "
         f"{public_interval(found.tau2, n)} of all records. Intervals are 90 % intervals."
-        + ("" if found.trusted else " They are uncertain in this file.")
+        + ("" if found.trusted else " These estimates are uncertain in this file.")
     )
 
 

@@ -15,6 +15,7 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.individual.record_risk import BULK
 from bayes_sdc.microdata.latent_classes.risk import MISFIT
 from bayes_sdc.microdata.measure.result import Measurement
+from bayes_sdc.microdata.treatment.release import ReleasedFile
 from bayes_sdc.microdata.treatment.result import Treatment
 from bayes_sdc.microdata.treatment.utility import TreatedUtility
 from bayes_sdc.report import plots
@@ -76,6 +77,12 @@ SECTIONS = {  # id: title, keys of its checks
     "glossary": ("Glossary and limits", ()),
 }
 
+#: Sections on the file as it was read, whatever was done to it afterwards.
+OF_THE_INPUT = (
+    "classes", "drivers", "comparison", "keys", "risk", "models", "truth", "unstructured",
+    "households",
+)  # fmt: skip
+
 
 def render_microdata(
     result: Measurement,
@@ -83,7 +90,7 @@ def render_microdata(
     audience: Literal["internal", "external"],
     call: Mapping[str, Any],
     key_sets: pd.DataFrame | None = None,
-    treatment: tuple[Treatment, TreatedUtility] | None = None,
+    treatment: tuple[Treatment, TreatedUtility, ReleasedFile] | None = None,
     treatments: pd.DataFrame | None = None,
 ) -> str:
     """Return the report of a file as one HTML document that needs no other file.
@@ -100,9 +107,10 @@ def render_microdata(
         is one.
     key_sets : DataFrame, optional
         From :func:`bayes_sdc.compare_key_sets`, for the internal report.
-    treatment : Treatment and TreatedUtility, optional
-        From :func:`bayes_sdc.treat` and :func:`bayes_sdc.treated_utility`; the checks of
-        ``result`` are then those of the treated file.
+    treatment : Treatment, TreatedUtility and ReleasedFile, optional
+        From :func:`bayes_sdc.treat`, :func:`bayes_sdc.treated_utility` and
+        :func:`bayes_sdc.microdata.treatment.release.released_file`; the checks of ``result`` are
+        then those of the treated file.
     treatments : DataFrame, optional
         From :func:`bayes_sdc.compare_treatments`, for the internal report.
 
@@ -153,14 +161,19 @@ def render_microdata(
     first = internal_page_one if audience == "internal" else external_page_one
     context |= {
         **_shared(result),
-        **first(result, treatment),
+        **first(result, None if treatment is None else treatment[:2]),
         "treatment": None if treatment is None else tell_treatment(*treatment, audience=audience),
         "audience": audience,
         "created": call["created"],
         "versions": call["versions"],
-        "contents": contents_of(
-            SECTIONS, checks, without=[section for section, there in measured.items() if not there]
-        ),
+        "contents": [
+            entry._replace(title=f"{entry.title}, before the treatment")
+            if treatment is not None and entry.id in OF_THE_INPUT
+            else entry
+            for entry in contents_of(
+                SECTIONS, checks, without=[one for one, there in measured.items() if not there]
+            )
+        ],
         "of_section": checks_by_section(SECTIONS, checks),
         "limits": limit_section(result.checks, checks, audience=audience),
     }

@@ -5,6 +5,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from bayes_sdc.microdata.treatment.intruder import KNOWLEDGE, KNOWS, MatchRisk
+from bayes_sdc.microdata.treatment.release import ReleasedFile
 from bayes_sdc.microdata.treatment.result import METHODS, Treatment
 from bayes_sdc.microdata.treatment.utility import TreatedUtility
 from bayes_sdc.report import plots
@@ -29,7 +30,11 @@ REGRESSION = ("true", "true_low", "true_high", "released", "released_low", "rele
 
 
 def tell_treatment(
-    treatment: Treatment, utility: TreatedUtility, *, audience: Literal["internal", "external"]
+    treatment: Treatment,
+    utility: TreatedUtility,
+    file: ReleasedFile,
+    *,
+    audience: Literal["internal", "external"],
 ) -> dict[str, Any]:
     """Return facts, and a table of the risk before and after.
 
@@ -39,6 +44,8 @@ def tell_treatment(
         From :func:`bayes_sdc.treat`.
     utility : TreatedUtility
         From :func:`bayes_sdc.treated_utility`.
+    file : ReleasedFile
+        What leaves.
     audience : {"internal", "external"}
         The public reads shares in whole per cents and no value of a record.
 
@@ -60,6 +67,8 @@ def tell_treatment(
         "treated keys": ", ".join(treatment.treated_keys) or "none",
         "treated records": told,
         "data sets": f"{treatment.datasets}",
+        "released columns": ", ".join(map(str, file.frame.columns)),
+        **_left_out(treatment, file, internal),
         "what the intruder knows of a target": f"{', '.join(after.keys)}; "
         f"{KNOWLEDGE[after.knowledge]}",
         "what they know of the treatment": KNOWS[after.knows],
@@ -85,6 +94,18 @@ def tell_treatment(
         ],
         "notes": treatment.notes,
     }
+
+
+def _left_out(treatment: Treatment, file: ReleasedFile, internal: bool) -> dict[str, str]:
+    """What the file lacks of the input: whoever uses it must know, and how to change it."""
+    told = {}
+    if file.left_out:
+        names = ", ".join(file.left_out) if internal else f"{len(file.left_out)} columns"
+        told["columns left out"] = names + "; --keep releases others" * internal
+    weight = treatment.data.weight_name
+    if weight is not None and weight not in file.frame.columns:
+        told["weights"] = "not released: the file tells nothing of numbers in the population"
+    return told
 
 
 def tell_treatments(frame: pd.DataFrame) -> dict[str, Any]:
