@@ -1,6 +1,7 @@
 """A file of persons from records at risk to a file that may leave."""
 
 import json
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -67,6 +68,25 @@ def test_what_leaves_holds_named_columns_in_another_order(synthetic: Path) -> No
     assert len(untouched.merge(after[KEYS].drop_duplicates())) == len(untouched)
 
 
+def test_reports_say_which_columns_leave_and_which_sections_are_of_the_file_before(
+    synthetic: Path,
+) -> None:
+    """Weights were dropped without a word, and risks of the input read as those of the release."""
+    (path,) = [*synthetic.glob("release/*.html"), *synthetic.glob("held/*.html")]
+    inside, outside = (
+        re.sub(r"<[^>]+>|\u00ad", "", page.read_text("utf-8"))  # words may break in the middle
+        for page in (synthetic / "confidential" / "report.html", path)
+    )
+    for text in (inside, outside):
+        assert ", ".join(pd.read_csv(released(synthetic), nrows=1).columns) in text
+        assert "Individual risk, before the treatment" in text
+        assert "Frequencies of combinations, before the treatment" in text
+    left = [column for column in persons().columns if column not in (*KEYS, "occupation")]
+    assert all(column in inside for column in left)
+    assert "; --keep releases others" in inside
+    assert f"{len(left)} columns" in outside
+
+
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_for_any_order_of_records(
     csv: Path, tmp_path: Path
@@ -107,6 +127,16 @@ def test_a_column_that_identifies_or_undoes_the_treatment_holds_the_release(
     result = run(csv, tmp_path / "run", *options.split(), *more)
     assert result.exit_code == 1
     assert "FAIL  kept column weight: the weight 'weight' tells" in result.output
+
+
+def test_a_file_that_loses_its_weights_says_so(csv: Path, tmp_path: Path) -> None:
+    options = "--treat suppression --suppress-to-k 3 --seed 1 --weight weight"
+    call = ["microdata", str(csv), "--keys", "region,sex", "--out", str(tmp_path / "run")]
+    result = CliRunner().invoke(app, [*call, *options.split()])
+    assert result.exit_code in (0, 1), result.output
+    assert "columns that do not leave, so the file has no weights: " in result.output
+    (path,) = [*tmp_path.glob("run/release/*.html"), *tmp_path.glob("run/held/*.html")]
+    assert "tells nothing of numbers in the population" in path.read_text("utf-8")
 
 
 def test_the_external_report_holds_no_record(synthetic: Path) -> None:
