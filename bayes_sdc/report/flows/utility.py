@@ -161,11 +161,12 @@ def internal_uses(measured: Measured) -> dict[str, Any]:
     Rows of the first hold the verdict in words, the use, what was measured and its value, and the
     share of intervals that hold the true value.
     """
+    no_intervals = "one data set" if measured.risk.datasets == 1 else "has none"
     rows = [] if measured.uses is None else [
         [
             str(row["verdict"]), str(row["use"]), str(row["measure"]),
             or_undefined(row["value"], ".2%"),
-            _percent(row["covered"], "{:.1%}", "one data set"),
+            _percent(row["covered"], "{:.1%}", no_intervals),
         ]
         for _, row in measured.uses.table.iterrows()
     ]  # fmt: skip
