@@ -5,7 +5,8 @@ Run: python tests/benchmarks/all.py [ROW ...] [--repeats 3] [--out table.md] [--
 Without names of rows those run that take a minute or less. Every repeat is a process of its own;
 files are made before, from fixed seeds. Seconds are medians of the clock and of the processor
 (children included); the latter tell more where others work on the machine too. Memory is the
-largest resident set of the repeats. A repeat that fails is told, and has no median.
+largest resident set of the repeats; a process counts that of the one that started it, so files are
+made by another. A repeat that fails is told, and has no median.
 """
 
 import argparse
@@ -16,7 +17,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -35,47 +38,35 @@ LEVELS = (2, 90, 12, 8, 6, 30, 5, 4)  # of the keys, whose numbers multiply to 1
 PERSONS = READ + f"read_microdata(sys.argv[1], keys={KEYS!r}, weight='w')"
 
 
-def flows(rows: int) -> Callable[[Path], None]:
-    """Return what writes a table of flows with that many rows, three quarters of them small."""
-
-    def write(path: Path) -> None:
-        rng = np.random.default_rng(29)
-        areas = int((1.6 * rows) ** 0.5)
-        place = np.sort(rng.choice(areas * areas, rows, replace=False))
-        codes = np.array([f"{area:05d}" for area in range(areas)])
-        table = {"from": codes[place // areas], "to": codes[place % areas]}
-        pd.DataFrame({**table, "n": rng.geometric(0.15, rows)}).to_csv(path, index=False)
-
-    return write
+def flows(path: Path, rows: int) -> None:
+    """Write a table of flows with that many rows, three quarters of them small."""
+    rng = np.random.default_rng(29)
+    areas = int((1.6 * rows) ** 0.5)
+    place = np.sort(rng.choice(areas * areas, rows, replace=False))
+    codes = np.array([f"{area:05d}" for area in range(areas)])
+    table = {"from": codes[place // areas], "to": codes[place % areas]}
+    pd.DataFrame({**table, "n": rng.geometric(0.15, rows)}).to_csv(path, index=False)
 
 
-def wide(columns: int) -> Callable[[Path], None]:
-    """Return what writes a table of flows with that many further columns."""
-
-    def write(path: Path) -> None:
-        more = [f"c{place}" for place in range(columns)]
-        ends = [(a, b) for a in "ABCD" for b in "ABCD" if a != b]
-        lines = [["from", "to", "n", *more], *([a, b, "12", *more] for a, b in ends)]
-        path.write_text("\n".join(map(",".join, lines)) + "\n", encoding="utf-8")
-
-    return write
+def wide(path: Path, columns: int) -> None:
+    """Write a table of flows with that many further columns."""
+    more = [f"c{place}" for place in range(columns)]
+    ends = [(a, b) for a in "ABCD" for b in "ABCD" if a != b]
+    lines = [["from", "to", "n", *more], *([a, b, "12", *more] for a, b in ends)]
+    path.write_text("\n".join(map(",".join, lines)) + "\n", encoding="utf-8")
 
 
-def persons(records: int) -> Callable[[Path], None]:
-    """Return what writes a file of persons whose keys hang together by a hidden class."""
-
-    def write(path: Path) -> None:
-        rng = np.random.default_rng(30)
-        classes = rng.integers(0, 20, records)
-        columns = {}
-        for key, levels in zip(KEYS, LEVELS, strict=True):
-            weights = rng.dirichlet(np.full(levels, 0.3), 20).cumsum(axis=1)
-            draws = rng.random(records)[:, None]
-            columns[key] = (weights[classes] < draws).sum(axis=1).clip(max=levels - 1)
-        frame = pd.DataFrame(columns).assign(w=rng.uniform(5, 40, records).round(2))
-        frame.to_csv(path, index=False)
-
-    return write
+def persons(path: Path, records: int) -> None:
+    """Write a file of persons whose keys hang together by a hidden class."""
+    rng = np.random.default_rng(30)
+    classes = rng.integers(0, 20, records)
+    columns = {}
+    for key, levels in zip(KEYS, LEVELS, strict=True):
+        weights = rng.dirichlet(np.full(levels, 0.3), 20).cumsum(axis=1)
+        draws = rng.random(records)[:, None]
+        columns[key] = (weights[classes] < draws).sum(axis=1).clip(max=levels - 1)
+    frame = pd.DataFrame(columns).assign(w=rng.uniform(5, 40, records).round(2))
+    frame.to_csv(path, index=False)
 
 
 class Row(NamedTuple):
@@ -96,29 +87,32 @@ def job(*arguments: str) -> tuple[str, ...]:
 PERSON = ("--keys", ",".join(KEYS), "--weight", "w")
 ROWS = {
     "read-flows": Row(
-        "reading 2,000,000 flows", flows(2_000_000), (sys.executable, "-c", FLOWS, "FILE"), "5 s"
+        "reading 2,000,000 flows",
+        partial(flows, rows=2_000_000),
+        (sys.executable, "-c", FLOWS, "FILE"),
+        "5 s",
     ),
     "wide": Row(
         "reading flows with 200,000 columns",
-        wide(200_000),
+        partial(wide, columns=200_000),
         (sys.executable, "-c", FLOWS, "FILE"),
         "2 s",
     ),
     "read-persons": Row(
         "reading 1,000,000 persons with 8 keys",
-        persons(1_000_000),
+        partial(persons, records=1_000_000),
         (sys.executable, "-c", PERSONS, "FILE"),
         "",
     ),
     "persons-small": Row(
         "microdata job, 20,000 persons with 8 keys",
-        persons(20_000),
+        partial(persons, records=20_000),
         job("microdata", *PERSON, "--seed", "1"),
         "",
     ),
     "persons": Row(
         "microdata job, 1,000,000 persons with 8 keys",
-        persons(1_000_000),
+        partial(persons, records=1_000_000),
         job("microdata", *PERSON, "--seed", "1"),
         "60 s, 3 GB",
         long=True,
@@ -220,7 +214,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "file.csv"
             if row.make is not None:
-                row.make(file)
+                made = get_context("spawn").Process(target=row.make, args=(file,))
+                made.start()
+                made.join()
             runs = [run(row, file, Path(folder) / str(k)) for k in range(asked.repeats)]
         table.append(line(row, runs))
         print(table[-1], flush=True)
