@@ -67,10 +67,11 @@ def unchanged(table: FlowTable, release: pd.DataFrame) -> Check:
         What :func:`bayes_sdc.synthesize` returned.
     """
     kept = (released_counts(table, release) == table.cells["y"].to_numpy()).all(axis=0)
+    changed = f"{int((~kept).sum()):,} of {len(kept):,}"
     return Check(
         "release differs",
         "fail" if kept.all() else "pass",
-        f"{int((~kept).sum())} of {len(kept)} small counts differ from the true ones in a data set",
+        f"{changed} small counts differ from the true ones in a data set",
         key="release_differs",
     )
 

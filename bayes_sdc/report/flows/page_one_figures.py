@@ -44,7 +44,9 @@ def page_one_figures(result: Protection, measured: Measured) -> list[Figure]:
         return check.verdict, _limit(check)
 
     found, bits, use = gain.guessed, gain.bits, measured.utility
-    interval = "" if bits.interval is None else " (95 %: {:+.3f} to {:+.3f})".format(*bits.interval)
+    interval = (
+        "" if bits.interval is None else " (gain, 95 %: {:+.3f} to {:+.3f})".format(*bits.interval)
+    )
     rhat = float(measured.groups["rhat"].max())
     convergence = next((c for c in result.checks if c.key == "convergence"), None)
     return [
@@ -56,8 +58,9 @@ def page_one_figures(result: Protection, measured: Measured) -> list[Figure]:
         ),
         *_shares(measured, limits),
         Figure(
-            f"{or_undefined(bits.gain, '+.3f')} bits",
-            f"more known about a true count on average{interval}",
+            f"{or_undefined(None if bits.gain is None else abs(bits.gain), '.3f')} bits",
+            f"{'less' if (bits.gain or 0.0) < 0.0 else 'more'} known about a true count on "
+            f"average{interval}",
             *judged("gain_bits"),
         ),
         Figure(

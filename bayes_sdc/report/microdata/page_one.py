@@ -63,11 +63,14 @@ def internal_page_one(result: Measurement, treated: Treated | None) -> dict[str,
 
 def _file(result: Measurement) -> str:
     data, N = result.data, result.population_size
+    weights = data.weights
+    summed = weights is not None and abs(float(weights.sum()) - N) < 1.0
+    by = ", by the sum of the weights" * summed
     homes = "" if result.households is None else f" in {len(result.households):,} households"
     size = (
         "It counts as the whole population. "
         if result.whole_population
-        else f"It is a sample of {data.n / N:.1%} of {N:,} people. "
+        else f"It is a sample of {data.n / N:.1%} of {N:,} people{by}. "
     )
     return (
         f"{data.n:,} records of persons{homes}. {size}The key variables, which somebody could know "
