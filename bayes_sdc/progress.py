@@ -81,11 +81,12 @@ class Progress:
             elif time.monotonic() - self._last_line >= self._wait:
                 self._last_line, self._wait = time.monotonic(), LINE_EVERY
                 now = self._done - self._earlier
-                left = (self._last_line - self._start) * (self._total - self._done) / now
-                # the first units also pay for compilation: no forecast from them
-                known = now > 0.02 * self._total
                 line = f"{self._done / self._total:.0%}"
-                self._write(line + (f", about {left:.0f} s left" if known else ""))
+                # the first units also pay for compilation: no forecast from them, or from none
+                if now > 0.02 * self._total:
+                    left = (self._last_line - self._start) * (self._total - self._done) / now
+                    line += f", about {left:.0f} s left"
+                self._write(line)
 
     def advance_earlier(self, units: float) -> None:
         """Count units of work that an earlier run did: they took no time now."""
