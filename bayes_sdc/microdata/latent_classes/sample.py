@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.lancaster.structural_zeros import StructuralZeros
+from bayes_sdc.microdata.latent_classes.clusters import households_with
 from bayes_sdc.microdata.latent_classes.combinations import Cells, cells_of
 from bayes_sdc.microdata.latent_classes.households import NOBODY, Companions, companions_of
 from bayes_sdc.microdata.latent_classes.unseen import EQUAL_WEIGHTS, NO_RULES
@@ -43,6 +44,8 @@ class Sample(NamedTuple):
         See :func:`bayes_sdc.microdata.latent_classes.weights.log_weights`; empty without weights.
     companions : Companions
         Rest of the household of each sample unique.
+    apart : array of int, shape (combination,)
+        Households with each combination; its records where there are none.
     """
 
     cells: Cells
@@ -53,6 +56,7 @@ class Sample(NamedTuple):
     rules: npt.NDArray[np.bool_] = NO_RULES
     effects: Floats = EQUAL_WEIGHTS
     companions: Companions = NOBODY
+    apart: npt.NDArray[np.int64] | None = None
 
 
 class OfFile(NamedTuple):
@@ -96,5 +100,6 @@ def sample_of(
     sample = Sample(
         cells, unique[order], times[unique[order]], size / microdata.n, PULL, rules, effects,
         companions_of(microdata, row, record[order]),
+        households_with(microdata, row, cells.records),
     )  # fmt: skip
     return OfFile(sample, record[order])

@@ -76,8 +76,9 @@ class SecondStage:
         self._table = index_rows(self._occupied)
         # by the rules that match missing values the scatter is learned from complete records; a
         # record is unique among all of them
-        self._f = cells.records[self._complete]
-        self.n = float(cells.records.sum())
+        apart = cells.records if sample.apart is None else sample.apart
+        self._f = apart[self._complete]
+        self.n = float(apart.sum())
         self._of_draw = np.empty((2, draws, uniques), dtype=np.float32)
         self._totals = np.empty((draws, HYPER_DRAWS, 6))
         self._result = Prediction(

@@ -51,6 +51,8 @@ PUBLIC_REASONS = {
     "lead one to expect.",
     ("classes_kappa", "look"): "The file does not tell by how much combinations differ from what "
     "the key variables lead one to expect.",
+    ("classes_households", "look"): "People of a household were sampled together: the estimate "
+    "can be too low by a third.",
     (
         "classes_scatter",
         "pass",

@@ -60,6 +60,7 @@ SECTIONS = {  # id: title, keys of its checks
             "classes_fraction",
             "classes_kappa",
             "classes_scatter",
+            "classes_households",
             "classes_divergences",
         ),
     ),

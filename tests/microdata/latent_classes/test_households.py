@@ -6,6 +6,7 @@ import pytest
 
 from bayes_sdc import latent_class_risk, read_microdata
 from bayes_sdc.microdata.latent_classes import households as hh
+from bayes_sdc.microdata.latent_classes.clusters import households_with, shared_keys
 from bayes_sdc.microdata.latent_classes.combinations import cells_of
 from bayes_sdc.microdata.latent_classes.gibbs import start_state
 from bayes_sdc.models.latent_classes import bands_of
@@ -171,3 +172,32 @@ def test_families_from_far_away_are_rarer_than_they_look() -> None:
     truth = (own[far[taken] & (data.f == 1)] == 1).mean()
     assert found[None] < found["home"] < 1.0
     assert truth - found["home"] < 0.6 * (truth - found[None])
+
+
+def test_members_who_are_alike_count_once_for_how_common_they_are() -> None:
+    """Two spouses of one age are one draw of the population, not two that agree."""
+    frame = pd.DataFrame(
+        {"place": list("aaabb"), "age": list("11133"), "job": list("xxxyy"), "home": list("11233")}
+    )
+    data, cells, row, _ = prepared(frame)
+    count = households_with(data, row, cells.records)
+    assert cells.records.tolist() == [3, 2]
+    assert count.tolist() == [2, 1]
+    alone = read_microdata(frame, keys=KEYS)
+    assert households_with(alone, row, cells.records) is cells.records
+
+
+@pytest.mark.parametrize(("shared", "trusted"), [(1, True), (3, False)])
+def test_households_that_share_several_keys_are_not_trusted(shared: int, trusted: bool) -> None:
+    """It was too low by a third, and called trusted."""
+    frame = homes(700)
+    for key in KEYS[1:shared]:
+        frame[key] = frame.groupby("home")[key].transform("first")
+    data = read_microdata(frame, keys=KEYS, household="home")
+    assert shared_keys(data) == shared
+    found = latent_class_risk(data, population_size=4000, seed=1)
+    said = [check for check in found.checks if check.key == "classes_households"]
+    assert bool(said) is not trusted
+    assert not (said and found.trusted)
+    if said:
+        assert "too low by a third" in said[0].reason
