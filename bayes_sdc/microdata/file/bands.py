@@ -11,7 +11,7 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.io.columns import Problem
 from bayes_sdc.io.form import UNTOLD, FileForm
 from bayes_sdc.io.numbers import both_readings, decimals_in_two_ways, plain
-from bayes_sdc.microdata.file.columns import text_of
+from bayes_sdc.microdata.file.columns import bare, text_of, unused_codes
 from bayes_sdc.microdata.file.suspects import DATE, codes_by_position
 
 LARGEST = 2.0**53
@@ -54,9 +54,10 @@ def banded(
     for name, asked in bands.items():
         if name not in frame.columns:
             raise InputError(f"bands names {name!r}, which is not a key variable")
-        texts = [(text_of(value) or "").strip() for value in frame[name]]
-        declared = set(missing.get(name, ()))
-        present = np.array([bool(text) and text not in declared for text in texts])
+        texts = [_text(value) for value in frame[name]]
+        declared, codes = {bare(code) for code in missing.get(name, ())}, list(map(bare, texts))
+        present = np.array([bool(code) and code not in declared for code in codes])
+        notes += unused_codes(name, missing.get(name, ()), set(codes))
         band = _asked(name, asked)
         said = list(
             dict.fromkeys(text for text, is_one in zip(texts, present, strict=True) if is_one)
@@ -88,6 +89,12 @@ def banded(
                 "missing value, declare it as a missing code"
             )
     return frame, problems, notes
+
+
+def _text(value: Any) -> str:
+    """Return what is to be put into a class; bytes, which are no text, to be refused by name."""
+    text = text_of(value)
+    return repr(value) if text is None else text.strip()
 
 
 def _in_two_ways(name: str, texts: list[str], doubtful: Collection[str]) -> Problem:

@@ -83,13 +83,13 @@ def read_levels(column: pd.Series, name: str, missing: Collection[str]) -> Level
                 "write codes as text or whole numbers",
             )
         )
-    declared = {*missing, *map(_bare, missing)}
-    known = [t if t and t.strip() and not {t, _bare(t)} & declared else "" for t in texts]
+    declared = {*missing, *map(bare, missing)}
+    known = [t if t and t.strip() and not {t, bare(t)} & declared else "" for t in texts]
     labels = _ordered(column, set(known) - {""})
     rank = {label: i for i, label in enumerate(labels)} | {"": -1}
     moved = np.array([rank[text] for text in known] or [-1], dtype=np.int32)
     codes = moved[places]
-    seen = {_bare(t) for t in texts if t is not None}
+    seen = {bare(t) for t in texts if t is not None}
     numbers = any(isinstance(v, float | np.floating) and v == v for v in values)
     notes = tuple(_notes(name, labels, codes, missing, seen, numbers))
     return Levels(tuple(labels), codes, tuple(problems), notes)
@@ -114,9 +114,7 @@ def _notes(
     absent = int(np.sum(codes < 0))
     if absent:
         yield f"column {name!r}: {absent:,} values are missing"
-    unused = sorted(code for code in missing if code.strip() and _bare(code) not in seen)
-    if unused:
-        yield f"column {name!r}: declared missing codes that do not occur: {_first(unused)}"
+    yield from unused_codes(name, missing, seen)
     if suspects := codes_by_position(labels):
         yield (
             f"column {name!r}: {_first(suspects)} counted as a value; if it stands for a missing "
@@ -149,15 +147,22 @@ def _notes(
         )
 
 
+def unused_codes(name: str, missing: Collection[str], seen: Collection[str]) -> list[str]:
+    """Note the declared missing codes of a column that are none of the codes seen in it."""
+    unused = sorted(code for code in missing if code.strip() and bare(code) not in seen)
+    said = f"column {name!r}: declared missing codes that do not occur: {_first(unused)}"
+    return [said] if unused else []
+
+
 def _first(items: list[str]) -> str:
     more = f" and {len(items) - 5:,} more" if len(items) > 5 else ""
     return ", ".join(map(repr, items[:5])) + more
 
 
-def _bare(text: str) -> str:
+def bare(text: str) -> str:
     """Return the text without outer spaces and without the decimals of a whole number.
 
-    >>> _bare(" -999.0 "), _bare("01"), _bare("1.50")
+    >>> bare(" -999.0 "), bare("01"), bare("1.50")
     ('-999', '01', '1.50')
     """
     match = WHOLE.fullmatch(text.strip())
@@ -169,12 +174,13 @@ def text_of(value: Any) -> str | None:
 
     Examples
     --------
-    >>> [text_of(v) for v in ("01", 1, 1.0, 1.5, True, None, [1])]
-    ['01', '1', '1', '1.5', 'True', '', None]
+    >>> [text_of(v) for v in ("01", 1, 1.0, 1.5, True, None, [1], b"1")]
+    ['01', '1', '1', '1.5', 'True', '', None, None]
     """
     if isinstance(value, str):
         return value
-    if not pd.api.types.is_scalar(value):
+    # of bytes nobody knows the encoding
+    if not pd.api.types.is_scalar(value) or isinstance(value, bytes):
         return None
     if pd.isna(value):
         return ""

@@ -63,7 +63,9 @@ def read_records(
     if unknown := sorted(set(bands) - set(names)):
         raise InputError(f"bands names {unknown[0]!r}, which is not a key variable")
     frame, unbanded, in_bands = banded(loaded.frame, bands, declared, form)
-    levels = [read_levels(frame[name], name, declared[name]) for name in names]
+    # a class is no code: the year 2021 stays one where the code 2021 means missing
+    left = {name: () if name in bands else declared[name] for name in names}
+    levels = [read_levels(frame[name], name, left[name]) for name in names]
     problems = [*unbanded, *(problem for level in levels for problem in level.problems)]
     of_column = _of_columns(loaded, names, levels)
     others = [*([] if weight is None else [weight]), *homes]

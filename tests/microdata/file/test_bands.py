@@ -139,3 +139,33 @@ def test_models_are_not_run_on_a_key_that_is_nearly_unique_unless_forced():
     frame["k"] = INCOME[:95] + INCOME[:5]
     data = read_microdata(frame, keys=["k"])
     assert measure_microdata(data, population_size=1000, seed=1).risk.expected > 0
+
+
+CODES = st.sampled_from(["-9", "-9.0", " -9 ", "999", "999.0", -9, 999, -9.0])
+
+
+@given(
+    st.lists(st.one_of(st.integers(0, 99).map(str), CODES), min_size=1, max_size=20),
+    st.lists(CODES, min_size=1, max_size=3),
+    st.sampled_from([5, 0.5, "q3"]),
+)
+def test_declared_codes_are_those_that_are_missing_without_bands(values, declared, band):
+    """A declared code that did occur was said not to, and -9.0 was put into a class."""
+    frame = pd.DataFrame({"k": pd.Series(values, dtype=object)})
+    plain = read_microdata(frame, keys=["k"], missing_codes=declared)
+    banded = read_microdata(frame, keys=["k"], missing_codes=declared, bands={"k": band})
+    assert ((plain.codes < 0) == (banded.codes < 0)).all()
+    said = [[note for note in data.notes if "do not occur" in note] for data in (plain, banded)]
+    assert said[0] == said[1]
+
+
+def test_a_year_stays_a_class_where_its_number_is_a_missing_code():
+    data = read(["2021-03-01", "2021", "2020-01-01"], "year", missing_codes={"k": "2021"})
+    assert shown(data) == ["2021", None, "2020"]
+
+
+@pytest.mark.parametrize("value", [b"25", [25]], ids=["bytes", "list"])
+def test_what_is_no_text_is_refused_and_not_taken_for_missing(value):
+    with pytest.raises(InputError, match=r"column 'k': a value that cannot be put .* row 2 ") as no:
+        read(["20", value, "30"], 5)
+    assert repr(value) in str(no.value)
