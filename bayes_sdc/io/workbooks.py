@@ -1,6 +1,7 @@
 """Workbooks of Excel, by an optional library; the first sheet is read."""
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -38,7 +39,8 @@ def read_workbook(path: Path, data: bytes, form: FileForm) -> tuple[pd.DataFrame
     Raises
     ------
     InputError
-        If the library is missing, the workbook is damaged, or the sheet is empty.
+        If the library is missing, the workbook is damaged, the sheet is empty, or a row is
+        longer than the header.
     """
     try:
         import openpyxl
@@ -50,17 +52,40 @@ def read_workbook(path: Path, data: bytes, form: FileForm) -> tuple[pd.DataFrame
     try:
         book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
         names = book.sheetnames
-        rows = [list(row) for row in book.worksheets[0].iter_rows(values_only=True)]
+        found = enumerate(book.worksheets[0].iter_rows(values_only=True), start=1)
+        numbered = [(number, list(row)) for number, row in found]
     except Exception as error:  # a damaged workbook fails in many ways
         raise damaged(path.name, "workbook", error) from error
     above = form.skip_rows if form.header_line is None else form.header_line - 1
-    rows = [row for row in rows[above:] if any(cell is not None for cell in row)]
+    rows = [row for row in numbered[above:] if any(cell is not None for cell in row[1])]
     if not rows:
         raise InputError(f"{path.name}: the first sheet, {names[0]!r}, has no row {above + 1}")
-    header = pd.Index(["" if cell is None else str(cell) for cell in rows[0]])
+    header = pd.Index(["" if cell is None else str(cell) for cell in rows[0][1]])
     below = rows[1:] if form.header_line is None else rows[1 + form.skip_rows :]
-    cells = [list(row) for row in below]
+    _refuse_longer(path.name, rows[0][0], len(header), below)
+    cells = [[*row, *[None] * len(header)][: len(header)] for _, row in below]
     frame = pd.DataFrame(cells, columns=range(len(header)), dtype=object)
     frame.columns = header
     more = f"; {len(names) - 1} more are not read" if len(names) > 1 else ""
     return frame, (f"sheet {names[0]!r}{more}",)
+
+
+def _refuse_longer(
+    name: str, header: int, width: int, rows: Sequence[tuple[int, list[object]]]
+) -> None:
+    """Refuse values beyond the header, as a sheet has that does not store how wide it is."""
+    beyond = [
+        (number, place, cell)
+        for number, row in rows
+        for place, cell in enumerate(row[width:], start=width + 1)
+        if cell is not None
+    ]
+    if beyond:
+        number, place, cell = beyond[0]
+        count = "1 value stands" if len(beyond) == 1 else f"{len(beyond):,} values stand"
+        raise InputError(
+            f"{name}: {count} beyond the {width} columns of the header in row {header}; the first "
+            f"one is {cell!r} in row {number}, column {place}. Remedy: give that column a name or "
+            "remove the value; if the names are in another row, say so by --header-line "
+            "(header_line= of a FileForm)"
+        )
