@@ -62,16 +62,31 @@ def open_csv(data: bytes, name: str, wanted: Sequence[str], form: FileForm) -> C
     try:
         header = next(row for row in reader if row)
     except (csv.Error, StopIteration) as error:
-        raise InputError(
-            f"{name}: not a valid CSV file (line {skipped + reader.line_num}: {error}); look for a "
-            "quotation mark that is not closed"
-        ) from None
+        raise not_closed(name, skipped + reader.line_num, error) from None
     body = rest[stream.tell() :]
     line = skipped + reader.line_num + 1
     _refuse_names_below(name, body, line, header, wanted)
     if form.header_line is not None and form.skip_rows:
         body, line = _below(body, form.skip_rows), line + form.skip_rows
     return CsvText(header, body, line, separator, encoding, windows)
+
+
+def not_closed(name: str, line: int, error: Exception) -> InputError:
+    """Return the error on a line that the csv module cannot parse, which a quotation mark causes.
+
+    Parameters
+    ----------
+    name : str
+        Of the file.
+    line : int
+        Of the file, where the module gave up.
+    error : Exception
+        What it says.
+    """
+    return InputError(
+        f"{name}: not a valid CSV file (line {line}: {error}); look for a quotation mark that is "
+        "not closed"
+    )
 
 
 def _below(text: str, lines: int) -> str:

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.io.csv_text import CsvText, open_csv, ragged
+from bayes_sdc.io.csv_text import CsvText, not_closed, open_csv, ragged
 from bayes_sdc.io.foreign import unpack_table
 from bayes_sdc.io.form import UNTOLD, FileForm
 from bayes_sdc.io.other_forms import long_form, read_other
@@ -134,13 +134,7 @@ def _read_csv(
     if plain is not None:
         frame, lines, blank = plain, np.arange(found.line, found.line + len(plain)), 0
     else:
-        try:
-            rows, starts, blank = _parse(found)
-        except csv.Error as error:
-            raise InputError(
-                f"{name}: not a valid CSV file ({error}); look for a quotation mark that is not "
-                "closed"
-            ) from error
+        rows, starts, blank = _parse(found, name)
         _check_widths(name, header, rows, starts, separator)
         frame, lines = _frame(rows, len(header)), np.asarray(starts, dtype=np.int64)
     frame.columns = pd.Index(header)  # only now, because names may occur twice
@@ -160,7 +154,7 @@ def _frame(rows: list[list[str]], width: int) -> pd.DataFrame:
     return pd.DataFrame({i: pd.Series(c, dtype=str) for i, c in enumerate(columns)})
 
 
-def _parse(found: CsvText) -> tuple[list[list[str]], list[int], int]:
+def _parse(found: CsvText, name: str) -> tuple[list[list[str]], list[int], int]:
     """Split into rows, the line each row starts on, and the number of blank lines."""
     stream = io.StringIO(found.body, newline="")
     reader = csv.reader(stream, delimiter=found.separator, strict=True)
@@ -168,14 +162,17 @@ def _parse(found: CsvText) -> tuple[list[list[str]], list[int], int]:
     lines: list[int] = []
     blank = 0
     start = found.line
-    for row in reader:
-        # in a file of one column a blank line is a row whose only cell is empty
-        if row or len(found.header) == 1:
-            rows.append(row or [""])
-            lines.append(start)
-        else:
-            blank += 1
-        start = found.line + reader.line_num
+    try:
+        for row in reader:
+            # in a file of one column a blank line is a row whose only cell is empty
+            if row or len(found.header) == 1:
+                rows.append(row or [""])
+                lines.append(start)
+            else:
+                blank += 1
+            start = found.line + reader.line_num
+    except csv.Error as error:
+        raise not_closed(name, found.line + reader.line_num - 1, error) from error
     return rows, lines, blank
 
 

@@ -163,7 +163,23 @@ def damaged(name: str, kind: str, error: Exception) -> InputError:
 
 def from_arrow(table: pa.Table) -> pd.DataFrame:
     """Make a data frame; integers with gaps stay integers, and a stored index stays a column."""
+    # pandas can neither sort nor compare columns that are stored as views
+    columns = [_no_view(column) for column in table.columns]
+    table = pa.Table.from_arrays(columns, names=table.column_names)
     return cast(pd.DataFrame, table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True))
+
+
+def _no_view(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the same values in a type that is no view."""
+    if pa.types.is_string_view(column.type):
+        return column.cast(pa.large_string())
+    if pa.types.is_binary_view(column.type):
+        return column.cast(pa.large_binary())
+    if pa.types.is_list_view(column.type) or pa.types.is_large_list_view(column.type):
+        # by way of Python: Arrow's own cast loses what follows a missing list
+        plain = pa.large_list(column.type.value_type)
+        return pa.chunked_array([pa.array(column.to_pylist(), plain)])
+    return column
 
 
 def find_columns(source: str, available: Sequence[Any], wanted: Sequence[str]) -> list[int]:

@@ -20,7 +20,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.io.csv_text import CsvText, open_csv, ragged
+from bayes_sdc.io.csv_text import CsvText, not_closed, open_csv, ragged
 from bayes_sdc.io.foreign import unpack_table
 from bayes_sdc.io.form import UNTOLD, FileForm
 from bayes_sdc.io.other_forms import read_other
@@ -200,10 +200,7 @@ def _blank_lines(found: CsvText, name: str) -> int:
     try:
         return sum(not row for row in reader)
     except csv.Error as error:
-        raise InputError(
-            f"{name}: not a valid CSV file (line {found.line + reader.line_num - 1}: {error}); "
-            "look for a quotation mark that is not closed"
-        ) from error
+        raise not_closed(name, found.line + reader.line_num - 1, error) from error
 
 
 def _read_statistical(path: Path, wanted: Sequence[str]) -> Columns:

@@ -758,3 +758,62 @@ def test_a_published_irs_file_is_refused_for_its_marks(shared_data):
     assert "row 22 (line 23) '-1'" in text
     assert "these cells look suppressed" in text
     assert "lie in different groups" in text
+
+
+TYPES = {
+    "string_view": (pa.string_view(), None),
+    "large_string": (pa.large_string(), None),
+    "dictionary": (pa.dictionary(pa.int32(), pa.string()), None),
+    "binary": (pa.binary(), b"A"),
+    "binary_view": (pa.binary_view(), b"A"),
+    "large_binary": (pa.large_binary(), b"A"),
+    "fixed_binary": (pa.binary(1), b"A"),
+    "list": (pa.list_(pa.string()), ["A"]),
+    "large_list": (pa.large_list(pa.string()), ["A"]),
+    "list_view": (pa.list_view(pa.string()), ["A"]),
+    "large_list_view": (pa.large_list_view(pa.string()), ["A"]),
+    "struct": (pa.struct([("x", pa.string())]), {"x": "A"}),
+}
+
+
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("role", ["from", "n", "other"])
+@pytest.mark.parametrize("kind", TYPES)
+def test_columns_of_arrow_are_read_as_text_or_refused_by_both_jobs(kind, role, stored, tmp_path):
+    """A view was a traceback, and bytes became codes such as "b'A'" without a word."""
+    arrow, odd = TYPES[kind]
+    values = {"from": ["A", "B", "A"], "to": ["B", "A", "C"], "n": ["3", "40", "5"]}
+    column = values.get(role, ["A", "B", "A"]) if odd is None else [odd, None, odd]
+    plain = pa.array(column, pa.string() if odd is None else arrow)
+    table = pa.table({**values, role: plain.cast(arrow)})
+    source = table
+    if stored:
+        source = tmp_path / "flows.parquet"
+        try:
+            pq.write_table(table, source)
+        except pa.ArrowNotImplementedError:
+            pytest.skip("has no form in Parquet")
+    persons = {"keys": ["from"], "weight": "n"}
+    if odd is None or role == "other":
+        assert read(source).frame["n"].tolist() == [3, 40, 5]
+        assert read_microdata(source, **persons).codes[:, 0].tolist() == [0, 1, 0]
+        assert all(odd is None or list(k) == list(odd) for k in read(source).frame[role][::2])
+        return
+    assert f"column {role!r}: " in refused(source)
+    with pytest.raises(InputError, match=rf"column {role!r}: .* row 1 "):
+        read_microdata(source, **persons)
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+@pytest.mark.parametrize("rows", [1, 2, 3])
+@pytest.mark.parametrize("skipped", [0, 2])
+def test_a_quotation_mark_that_is_not_closed_is_named_with_its_line(rows, skipped, ends, tmp_path):
+    whole = ["A,B,3"] * rows
+    lines = [*["a title"] * skipped, "from,to,n", *whole, '"B,A,40']
+    path = csv_of(tmp_path, ends.join([*lines, ""]))
+    form = FileForm(header_line=skipped + 1)
+    said = refused(path, form=form)
+    assert f"flows.csv: not a valid CSV file (line {len(lines)}: " in said
+    with pytest.raises(InputError) as other:
+        read_microdata(path, keys=["from"], form=form)
+    assert str(other.value) == said
