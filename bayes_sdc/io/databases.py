@@ -8,6 +8,7 @@ from urllib.parse import quote
 import pandas as pd
 
 from bayes_sdc.errors import InputError
+from bayes_sdc.io.text import refuse_no_unicode
 
 SQLITE, DUCKDB = b"SQLite format 3\0", b"DUCK"
 # a query reads this file and no other one: the record of a run names its input
@@ -45,6 +46,8 @@ def read_query(path: Path, data: bytes, query: str | None) -> tuple[pd.DataFrame
         raise InputError(
             f"{path.name}: is not a database of SQLite or DuckDB, and a query needs one"
         )
+    if query is not None:
+        refuse_no_unicode(f"{path.name}: the query", query)
     if data.startswith(SQLITE):
         return _sqlite(path, query)
     return _duckdb(path, query)
@@ -99,7 +102,15 @@ def _duckdb(path: Path, query: str | None) -> tuple[pd.DataFrame, tuple[str, ...
             if query is None:
                 found = database.execute("SHOW TABLES").fetchall()
                 raise _no_query(path, [name for (name,) in found])
-            cursor = database.execute(query)
+            statements = database.extract_statements(query)
+            if len(statements) > 1:  # DuckDB would give the result of the last one only
+                raise InputError(
+                    f"{path.name}: the query fails: it has {len(statements)} statements; write one "
+                    "SELECT"
+                )
+            if not statements:
+                raise InputError(f"{path.name}: the query gives no table; write a SELECT")
+            cursor = database.execute(statements[0])
             names = [column[0] for column in cursor.description or ()]
             rows = cursor.fetchall()
     except duckdb.Error as error:

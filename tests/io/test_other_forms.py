@@ -49,6 +49,53 @@ def test_without_the_library_a_workbook_is_refused_with_what_converts_it(tmp_pat
         read_flows(tmp_path / "moves.xlsx", **NAMES)
 
 
+def _flows(path, form=None):
+    return read_flows(path, **NAMES, form=form)
+
+
+def _persons(path, form=None):
+    return read_microdata(path, keys=["from"], form=form)
+
+
+@pytest.mark.parametrize("read", [_flows, _persons])
+@pytest.mark.parametrize("streamed", [True, False])
+@pytest.mark.parametrize("title", [0, 2])
+def test_rows_of_a_streamed_workbook_need_not_be_as_long_as_its_header(
+    read, streamed, title, tmp_path
+):
+    """Such a sheet does not store how wide it is, and its rows come as long as they are."""
+    openpyxl = pytest.importorskip("openpyxl")
+
+    def workbook(*rows):
+        book = openpyxl.Workbook(write_only=streamed)
+        sheet = book.create_sheet("flows", 0)
+        for row in [*[["Flows"]] * title, ["from", "to", "n", "note"], *rows]:
+            sheet.append(row)
+        book.save(tmp_path / "moves.xlsx")
+        return read(tmp_path / "moves.xlsx", FileForm(header_line=title + 1))
+
+    short = [list(row) for row in ROWS]
+    assert workbook(*short) is not None
+    assert workbook(short[0], [*short[1], "x", None, None], short[2]) is not None
+    if streamed:
+        said = (
+            rf"^moves\.xlsx: 2 values .* row {title + 1}; .* 'odd' in row {title + 3}, column 5\. "
+        )
+        with pytest.raises(InputError, match=said):
+            workbook(short[0], [*short[1], "x", "odd"], [*short[2], "x", None, "more"])
+
+
+def test_a_title_over_a_streamed_sheet_is_named(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet()
+    for row in [["Flows of a year"], ["from", "to", "n"], *map(list, ROWS)]:
+        sheet.append(row)
+    book.save(tmp_path / "moves.xlsx")
+    with pytest.raises(InputError, match=r"'to' in row 2, column 2\. .* --header-line"):
+        read_flows(tmp_path / "moves.xlsx", **NAMES)
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [(b"PK\x03\x04...", "unzip"), (b"\xd0\xcf\x11\xe0...", "libreoffice --headless --convert-to")],
@@ -159,6 +206,22 @@ def test_a_relation_or_a_query_of_duckdb_is_read(tmp_path):
     same(read_flows(path, **NAMES, form=FileForm(query="SELECT * FROM moves")))
     with pytest.raises(InputError, match="whose tables are 'moves'"):
         read_flows(path, **NAMES)
+
+
+NOT_ONE_SELECT = ["", " ", ";", "-- nothing", "SELECT 1; SELECT 2", "SELECT '\udcff'"]
+
+
+@pytest.mark.parametrize("read", [_flows, _persons])
+@pytest.mark.parametrize("library", ["sqlite3", "duckdb"])
+@pytest.mark.parametrize("query", NOT_ONE_SELECT)
+def test_a_query_that_is_not_one_select_is_refused(query, library, read, tmp_path):
+    """DuckDB gave the last result of two; what is not UTF-8 was a traceback."""
+    path = tmp_path / "moves.db"
+    with closing(pytest.importorskip(library).connect(str(path))) as database:
+        database.execute('CREATE TABLE moves ("from" TEXT, "to" TEXT, n INTEGER)')
+    with pytest.raises(InputError, match=r"^moves\.db: the query ") as refused:
+        read(path, FileForm(query=query))
+    assert refused.value.__cause__ is None or "fails" in str(refused.value)
 
 
 def test_the_commuting_files_of_the_census_are_read_as_they_come(tmp_path):
