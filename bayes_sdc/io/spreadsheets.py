@@ -9,6 +9,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pandas as pd
@@ -17,8 +18,9 @@ import pyarrow.compute as pc
 
 from bayes_sdc.io.numbers import NUMBER
 
-STARTS = re.compile(r"[=+@\t\r-]")
+STARTS = re.compile(r"[=+@\t\r\n-]")
 AT_ONCE = 50_000  # rows
+UNWRITTEN = "backslashreplace"  # how what UTF-8 cannot hold is written
 
 
 def guarded(value: Any) -> Any:
@@ -29,6 +31,7 @@ def guarded(value: Any) -> Any:
     >>> [guarded(value) for value in ("=1+1", "-5", "-1+cmd", "north", 3)]
     ["'=1+1", '-5', "'-1+cmd", 'north', 3]
     """
+    # some spreadsheets leave out a tab or a line end before a formula
     if isinstance(value, str) and STARTS.match(value) and not NUMBER.fullmatch(value):
         return f"'{value}"
     return value
@@ -36,6 +39,9 @@ def guarded(value: Any) -> Any:
 
 def csv_chunks(frame: pd.DataFrame, *, index: bool) -> Iterator[bytes]:
     r"""Yield a table as CSV in UTF-8, its names first, with lines that end alike everywhere.
+
+    What UTF-8 cannot hold, a surrogate of a byte that was no text, is written as its escape
+    (``\udcff``): a run of hours is not lost at its end to one value.
 
     Parameters
     ----------
@@ -60,6 +66,9 @@ def csv_chunks(frame: pd.DataFrame, *, index: bool) -> Iterator[bytes]:
             *(_texts(pd.Series(level[rows])) for level in levels),
             *(_texts(column.iloc[rows]) for column in columns),
         ]
+        if not texts:  # rows without columns are still counted
+            yield b'""\n' * len(frame.iloc[rows])
+            continue
         if len(texts) == 1:  # a line of nothing would be read as none
             texts = [pc.if_else(pc.equal(texts[0], ""), '""', texts[0])]
         lines = pc.binary_join_element_wise(*texts, ",")
@@ -69,24 +78,28 @@ def csv_chunks(frame: pd.DataFrame, *, index: bool) -> Iterator[bytes]:
 def _line(fields: Sequence[Any]) -> bytes:
     line = io.StringIO()
     csv.writer(line, lineterminator="\n").writerow(map(guarded, fields))
-    return line.getvalue().encode()
+    return line.getvalue().encode("utf-8", UNWRITTEN)
 
 
 def _texts(column: pd.Series) -> pa.Array:
     """Return the values of a column as they stand in the file."""
-    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
-        numbers = pa.Array.from_pandas(column)
-        return numbers.cast(pa.string()).fill_null("")
-    if isinstance(column.dtype, pd.StringDtype):
-        plain = pa.array(column.to_numpy(object), pa.string(), from_pandas=True)
-        coded = plain.dictionary_encode()
-        values = pa.array([_field(value) for value in coded.dictionary.to_pylist()], pa.string())
-        return values.take(coded.indices).fill_null("")
+    if isinstance(column.dtype, pd.SparseDtype):
+        column = pd.Series(column.to_numpy())
+    # what Arrow does not know, complex numbers and surrogates, goes one by one through Python
+    with suppress(pa.ArrowException, UnicodeEncodeError):
+        if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
+            numbers = pa.Array.from_pandas(column)
+            return numbers.cast(pa.string()).fill_null("")
+        if isinstance(column.dtype, pd.StringDtype):
+            plain = pa.array(column.to_numpy(object), pa.string(), from_pandas=True)
+            coded = plain.dictionary_encode()
+            fields = [_field(value) for value in coded.dictionary.to_pylist()]
+            return pa.array(fields, pa.string()).take(coded.indices).fill_null("")
     missing = column.isna().to_numpy()
     written = ["" if none else _field(value) for value, none in zip(column, missing, strict=True)]
     return pa.array(written, pa.string())
 
 
 def _field(value: Any) -> str:
-    text = str(guarded(value))
+    text = str(guarded(value)).encode("utf-8", UNWRITTEN).decode()
     return f'"{text.replace(chr(34), 2 * chr(34))}"' if re.search('[,"\n\r]', text) else text

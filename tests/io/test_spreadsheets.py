@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bayes_sdc.io.spreadsheets import AT_ONCE, csv_chunks
 
-DANGEROUS = ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3", "\t=1", "\r=1"]
+DANGEROUS = ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3", "\t=1", "\r=1", "\n=1"]
 HARMLESS = ["-5", "+4.5", "01001", "", "a=b", "Zürich"]
 
 
@@ -26,7 +26,7 @@ def read(text, **options):
 
 @pytest.mark.parametrize("dtype", [object, "str", "category"])
 def test_what_begins_like_a_formula_is_guarded_wherever_it_stands(dtype):
-    frame = pd.DataFrame({"=name": DANGEROUS + HARMLESS, "n": np.arange(12) - 6})
+    frame = pd.DataFrame({"=name": DANGEROUS + HARMLESS, "n": np.arange(13) - 6})
     frame["=name"] = frame["=name"].astype(dtype)
     frame.index = pd.Index(DANGEROUS[::-1] + HARMLESS, name="cell")
     made = read(written(frame, index=True), dtype={"cell": str, "'=name": str})
@@ -82,3 +82,56 @@ def test_a_long_table_is_that_of_its_parts_and_takes_little_time():
     assert time.process_time() - begin < 6.0  # 10 s and more, one number at a time
     lines = list(csv.reader(io.StringIO(text)))[1:]
     assert np.array_equal(np.array(lines, dtype=float), frame.to_numpy())
+
+
+ANY = st.one_of(
+    st.none(),
+    st.text(st.sampled_from('a=,"\n\udcff\ud800'), max_size=4),
+    st.complex_numbers(allow_nan=False),
+    st.binary(max_size=2),
+    st.tuples(st.integers(0, 9)),
+)
+
+
+@given(st.lists(ANY, max_size=5), st.text(st.sampled_from("x=\udcff")), st.booleans())
+def test_no_value_keeps_a_table_from_being_written(values, name, index):
+    """It is written at the end of a run: what is lost then took hours."""
+    frame = pd.DataFrame({"x": pd.Series(values, dtype=object), "n": 1})
+    frame.index = pd.Index(values, dtype=object)
+    frame.columns = pd.Index([name, "n"], dtype=object)
+    lines = list(csv.reader(io.StringIO(written(frame, index=index), newline="")))
+    assert len(lines) == len(values) + 1
+    assert all(len(line) == 2 + index for line in lines)
+    for value, line in zip(values, lines[1:], strict=True):
+        plain = str("" if value is None else value).encode("utf-8", "backslashreplace").decode()
+        assert line[-2] in (plain, f"'{plain}")
+
+
+@pytest.mark.parametrize("dtype", [object, "string[python]"])
+def test_surrogates_are_written_as_their_escapes(dtype):
+    values = pd.Series(["\udcff", "a", None], dtype=object).astype(dtype)
+    frame = pd.DataFrame({"x": values, "n": [1, 2, 3]})
+    frame.columns = pd.Index(["\udc80", "n"], dtype=object)
+    assert written(frame) == "\\udc80,n\n\\udcff,1\na,2\n,3\n"
+
+
+@pytest.mark.parametrize(
+    ("column", "texts"),
+    [
+        (np.array([1 + 2j, 0.5]), ["(1+2j)", "(0.5+0j)"]),
+        (pd.arrays.SparseArray([0.0, 1.5]), ["0", "1.5"]),
+        (pd.arrays.SparseArray([0, 3]), ["0", "3"]),
+        (pd.arrays.SparseArray([True, False]), ["True", "False"]),
+        (pd.array([1, None], dtype="Float64"), ["1", ""]),
+        (np.array([1, 2], dtype="timedelta64[D]"), ["1 days 00:00:00", "2 days 00:00:00"]),
+        (np.array([1.5, 2], dtype="float16"), ["1.5", "2"]),
+    ],
+)
+def test_columns_of_every_type_are_written(column, texts):
+    lines = list(csv.reader(io.StringIO(written(pd.DataFrame({"x": column, "y": 0})))))
+    assert lines == [["x", "y"], *([text, "0"] for text in texts)]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3, AT_ONCE + 1])
+def test_rows_without_columns_are_lines(rows):
+    assert written(pd.DataFrame(index=range(rows))).count("\n") == rows + 1
