@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bayes_sdc.commands import audit, demo, flows, microdata, runs
-from bayes_sdc.commands.options import joined_lists
+from bayes_sdc.commands.options import as_typed
 from bayes_sdc.commands.terminal import (
     EXIT_DEFECT,
     EXIT_INPUT,
@@ -64,7 +64,7 @@ def _common(
 
 def main() -> None:
     """Run the command; bad input ends with one clear line and exit code 2."""
-    end_with(lambda: app(args=joined_lists(sys.argv[1:])))
+    end_with(lambda: app(args=as_typed(sys.argv[1:])))
 
 
 def end_with(job: Callable[[], None]) -> None:

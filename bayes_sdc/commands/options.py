@@ -1,6 +1,7 @@
 """Options that several commands share, the panels of the help, and lists of columns."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,6 +9,7 @@ import typer
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.form import UNTOLD, FileForm
+from bayes_sdc.io.text import refuse_no_unicode
 
 INPUT, MODEL, RELEASE, RISK, MACHINE = "Input", "Model", "Release", "Risk", "Machine"  # panels
 TREATMENTS = ("synthesis", "full-synthesis", "suppression", "pram", "recoding")
@@ -188,3 +190,19 @@ def joined_lists(arguments: Sequence[str]) -> list[str]:
         else:
             joined.append(argument)
     return joined
+
+
+def as_typed(arguments: Sequence[str]) -> list[str]:
+    r"""Return what was typed, lists joined; refuse bytes that are not UTF-8.
+
+    A run writes its options into reports and tables, at its end, and these are UTF-8.
+
+    Examples
+    --------
+    >>> as_typed(["microdata", "f.csv", "--keys", "region,", "sex"])
+    ['microdata', 'f.csv', '--keys', 'region,sex']
+    """
+    for before, argument in pairwise(["", *arguments]):
+        is_value = before.startswith("--") and not argument.startswith("-")
+        refuse_no_unicode(before if is_value else "the argument", argument)
+    return joined_lists(arguments)

@@ -50,7 +50,7 @@ def read_other(path: Path, data: bytes, form: FileForm) -> Other | None:
         return Other(*read_workbook(path, data, form))
     if form.layout is not None:
         return Other(*read_fixed_width(unpack(data, path.name)[0], path.name, Path(form.layout)))
-    if b".tsv" in path.name.encode() or EUROSTAT.match(data[:500].decode("latin-1")):
+    if ".tsv" in path.name or EUROSTAT.match(data[:500].decode("latin-1")):
         text, encoding = decode(unpack(data, path.name)[0], path.name)
         if EUROSTAT.match(text):
             frame, notes = _eurostat(text, path.name)

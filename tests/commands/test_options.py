@@ -2,12 +2,16 @@
 
 import ast
 import inspect
+import sys
 import textwrap
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from bayes_sdc.cli import EXAMPLES
+from bayes_sdc.cli import EXAMPLES, main
 from bayes_sdc.commands.options import (
+    as_typed,
     columns,
     joined_lists,
     named_once,
@@ -81,3 +85,26 @@ def test_no_option_is_taken_and_forgotten(command):
         node.id for line in function.body for node in ast.walk(line) if isinstance(node, ast.Name)
     }
     assert options <= used
+
+
+BROKEN = st.text(st.sampled_from("a=,\udc80\udcff"), min_size=1).filter(lambda t: not t.isascii())
+
+
+@given(st.sampled_from(["microdata", "flows", "audit"]), BROKEN, st.booleans())
+def test_bytes_that_are_no_text_are_refused_in_every_argument(command, broken, joined):
+    """A run of hours ended in a traceback where its last table was written."""
+    option = [f"--any={broken}"] if joined else ["--any", broken]
+    with pytest.raises(InputError, match=r"^(--any|the argument) '.* is not valid UTF-8 from sign"):
+        as_typed([command, "file.csv", *option, "--out", "run"])
+    with pytest.raises(InputError, match=r"^the argument '.* is not valid UTF-8 from sign"):
+        as_typed([command, broken, "--out", "run"])
+    assert as_typed([command, "é.csv", "--out", "Zürich"]) == [command, "é.csv", "--out", "Zürich"]
+
+
+@pytest.mark.parametrize("command", EXAMPLES, ids=lambda command: command.__name__)
+def test_the_command_refuses_them_before_any_work(command, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["bayes-sdc", command.__name__, "--key-set", "\udcff=a,b"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("error: --key-set '\\udcff=a,b' is not valid UTF-8")
