@@ -163,7 +163,9 @@ def coarser(data: Microdata, key: int) -> tuple[str, npt.NDArray[np.int64]]:
 
 def _by_value(data: Microdata, classes: LatentClassRisk | None) -> pd.DataFrame:
     """Records, sample uniques and right matches of each value of each key."""
+    # in the order of the combinations, not of the file, or sums would differ in their last digits
     unique = np.flatnonzero(data.f == 1)
+    unique = unique[np.argsort(data.combination[unique], kind="stable")]
     risk = np.ones(len(unique))
     if classes is not None:
         risk = classes.records["inverse_F"].reindex(unique).to_numpy(np.float64)
