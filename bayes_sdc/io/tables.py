@@ -28,7 +28,14 @@ from bayes_sdc.io.foreign import unpack_table
 from bayes_sdc.io.form import UNTOLD, FileForm
 from bayes_sdc.io.other_forms import long_form, read_other
 from bayes_sdc.io.plain_text import read_plain
-from bayes_sdc.io.text import csv_notes, damaged, find_columns, from_arrow, read_bytes
+from bayes_sdc.io.text import (
+    csv_notes,
+    damaged,
+    find_columns,
+    from_arrow,
+    read_bytes,
+    without_views,
+)
 
 MOST_ARRAYS = 1000  # columns that have an array each
 
@@ -79,7 +86,7 @@ def load(source: Any, wanted: Sequence[str], form: FileForm | None = None) -> Lo
     if isinstance(source, str | os.PathLike):
         return _load_file(Path(source), wanted, form or UNTOLD)
     if isinstance(source, pd.DataFrame):
-        return Loaded(source.copy(), "DataFrame", Dialect())
+        return Loaded(without_views(source.copy()), "DataFrame", Dialect())
     if isinstance(source, pa.Table):  # narwhals refuses two columns of one name
         find_columns("DataFrame", source.column_names, wanted)
         return Loaded(from_arrow(source), "DataFrame", Dialect())

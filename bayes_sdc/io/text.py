@@ -23,6 +23,7 @@ MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-s
 # Windows has signs such as the euro where latin-1, which decodes every byte, has control codes
 GUESSED = ("utf-8", "cp1252", "latin-1")
 CONTROLS = re.compile(rb"[\x80-\x9f]")
+VIEWS = ("string_view", "binary_view", "list_view", "large_list_view")  # types of Arrow
 SEPARATORS = (",", ";", "\t", "|")
 HEADER = 1_000_000  # characters in which a header is looked for
 MOST_UNPACKED = (
@@ -199,6 +200,16 @@ def from_arrow(table: pa.Table) -> pd.DataFrame:
     columns = [_no_view(column) for column in table.columns]
     table = pa.Table.from_arrays(columns, names=table.column_names)
     return cast(pd.DataFrame, table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True))
+
+
+def without_views(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame whose columns of Arrow are no views, as those of :func:`from_arrow`."""
+    made = frame.copy(deep=False)
+    for place, kind in enumerate(frame.dtypes):
+        if isinstance(kind, pd.ArrowDtype) and str(kind.pyarrow_dtype).split("<")[0] in VIEWS:
+            plain = from_arrow(pa.table({"x": pa.array(frame.iloc[:, place])}))["x"]
+            made.isetitem(place, plain.array)
+    return made
 
 
 def _no_view(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -24,7 +24,14 @@ from bayes_sdc.io.csv_text import CsvText, not_closed, open_csv, ragged
 from bayes_sdc.io.foreign import unpack_table
 from bayes_sdc.io.form import UNTOLD, FileForm
 from bayes_sdc.io.other_forms import read_other
-from bayes_sdc.io.text import csv_notes, damaged, find_columns, from_arrow, read_bytes
+from bayes_sdc.io.text import (
+    csv_notes,
+    damaged,
+    find_columns,
+    from_arrow,
+    read_bytes,
+    without_views,
+)
 from bayes_sdc.microdata.file.columns import text_of
 
 STATISTICAL = {
@@ -77,7 +84,8 @@ def load_columns(source: Any, wanted: Sequence[str], form: FileForm | None = Non
         return _load_file(Path(source), wanted, form or UNTOLD)
     if isinstance(source, pd.DataFrame):
         find_columns("DataFrame", list(source.columns), wanted)
-        return Columns(source.loc[:, list(wanted)].reset_index(drop=True), "DataFrame")
+        some = source.loc[:, list(wanted)].reset_index(drop=True)
+        return Columns(without_views(some), "DataFrame")
     if isinstance(source, pa.Table):  # narwhals refuses two columns of one name
         find_columns("DataFrame", source.column_names, wanted)
         return Columns(from_arrow(source.select(list(wanted))), "DataFrame")

@@ -776,7 +776,7 @@ TYPES = {
 }
 
 
-@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("stored", ["Parquet", "Arrow", "pandas"])
 @pytest.mark.parametrize("role", ["from", "n", "other"])
 @pytest.mark.parametrize("kind", TYPES)
 def test_columns_of_arrow_are_read_as_text_or_refused_by_both_jobs(kind, role, stored, tmp_path):
@@ -787,7 +787,10 @@ def test_columns_of_arrow_are_read_as_text_or_refused_by_both_jobs(kind, role, s
     plain = pa.array(column, pa.string() if odd is None else arrow)
     table = pa.table({**values, role: plain.cast(arrow)})
     source = table
-    if stored:
+    if stored == "pandas":
+        source = table.to_pandas(types_mapper=pd.ArrowDtype)
+        source.index = [7, 8, 7]
+    if stored == "Parquet":
         source = tmp_path / "flows.parquet"
         try:
             pq.write_table(table, source)
