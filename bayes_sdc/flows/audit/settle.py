@@ -24,6 +24,10 @@ def settle_totals(table: FlowTable, totals: str | None = None) -> FlowTable:
     fitted like one. Codes of areas and groups, single rows and columns that are sums of others are
     found by arithmetic, whatever they are called.
 
+    Not found: totals of in and out together, multiples of totals, totals in one row of one area,
+    rows of means, totals rounded to 100, and totals of states beside counties without groups. Leave
+    such rows out before the table is read.
+
     Parameters
     ----------
     table : FlowTable
