@@ -300,7 +300,9 @@ def write_json(path: Path, content: dict[str, Any], *, private: bool = False) ->
     write_text(path, text + "\n", private=private)
 
 
-def finished_runs_beside(out: Path, sha256: str) -> list[tuple[Path, str]]:
+def finished_runs_beside(
+    out: Path, sha256: str, content_sha256: str | None = None
+) -> list[tuple[Path, str]]:
     """Find finished runs of the same input in folders beside this one.
 
     Parameters
@@ -309,6 +311,9 @@ def finished_runs_beside(out: Path, sha256: str) -> list[tuple[Path, str]]:
         Folder of a run.
     sha256 : str
         Of its input.
+    content_sha256 : str, optional
+        Of what the input holds, in whatever file. Older records have none; these are compared by
+        their file alone.
 
     Returns
     -------
@@ -321,9 +326,12 @@ def finished_runs_beside(out: Path, sha256: str) -> list[tuple[Path, str]]:
     for folder in sorted(here.parent.iterdir()) if here.parent.is_dir() else []:
         if folder == here:
             continue
-        with suppress(OSError, InputError, KeyError, TypeError):
+        with suppress(OSError, InputError, KeyError, TypeError, AttributeError):
             run = _folders(folder)
             record = read_record(run)
-            if "checks" in record and record["input"]["sha256"] == sha256:
+            read = record["input"]
+            held = read.get("content_sha256")
+            same = read["sha256"] == sha256 or (held is not None and held == content_sha256)
+            if "checks" in record and same:
                 found.append((folder, str(record["release_sha256"])))
     return found

@@ -187,6 +187,7 @@ def test_nothing_releasable_names_the_seed_or_the_hash(whole: Whole) -> None:
         text = path.read_text(encoding="utf-8")
         assert str(SEED) not in text
         assert record["input"]["sha256"] not in text
+        assert record["input"]["content_sha256"] not in text
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from bayes_sdc.flows.fit.fit import kept_seed
 from bayes_sdc.flows.job.protect import protect_flows
 from bayes_sdc.flows.kept_columns.selection import select_columns
 from bayes_sdc.flows.protection import Protection, with_checks
+from bayes_sdc.flows.table.content import content_digest
 from bayes_sdc.flows.table.covariates import (
     gravity_covariates,
     read_areas,
@@ -113,7 +114,8 @@ def run_flows(
         if resume:
             announce("nothing to resume" if earlier is None else "resuming: what is done is kept")
 
-    repeated = check_repeated(out, table.sha256, arguments.get("already_released", ()))
+    released = arguments.get("already_released", ())
+    repeated = check_repeated(out, table.sha256, released, content_sha256=content_digest(table))
     for check in repeated:
         announce(f"{check.name}: {check.reason}")
     result = protect_flows(

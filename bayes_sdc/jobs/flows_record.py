@@ -5,6 +5,7 @@ from typing import Any
 
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.protection import Measured, Protection
+from bayes_sdc.flows.table.content import content_digest
 
 
 def record_of(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
@@ -15,6 +16,7 @@ def record_of(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
         "input": {
             "source": table.source,
             "sha256": table.sha256,
+            "content_sha256": content_digest(table),  # of the table in whatever file
             "rows": table.n_read,
             "safe": table.n_safe,
             "small": table.n_small,

@@ -14,7 +14,9 @@ from bayes_sdc.runs import finished_runs_beside
 NAME, KEY = "protected more than once", "released_before"
 
 
-def check_repeated(out: Path, sha256: str, already_released: Sequence[Any]) -> list[Check]:
+def check_repeated(
+    out: Path, sha256: str, already_released: Sequence[Any], *, content_sha256: str | None = None
+) -> list[Check]:
     """Judge whether every finished run of the same input beside this one counts in the risk.
 
     Parameters
@@ -25,6 +27,8 @@ def check_repeated(out: Path, sha256: str, already_released: Sequence[Any]) -> l
         Of the input.
     already_released : sequence of path
         Earlier releases that count in the risk.
+    content_sha256 : str, optional
+        Of what the input holds: another file can hold the same table.
 
     Returns
     -------
@@ -36,9 +40,8 @@ def check_repeated(out: Path, sha256: str, already_released: Sequence[Any]) -> l
         for release in already_released
         if not isinstance(release, pd.DataFrame)
     }
-    missing = [
-        folder for folder, released in finished_runs_beside(out, sha256) if released not in counted
-    ]
+    beside = finished_runs_beside(out, sha256, content_sha256)
+    missing = [folder for folder, released in beside if released not in counted]
     if missing:
         named = ", ".join(str(folder.name) for folder in missing[:5])
         more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""

@@ -8,12 +8,14 @@ from bayes_sdc.jobs.repeated import check_repeated
 from bayes_sdc.runs import finished_runs_beside
 
 
-def run_in(folder: Path, *, table: str, released: bytes, checks: bool = True) -> None:
+def run_in(
+    folder: Path, *, table: str, released: bytes, checks: bool = True, content: str | None = None
+) -> None:
     confidential = folder / "confidential"
     confidential.mkdir(parents=True)
     record = {
         "written": [],
-        "input": {"sha256": table},
+        "input": {"sha256": table} | ({} if content is None else {"content_sha256": content}),
         "release_sha256": hashlib.sha256(released).hexdigest(),
         **({"checks": []} if checks else {}),
     }
@@ -44,3 +46,19 @@ def test_a_run_beside_is_to_be_looked_at_until_it_counts(tmp_path):
     (check,) = check_repeated(tmp_path / "here", "same", [tmp_path / "table_synthetic.csv"])
     assert check.verdict == "pass"
     assert check_repeated(tmp_path / "here", "another", []) == []
+
+
+def test_a_run_of_another_file_with_the_same_content_is_found(tmp_path):
+    """Records of earlier versions have no digest of the content: their file is compared."""
+    run_in(tmp_path / "new", table="csv", released=b"1", content="flows")
+    run_in(tmp_path / "old", table="csv", released=b"2")
+    run_in(tmp_path / "other", table="other", released=b"3", content="others")
+    (check,) = check_repeated(tmp_path / "here", "parquet", [], content_sha256="flows")
+    assert check.verdict == "look"
+    assert "new" in check.reason
+    assert "old" not in check.reason
+    assert "other" not in check.reason
+    (check,) = check_repeated(tmp_path / "here", "csv", [], content_sha256="else")
+    assert "new, old" in check.reason
+    # without a digest of its own nothing is equal to none
+    assert check_repeated(tmp_path / "here", "parquet", []) == []
