@@ -13,7 +13,7 @@ import pandas as pd
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.table.centres import FEWEST_SAME, same_file
 from bayes_sdc.flows.table.read import FlowTable, read_flows
-from bayes_sdc.io.tables import load
+from bayes_sdc.io.tables import Loaded, load
 
 ITSELF = (
     "is the table that is protected, or holds all its counts; name what was released of it, not "
@@ -41,7 +41,8 @@ def earlier_counts(table: FlowTable, releases: Sequence[Any]) -> np.ndarray:
     Raises
     ------
     InputError
-        If a release cannot be read, or has other small cells than the table.
+        If a release cannot be read, has other small cells than the table, or is named twice:
+        counted twice, it would hide what a further release adds.
 
     Examples
     --------
@@ -55,19 +56,38 @@ def earlier_counts(table: FlowTable, releases: Sequence[Any]) -> np.ndarray:
             "already_released must be a list of files or frames, such as [path]; "
             f"it is one {type(releases).__name__}"
         )
-    counts = [
-        _counts(table, source, part)
-        for number, release in enumerate(releases, start=1)
-        for source, part in _data_sets(table, release, number)
-    ]
-    return np.array(counts, dtype=np.int64).reshape(len(counts), table.n_small)
-
-
-def _data_sets(table: FlowTable, release: Any, number: int) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Name and frame of each data set of a release."""
     wanted = (table.origin, table.destination, table.count, *table.groups)
-    loaded = load(release, wanted)
-    name = f"earlier release {number} ({loaded.source})"
+    files: dict[str, str] = {}  # name of the release by the digest of its file
+    sets: dict[bytes, str] = {}  # name of the data set by its counts
+    every = []
+    for number, release in enumerate(releases, start=1):
+        loaded = load(release, wanted)
+        name = f"earlier release {number} ({loaded.source})"
+        if loaded.sha256:
+            _refuse_again(name, files.setdefault(loaded.sha256, name))
+        here = {}
+        for source, part in _data_sets(table, loaded, name):
+            counts = _counts(table, source, part)
+            # a release of a few cells may equal another by chance
+            if table.n_small >= FEWEST_SAME:
+                _refuse_again(source, sets.get(counts.tobytes(), source))
+            here[counts.tobytes()] = source
+            every.append(counts)
+        sets |= here  # data sets of one release are draws, equal or not
+    return np.array(every, dtype=np.int64).reshape(len(every), table.n_small)
+
+
+def _refuse_again(name: str, first: str) -> None:
+    """Refuse a release that was named before, in this file or another."""
+    if name != first:
+        raise InputError(
+            f"{name}: holds the small counts of {first}, so it is the same release and no further "
+            "look at the table; name each release once, in one file (--already-released)"
+        )
+
+
+def _data_sets(table: FlowTable, loaded: Loaded, name: str) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Name and frame of each data set of a release."""
     if same_file(table, loaded.path, loaded.sha256):
         raise InputError(f"{name}: {ITSELF}")
     if "dataset" not in loaded.frame.columns or "dataset" in table.frame.columns:

@@ -98,3 +98,31 @@ def test_the_protected_table_is_no_release_of_itself(tmp_path):
     assert earlier_counts(table, [release]).shape == (1, small.sum())
     year = frame.assign(n=rng.integers(1, 20, len(frame)))
     assert not gravity_covariates(table, earlier=read_flows(year, **names)).empty
+
+
+def test_a_release_named_twice_is_refused(tmp_path):
+    """Counted twice, it seems that the intruder knew more before, and the stated gain falls."""
+    rng = np.random.default_rng(2)
+    pairs = [(o, d) for o in "abcdef" for d in "abcdef" if o != d]
+    frame = pd.DataFrame(pairs, columns=["o", "d"]).assign(n=rng.integers(1, 10, len(pairs)))
+    table = read_flows(frame, origin="o", destination="d", count="n")
+    one, other = (frame.assign(n=rng.integers(1, 10, len(pairs))) for _ in range(2))
+    one.to_csv(tmp_path / "one.csv", index=False)
+    one.to_parquet(tmp_path / "one.parquet")
+    both = pd.concat([other.assign(dataset=1), one.assign(dataset=2)])
+    same = [tmp_path / "one.csv", tmp_path / "one.parquet", one.iloc[::-1], both]
+    for again in same:
+        for pair in ([one, again], [again, one]):
+            with pytest.raises(InputError, match=r"release 2 .* of earlier release 1 .* once"):
+                earlier_counts(table, pair)
+    assert len(earlier_counts(table, [one, other])) == 2
+    assert len(earlier_counts(table, [both])) == 2
+    twice = pd.concat([one.assign(dataset=1), one.assign(dataset=2)])
+    assert len(earlier_counts(table, [twice])) == 2
+
+
+def test_a_file_named_twice_is_refused_where_equal_counts_may_be_chance(table, tmp_path):
+    released(table, [2, 3, 5, 120]).to_csv(tmp_path / "one.csv", index=False)
+    (tmp_path / "copy.csv").write_bytes((tmp_path / "one.csv").read_bytes())
+    with pytest.raises(InputError, match=r"release 2 \(copy.csv\): .* of earlier release 1"):
+        earlier_counts(table, [tmp_path / "one.csv", tmp_path / "copy.csv"])
