@@ -18,6 +18,7 @@ from bayes_sdc.flows.audit.inside.rows import (
 from bayes_sdc.flows.table.families import Family, Ints, keyed, sums_of
 from bayes_sdc.flows.table.read import FlowTable
 
+FEWEST_ROWS = 5  # among which a row whose codes are nowhere else is strange
 MOST_GROUPS = 4  # columns of groups up to which every combination of codes is tried
 
 
@@ -32,7 +33,11 @@ def grand_total(rows: Rows, table: FlowTable) -> list[InsideTotal]:
     alone = all((rows.texts[n][rest] != rows.texts[n][row]).all() for n in ends)
     sums = {own: int(rows.counts[rest][~rows.own[rest] | own].sum()) for own in (False, True)}
     own_area = next((own for own, total in sums.items() if total == rows.counts[row]), None)
-    if own_area is None or not alone or np.log2(sums[own_area] + 1.0) < BITS + np.log2(len(at)):
+    if own_area is None or not alone:
+        return []
+    if np.log2(sums[own_area] + 1.0) < BITS + np.log2(len(at)) and not _nowhere_else(
+        rows, row, ends
+    ):
         return []
     code = ">".join(str(rows.texts[name][row]) for name in ends)
     strange = surprise(rows, rows.counts[[row]]) - np.log2(len(at))
@@ -43,6 +48,22 @@ def grand_total(rows: Rows, table: FlowTable) -> list[InsideTotal]:
     shown = rows.counts[[row]]
     family = Family("all rows", [""], of, shown, shown)
     return [InsideTotal(ends[1], code, np.array([row]), family, 1, 1, strange)]
+
+
+def _nowhere_else(rows: Rows, row: int, ends: tuple[str, str]) -> bool:
+    """Whether a row is the only one whose codes no other row has, at either end.
+
+    In a table of flows such a row is strange, and to be asked about however many rows there are,
+    small ones too. In a table of pairs that share no code it is like any other.
+    """
+    at = np.flatnonzero(~rows.total)
+    first, second = (rows.texts[name][at].astype(str) for name in ends)
+    _, place, number = np.unique(
+        np.concatenate([first, second]), return_inverse=True, return_counts=True
+    )
+    times = number[place.ravel()].reshape(2, len(at))
+    lonely = (times == 1).all(axis=0)
+    return len(at) >= FEWEST_ROWS and bool(lonely[at == row].all()) and int(lonely.sum()) == 1
 
 
 def columns_of_totals(rows: Rows, table: FlowTable) -> list[InsideTotal]:

@@ -19,10 +19,8 @@ from bayes_sdc.io.columns import read_codes
 
 SURE = 16.0  # bits beyond what was tried: one table in 65,000
 NEAREST = 2  # counts whose distance says how many there are of a size
-NAMES = re.compile(
-    r"_t|(grand |sub)?[ _-]?(totals?|totale|totaal|insgesamt|gesamt|summe|ensemble|sum|all)\W*",
-    re.IGNORECASE,
-)
+WORDS = "totals?|totale|totaal|insgesamt|gesamt|summe|ensemble|sum|all"
+NAMES = re.compile(rf"_t|(grand |sub)?[ _-]?({WORDS})\W*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False)

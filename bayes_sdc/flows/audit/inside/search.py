@@ -12,6 +12,7 @@ import numpy as np
 from bayes_sdc.flows.audit.inside.both_ends import totals_of_both_ends
 from bayes_sdc.flows.audit.inside.codes import codes_that_are_sums, crossing, joined
 from bayes_sdc.flows.audit.inside.columns import columns_of_totals, grand_total
+from bayes_sdc.flows.audit.inside.parts import totals_in_parts
 from bayes_sdc.flows.audit.inside.rows import InsideTotal, Rows, called_total, rows_of
 from bayes_sdc.flows.audit.inside.subtotals import subtotals
 from bayes_sdc.flows.table.families import Family, Hidden, sums_of
@@ -64,6 +65,7 @@ def _search(rows: Rows, table: FlowTable, but: Collection[str] = ()) -> list[Ins
     holes = bool(rows.hidden.any())
     for axis in rows.texts:
         found += codes_that_are_sums(rows, axis)
+        found += totals_in_parts(rows, axis)
         found += [] if holes else subtotals(rows, axis, crossing(rows, axis))
     for together, axis in joined(rows):
         found += codes_that_are_sums(together, axis)
