@@ -14,6 +14,7 @@ import pandas as pd
 from scipy.special import bdtrc
 
 from bayes_sdc.flows.kept_columns.numbers import numbers_in
+from bayes_sdc.flows.kept_columns.spelled import spells_counts
 from bayes_sdc.flows.kept_columns.texts import LONGEST, numbers_inside
 from bayes_sdc.flows.kept_columns.totals import Ends
 from bayes_sdc.flows.table.read import FlowTable
@@ -62,6 +63,8 @@ def count_of_partner(table: FlowTable, column: pd.Series, side: str, ends: Ends)
     for by in ("origin", "destination"):
         if _lists_counts(texts, at, getattr(ends, by), count, ends):
             return f"a list of counts of each {by}"
+        if spells_counts(texts, at, getattr(ends, by), count, small, ends):
+            return f"a sign for each count of each {by}"
     for by in ("origin", "destination"):
         key: Codes = getattr(ends, by)
         other = ends.destination if by == "origin" else ends.origin

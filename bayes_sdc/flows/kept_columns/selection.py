@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.kept_columns.functions import codes_of, depends_on
 from bayes_sdc.flows.kept_columns.numbers import numbers_in
 from bayes_sdc.flows.kept_columns.partners import count_of_partner, readings
-from bayes_sdc.flows.kept_columns.statistics import statistic_in, totals_together
+from bayes_sdc.flows.kept_columns.statistics import statistic_in
+from bayes_sdc.flows.kept_columns.together import totals_together
 from bayes_sdc.flows.kept_columns.totals import Ends, ends_of, total_in
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.io.text import find_columns
@@ -164,26 +166,35 @@ def with_another(table: FlowTable, name: str, areas: Sequence[str], ends: Ends) 
     ends : Ends
         From :func:`bayes_sdc.flows.kept_columns.totals.ends_of`.
     """
-    column = table.frame[name]
-    if np.isnan(numbers_in(column)).all():
+    mine = list(_by_area(table, name, ends))
+    if not mine:
         return ""
+    others = [(other, list(_by_area(table, other, ends))) for other in areas]
+    others = [(other, held) for other, held in others if held]
+    if len(others) > MOST_TOGETHER:
+        return f"{len(others)} columns of numbers before it describe areas: too many to compare"
+    for other, held in others:
+        for one in mine:
+            for two in held:
+                how = totals_together(table, one, two, ends)
+                if how is not None:
+                    return f"with {other!r} it publishes totals: {how}"
+    return ""
+
+
+def _by_area(table: FlowTable, name: str, ends: Ends) -> Iterator[npt.NDArray[np.float64]]:
+    """Yield what a column holds of every area, for each side that it is a function of."""
+    column = table.frame[name]
+    numbers = numbers_in(column)
+    if np.isnan(numbers).all():
+        return
+    codes = codes_of(column)
     for side in END_NAMES:
         end = getattr(ends, side)
-        if not depends_on(codes_of(column), end):
-            continue
-        others = [
-            other
-            for other in areas
-            if not np.isnan(numbers_in(table.frame[other])).all()
-            and depends_on(codes_of(table.frame[other]), end)
-        ]
-        if len(others) > MOST_TOGETHER:
-            return f"{len(others)} columns of numbers before it describe areas: too many to compare"
-        for other in others:
-            how = totals_together(table, column, table.frame[other], side, ends)
-            if how is not None:
-                return f"with {other!r} it publishes totals: {how}"
-    return ""
+        if depends_on(codes, end):
+            held = np.full(len(ends.labels), np.nan)
+            held[end] = numbers
+            yield held
 
 
 def _why_not(table: FlowTable, column: pd.Series, ends: Ends) -> str:

@@ -21,8 +21,8 @@ Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 NEARLY_ALL = 0.95  # of the areas have the statistic
-FEWEST_AREAS = 6  # with equal multiples, none of which is an accident
-DIGITS = 1e-3  # relative distance that rounding may leave
+WIDE = 40.0  # halves of a last digit that a line rises, else any column of sizes lies near one
+FEWEST_ON_A_LINE = 6  # different values of a statistic, else many lines meet them
 CHANCE = 0.01  # with which any statistic may agree with a column of areas by accident
 
 
@@ -105,6 +105,7 @@ def _statistics(
         sets["small counts without own areas"] = small & away
     yield from _of_ranks(count, sets, key, number)
     yield from _of_spread(count, sets, key, number)
+    yield from _of_parts(table, count, small, key, number)
     for k in range(table.low, table.high + 1):
         for words, chosen in ((f"of {k}", count == k), (f"up to {k}", small & (count <= k))):
             if k == table.high and "up to" in words:  # which cells are small is public
@@ -113,6 +114,46 @@ def _statistics(
             found = np.where(np.isfinite(cells), found, np.nan)
             yield f"the number of counts {words}", found
             yield f"the share of counts {words}", found / cells
+
+
+def _of_parts(
+    table: FlowTable, count: Numbers, small: Mask, key: npt.NDArray[np.intp], number: int
+) -> Iterator[tuple[str, Numbers]]:
+    """Sums and numbers of a part of the small counts, and some other sums that they enter."""
+    empty = np.where(np.bincount(key[small], minlength=number) > 0, 0.0, np.nan)
+
+    def added(rows: Mask, weight: Numbers) -> Numbers:
+        return np.bincount(key[rows], weight[rows], minlength=number) + empty
+
+    place = pd.Series(key).groupby(key).cumcount().to_numpy(np.float64) + 1.0
+    yield "the sum of the small counts", added(small, count)
+    yield "the sum of the cubes of the small counts", added(small, count**3)
+    yield "the sum of the counts times their place", added(count >= 0, count * place)
+    yield "the sum of the small counts times their place", added(small, count * place)
+    yield "the number of odd small counts", added(small, count % 2)
+    yield "the number of even small counts", added(small, 1.0 - count % 2)
+    rows_of = np.maximum(np.bincount(key, minlength=number), 1)
+    yield "the sum of the small counts over all rows", added(small, count) / rows_of
+    yield "the number of odd counts", added(count >= 0, count % 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inverse = added(count > 0, 1.0 / np.maximum(count, 1.0))
+        cells = np.bincount(key, minlength=number).astype(np.float64)
+        yield "the harmonic mean of the counts", cells / inverse
+        yield (
+            "the share of ones in the small counts",
+            (added(count == 1, np.ones(len(count))) / added(small, count)),
+        )
+    of_small = pd.Series(count[small]).groupby(key[small])
+    ends = (of_small.min() + of_small.max()).reindex(range(number))
+    yield "the smallest and the largest small count together", np.asarray(ends, np.float64)
+    for first in range(table.low, table.high + 1):
+        for last in range(first + 1, table.high + 1):
+            if (first, last) != (table.low, table.high):
+                rows = small & (count >= first) & (count <= last)
+                yield f"the sum of the counts from {first} to {last}", added(rows, count)
+                if first > table.low:
+                    ones = np.ones(len(count))
+                    yield f"the number of counts from {first} to {last}", added(rows, ones)
 
 
 def _of_ranks(
@@ -168,50 +209,6 @@ def _of_spread(
                     yield f"the rank of the {called} of the {words}", np.asarray(last, np.float64)
 
 
-def totals_together(
-    table: FlowTable, one: pd.Series, other: pd.Series, side: str, ends: Ends
-) -> str | None:
-    """Return how two columns of areas give totals together, as a rate beside the population does.
-
-    Parameters
-    ----------
-    table : FlowTable
-        Counts as they are.
-    one, other : Series
-        In the order of the rows; functions of one side.
-    side, ends
-        As for :func:`statistic_in`.
-    """
-    at, first = np.unique(getattr(ends, side), return_index=True)
-    x, y = (numbers_in(column.iloc[first]) for column in (one, other))
-    count = table.frame[table.count].to_numpy(np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ways = {
-            "product": x * y,
-            "ratio": x / y,
-            "inverse ratio": y / x,
-            "sum": x + y,
-            "difference": np.abs(x - y),
-        }
-    for rows in (np.ones(len(count), dtype=bool), ends.origin != ends.destination):
-        for by in ("origin", "destination"):
-            key = getattr(ends, by)[rows]
-            sums = np.bincount(key, count[rows], minlength=len(ends.labels))[at]
-            for words, values in ways.items():
-                if _multiples(values, sums):
-                    return f"their {words} gives the sum of the counts of each {by}"
-    return None
-
-
-def _multiples(values: Numbers, sums: Numbers) -> bool:
-    """Whether values are one multiple of sums, rounded, in nearly all areas and not by accident."""
-    known = np.isfinite(values) & (values > 0) & (sums > 0)
-    if known.sum() < FEWEST_AREAS:
-        return False
-    ratio = values[known] / sums[known]
-    return bool((np.abs(ratio / np.median(ratio) - 1.0) <= DIGITS).mean() >= NEARLY_ALL)
-
-
 def _of_sums(
     count: Numbers, ends: Ends, number: int, key: npt.NDArray[np.intp]
 ) -> Iterator[tuple[str, Numbers]]:
@@ -231,8 +228,11 @@ def _of_sums(
             np.bincount(of[rows], count[rows], minlength=number)
             for of in (key, ends.origin, ends.destination)
         )
+        yield f"the sum of counts{without}", np.where(sums > 0, sums, np.nan)
+        yield f"the square of the sum of counts{without}", np.where(sums > 0, sums**2, np.nan)
         yield f"the flows in and out together{without}", out + into
         with np.errstate(divide="ignore", invalid="ignore"):
+            yield f"one over the sum of counts{without}", 1.0 / sums
             yield f"the ratio of inflow and outflow{without}", into / out
             yield f"the ratio of outflow and inflow{without}", out / into
         yield f"inflow less outflow{without}", into - out
@@ -250,14 +250,43 @@ def _of_sums(
 
 
 def _equal(values: Numbers, statistic: Numbers) -> float:
-    """Log chance that shuffled numbers are the statistic, rounded, in nearly all areas; else 0."""
+    """Log chance that shuffled numbers go by the statistic, in nearly all areas; 0 if they do not.
+
+    They are the statistic, rounded, or a multiple of it, or that and a number: a total and 7, or
+    1,000 less it, tells as much as the total.
+    """
     known = np.isfinite(values)
     if known.sum() < 3:
         return 0.0
     values, statistic = values[known], statistic[known]
     half = 0.5 * last_digit(values) * (1 + 1e-9) + 1e-9
     right = [(np.abs(values - scale * statistic) <= half).mean() for scale in (1.0, 100.0, 1000.0)]
-    if max(right) < NEARLY_ALL:
-        return 0.0
     kinds = np.unique(values, return_counts=True)[1]
-    return float(gammaln(kinds + 1).sum() - gammaln(len(values) + 1))
+    log_chance = float(gammaln(kinds + 1).sum() - gammaln(len(values) + 1))
+    if max(right) >= NEARLY_ALL:
+        return log_chance
+    if _linear(values, statistic, half):
+        return min(log_chance + 2.0 * float(np.log(len(values))), 0.0)  # two areas set the line
+    return 0.0
+
+
+def _linear(values: Numbers, statistic: Numbers, half: float) -> bool:
+    """Whether nearly all values lie on one line over the statistic, up to half a last digit."""
+    different = np.unique(statistic)
+    if len(different) < FEWEST_ON_A_LINE:
+        return False
+    order = np.argsort(statistic, kind="stable")
+    apart = len(order) // 2  # areas far from each other, so that rounding hardly turns the line
+    low, high = order[: len(order) - apart], order[apart:]
+    run = statistic[high] - statistic[low]
+    if not (run > 0).any():
+        return False
+    slope = float(np.median((values[high] - values[low])[run > 0] / run[run > 0]))
+    if slope == 0.0 or abs(slope) * float(different[-1] - different[0]) < WIDE * half:
+        return False
+    start = float(np.median(values - slope * statistic))
+    size = 1e-9 * float(np.abs(values).max())
+    turned = half * np.abs(statistic - np.median(statistic)) / float(np.median(run[run > 0]))
+    return bool(
+        (np.abs(values - start - slope * statistic) <= half + turned + size).mean() >= NEARLY_ALL
+    )

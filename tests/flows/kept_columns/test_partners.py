@@ -94,3 +94,57 @@ def test_what_describes_areas_is_released(seed):
     }
     for name, values in ordinary.items():
         assert released(pd.Series(values, index=index)), name
+
+
+OF_LINES = {
+    "a total and a number": lambda n: n.sum() + 1000,
+    "a number less a total": lambda n: 100_000 - n.sum(),
+    "a total in other units": lambda n: 3 * n.sum() + 17,
+    "its square": lambda n: n.sum() ** 2,
+    "one over it": lambda n: 1 / n.sum(),
+    "ten means and three": lambda n: 10 * n.mean() + 3,
+    "counts up to three": lambda n: n[n <= 3].sum(),
+    "counts from five": lambda n: n[n.between(5, 9)].sum(),
+    "how many are from four to six": lambda n: n.between(4, 6).sum(),
+    "odd ones": lambda n: (n % 2).sum(),
+    "cubes": lambda n: (n**3).sum(),
+    "harmonic mean": lambda n: len(n) / (1 / n).sum(),
+    "places times counts": lambda n: (np.arange(1, len(n) + 1) * n.to_numpy()).sum(),
+}
+SPELLED = {
+    "digits": lambda n: "".join(str(k % 10) for k in n),
+    "letters": lambda n: "".join(chr(64 + min(k, 26)) for k in n),
+    "letters after a sign": lambda n: "#" + "".join(chr(64 + min(k, 26)) for k in n),
+    "sorted letters": lambda n: "".join(sorted(chr(64 + min(k, 26)) for k in n)),
+    "small or not": lambda n: "".join("m" if k <= 2 else "n" for k in n),
+}
+
+
+@pytest.mark.parametrize("name", [*OF_LINES, *SPELLED])
+def test_what_is_as_good_as_a_statistic_or_a_list_is_left_out(name):
+    """A total and 7 is the total; ABACA is 1, 2, 1, 3, 1: all were released by default."""
+    whole = name in ("its square", "one over it", "harmonic mean", "places times counts")
+    rows = (FLOWS if whole else SMALL).groupby("origin")["n"]
+    values = rows.apply({**OF_LINES, **SPELLED}[name])
+    assert not released(values if name in SPELLED else values.round(12))
+
+
+@pytest.mark.parametrize("of", ["net", "turnover", "rate", "across"])
+def test_columns_that_give_net_migration_or_turnover_together_are_not_both_released(of):
+    """The population at both ends of a year is net migration, or nearly."""
+    rng = np.random.default_rng(6)
+    left, came = (AWAY.groupby(side)["n"].sum() for side in ("origin", "destination"))
+    index = left.index
+    came = came.reindex(index).fillna(0).rename(None)
+    before = pd.Series(rng.integers(5000, 90_000, len(index)), index=index)
+    after = {
+        "net": before + came - left,
+        "turnover": before + came + left,
+        "rate": ((came - left) / before * 1000).round(9),
+        "across": before + came,
+    }[of]
+    side = "destination" if of == "across" else "origin"
+    frame = FLOWS.assign(before=FLOWS["origin"].map(before), after=FLOWS[side].map(after))
+    table = read_flows(frame, origin="origin", destination="destination", count="n")
+    both = {"before", "after"}
+    assert not both <= set(select_columns(table).released)
