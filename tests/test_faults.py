@@ -166,7 +166,7 @@ def test_signs_that_a_terminal_cannot_show_do_not_end_the_run(terminal, tmp_path
     run = python(COMMAND, *call, cwd=tmp_path, env={**os.environ, **terminal})
     said, errors = run.communicate()
     assert (run.returncode, errors) == (1, "")
-    assert "hidden cells" in said
+    assert "hidden cell" in said
     missing = python(COMMAND, *call[:3], "\u00fc", cwd=tmp_path, env={**os.environ, **terminal})
     _, errors = missing.communicate()
     assert missing.returncode == 2

@@ -35,28 +35,35 @@ def households_with(data: Microdata, row: Integers, records: Integers) -> Intege
     return np.bincount(different[0], minlength=len(records)).astype(np.int64)
 
 
-def shared_keys(data: Microdata) -> int:
-    """Count the keys in which nearly all households of several members agree; 0 without any.
+def agreement(data: Microdata) -> npt.NDArray[np.float64]:
+    """Share of the households of several members that agree, by key; nan where there are none.
+
+    What is missing is left aside unless it is a category of its own.
 
     Examples
     --------
     >>> import pandas as pd
     >>> from bayes_sdc.microdata.file.read import read_microdata
-    >>> people = pd.DataFrame({"region": list("aabb"), "age": list("1234"), "home": list("1122")})
-    >>> shared_keys(read_microdata(people, keys=["region", "age"], household="home"))
-    1
+    >>> people = pd.DataFrame({"home": list("aabb"), "region": list("nnss"), "sex": list("mfmm")})
+    >>> agreement(read_microdata(people, keys=["region", "sex"], household="home")).tolist()
+    [1.0, 0.5]
     """
+    found = np.full(len(data.keys), np.nan)
     if data.household is None:
-        return 0
-    home = np.unique(np.asarray(data.household), return_inverse=True)[1]
-    several = np.bincount(home) > 1
-    if not several.any():
-        return 0
-    found = 0
-    for codes in data.codes.T:
-        most = np.full(len(several), -2, dtype=np.int64)
-        least = np.full(len(several), np.iinfo(np.int64).max, dtype=np.int64)
-        np.maximum.at(most, home, codes)
-        np.minimum.at(least, home, codes)
-        found += bool((most == least)[several].mean() >= AGREE_IN)
+        return found
+    home = np.unique(data.household, return_inverse=True)[1]
+    for j, codes in enumerate(data.codes.T):
+        told = np.ones(data.n, dtype=np.bool_) if data.missing == "own" else codes >= 0
+        known = np.bincount(home[told])
+        first = np.full(len(known), np.iinfo(np.int64).max)
+        last = np.full(len(known), -2, dtype=np.int64)
+        np.minimum.at(first, home[told], codes[told])
+        np.maximum.at(last, home[told], codes[told])
+        if (known > 1).any():
+            found[j] = (first == last)[known > 1].mean()
     return found
+
+
+def shared_keys(data: Microdata) -> int:
+    """Count the keys in which nearly all households of several members agree; 0 without any."""
+    return int((agreement(data) >= AGREE_IN).sum())

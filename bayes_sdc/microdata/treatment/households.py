@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayes_sdc.microdata.file.microdata import Microdata
+from bayes_sdc.microdata.latent_classes.clusters import agreement
 
 Codes = npt.NDArray[np.int32]
 Integers = npt.NDArray[np.int64]
@@ -24,25 +25,7 @@ def shared_keys(data: Microdata) -> Flags:
     >>> shared_keys(read_microdata(people, keys=["region", "sex"], household="home")).tolist()
     [True, False]
     """
-    shared = np.zeros(len(data.keys), dtype=np.bool_)
-    if data.household is None:
-        return shared
-    _, home = np.unique(data.household, return_inverse=True)
-    for j in range(len(data.keys)):
-        told = np.ones(data.n, dtype=np.bool_) if data.missing == "own" else data.codes[:, j] >= 0
-        known, codes = np.bincount(home[told]), data.codes[told, j]
-        first, last = _ends(home[told], codes, len(known))
-        shared[j] = bool((known > 1).any() and (first == last)[known > 1].all())
-    return shared
-
-
-def _ends(home: Integers, codes: Codes, homes: int) -> tuple[Integers, Integers]:
-    """Smallest and largest code of each household."""
-    first = np.full(homes, np.iinfo(np.int64).max)
-    last = np.full(homes, -2, dtype=np.int64)
-    np.minimum.at(first, home, codes)
-    np.maximum.at(last, home, codes)
-    return first, last
+    return np.asarray(agreement(data) == 1.0)
 
 
 def filled_in(data: Microdata) -> Codes:
@@ -64,7 +47,8 @@ def filled_in(data: Microdata) -> Codes:
         return codes
     _, home = np.unique(data.household, return_inverse=True)
     for j in np.flatnonzero(shared):
-        _, last = _ends(home, codes[:, j], int(home.max()) + 1)
+        last = np.full(int(home.max()) + 1, -2, dtype=np.int64)
+        np.maximum.at(last, home, codes[:, j])
         codes[:, j] = last[home]
     return codes
 

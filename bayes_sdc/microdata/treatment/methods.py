@@ -243,9 +243,9 @@ def by_pram(setting: Setting, before: MatchRisk, asked: Asked, *, seed: int) -> 
     risk = setting.of_matches(matches, "keys")
     notes = ["the intruder knows the matrices; they do not combine several data sets"]
     if len(setting.rules):
+        layout = setting.states.layout
         broken = sum(
-            int(np.sum([forbidden(row, setting.rules) for row in setting.states.layout.rows(one)]))
-            for one in codes
+            forbidden(row, setting.rules, layout.start) for one in codes for row in layout.rows(one)
         )
         notes.append(f"PRAM knows no structural zeros: {broken:,} released records break one")
     return Applied(codes, (codes != data.codes).any(axis=0), risk, risk, tuple(notes))

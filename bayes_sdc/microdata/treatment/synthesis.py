@@ -40,13 +40,21 @@ Flags = npt.NDArray[np.bool_]
 
 
 @compiled
-def forbidden(rows: np.ndarray, rules: np.ndarray) -> bool:
-    """Tell whether some rule holds for a record; ``rules`` has a flag a row of phi."""
+def forbidden(rows: np.ndarray, rules: np.ndarray, start: np.ndarray) -> bool:
+    """Tell whether some rule holds for a record; ``rules`` has a flag a row of phi.
+
+    A rule does not hold where a key that it names is missing. One that it does not name, whose
+    levels all have a flag, may be missing.
+    """
     for r in range(len(rules)):
         holds = True
         for j in range(len(rows)):
-            if rows[j] < 0 or not rules[r, rows[j]]:
-                holds = False
+            if rows[j] >= 0:
+                holds = rules[r, rows[j]]
+            else:
+                for level in range(start[j], start[j + 1]):
+                    holds = holds and rules[r, level]
+            if not holds:
                 break
         if holds:
             return True
@@ -110,7 +118,7 @@ def synthesise_records(
         found = False
         for _ in range(tries):
             draw_keys(rng, rows[i], treated[i], weights, total, start, cumulative, into[i])
-            if not forbidden(into[i], rules):
+            if not forbidden(into[i], rules, start):
                 found = True
                 break
         if not found:
@@ -169,7 +177,7 @@ def synthesise_household(
                 total += of_member[h]
             others = treated[i] & ~shared
             draw_keys(rng, row, others, of_member, total, start, cumulative, into[i])
-            if forbidden(into[i], rules):
+            if forbidden(into[i], rules, start):
                 possible = False
                 break
         if possible:

@@ -184,3 +184,25 @@ def test_the_layout_is_that_of_the_sampler() -> None:
     # few follows many: a model whose rows are mixed up would not know
     agree = (done.released["few"] == frame["few"]).mean()
     assert agree > 0.9
+
+
+@pytest.mark.parametrize("method", ["synthesis", "full-synthesis"])
+@pytest.mark.parametrize("missing", ["conservative", "wildcard", "own"])
+def test_a_key_that_is_missing_does_not_let_the_impossible_through(method, missing) -> None:
+    """A rule on age and marital status holds whether the nationality is known or not."""
+    rng = np.random.default_rng(1)
+    age = rng.choice([str(a) for a in range(0, 60, 5)], 400)
+    drawn = rng.choice(["single", "married", "widowed"], 400, p=[0.6, 0.3, 0.1])
+    people = pd.DataFrame({"age": age, "marital": np.where(age == "0", "single", drawn)})
+    people["nat"] = np.where(rng.random(400) < 0.5, None, rng.choice(list("abcd"), 400))
+    people["region"] = rng.choice(list("ABCDEF"), 400)
+    rules = [{"age": "0", "marital": "married"}, {"age": "0", "marital": "widowed"}]
+    share = {"share": 0.9} if method == "synthesis" else {}
+    data = read_microdata(people, keys=list(people), missing=missing)
+    done = treat(
+        data, method=method, population_size=20_000, structural_zeros=rules, seed=1, datasets=3,
+        **share,
+    )  # fmt: skip
+    released = done.released
+    assert released["nat"].isna().any() or missing == "own"
+    assert not ((released["age"] == "0") & (released["marital"] != "single")).any()

@@ -88,8 +88,8 @@ def test_without_a_population_the_file_is_all_there_is(data) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"method": "suppression"}, "either k or special"),
-        ({"method": "suppression", "k": 3, "special": 2}, "either k or special"),
+        ({"method": "suppression"}, "suppression needs a goal: either k"),
+        ({"method": "suppression", "k": 3, "special": 2}, "suppression needs a goal: either k"),
         ({"method": "suppression", "k": 3, "datasets": 2}, "one data set"),
         ({"method": "pram"}, "PRAM needs change"),
         ({"method": "pram", "change": 0.2, "k": 3}, "k belongs to suppression"),
