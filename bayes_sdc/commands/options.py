@@ -9,7 +9,7 @@ import typer
 
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.form import UNTOLD, FileForm
-from bayes_sdc.io.text import refuse_no_unicode
+from bayes_sdc.io.unicode import refuse_no_unicode
 
 INPUT, MODEL, RELEASE, RISK, MACHINE = "Input", "Model", "Release", "Risk", "Machine"  # panels
 TREATMENTS = ("synthesis", "full-synthesis", "suppression", "pram", "recoding")

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pandas as pd
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.io.text import refuse_no_unicode
+from bayes_sdc.io.unicode import refuse_no_unicode
 
 SQLITE, DUCKDB = b"SQLite format 3\0", b"DUCK"
 # a query reads this file and no other one: the record of a run names its input
