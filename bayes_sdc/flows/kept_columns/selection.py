@@ -20,7 +20,7 @@ from bayes_sdc.flows.kept_columns.functions import codes_of, depends_on
 from bayes_sdc.flows.kept_columns.numbers import numbers_in
 from bayes_sdc.flows.kept_columns.partners import count_of_partner, readings
 from bayes_sdc.flows.kept_columns.statistics import statistic_in
-from bayes_sdc.flows.kept_columns.together import totals_together
+from bayes_sdc.flows.kept_columns.together import totals_of_areas, totals_together
 from bayes_sdc.flows.kept_columns.totals import Ends, ends_of, total_in
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.io.text import find_columns
@@ -173,10 +173,11 @@ def with_another(table: FlowTable, name: str, areas: Sequence[str], ends: Ends) 
     others = [(other, held) for other, held in others if held]
     if len(others) > MOST_TOGETHER:
         return f"{len(others)} columns of numbers before it describe areas: too many to compare"
+    totals = list(totals_of_areas(table, ends)) if others else []
     for other, held in others:
         for one in mine:
             for two in held:
-                how = totals_together(table, one, two, ends)
+                how = totals_together(one, two, totals)
                 if how is not None:
                     return f"with {other!r} it publishes totals: {how}"
     return ""

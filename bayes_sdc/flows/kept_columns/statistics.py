@@ -125,6 +125,7 @@ def _of_parts(
     def added(rows: Mask, weight: Numbers) -> Numbers:
         return np.bincount(key[rows], weight[rows], minlength=number) + empty
 
+    ones = np.ones(len(count))
     place = pd.Series(key).groupby(key).cumcount().to_numpy(np.float64) + 1.0
     yield "the sum of the small counts", added(small, count)
     yield "the sum of the cubes of the small counts", added(small, count**3)
@@ -139,10 +140,8 @@ def _of_parts(
         inverse = added(count > 0, 1.0 / np.maximum(count, 1.0))
         cells = np.bincount(key, minlength=number).astype(np.float64)
         yield "the harmonic mean of the counts", cells / inverse
-        yield (
-            "the share of ones in the small counts",
-            (added(count == 1, np.ones(len(count))) / added(small, count)),
-        )
+        shares = added(count == 1, ones) / added(small, count)
+        yield "the share of ones in the small counts", shares
     of_small = pd.Series(count[small]).groupby(key[small])
     ends = (of_small.min() + of_small.max()).reindex(range(number))
     yield "the smallest and the largest small count together", np.asarray(ends, np.float64)
@@ -152,7 +151,6 @@ def _of_parts(
                 rows = small & (count >= first) & (count <= last)
                 yield f"the sum of the counts from {first} to {last}", added(rows, count)
                 if first > table.low:
-                    ones = np.ones(len(count))
                     yield f"the number of counts from {first} to {last}", added(rows, ones)
 
 

@@ -1,6 +1,6 @@
 """Columns of areas that give totals together, as a rate beside the population does."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -15,18 +15,18 @@ FEWEST_AREAS = 6  # with equal multiples, none of which is an accident
 DIGITS = 1e-3  # relative distance that rounding may leave
 
 
-def totals_together(table: FlowTable, one: Numbers, other: Numbers, ends: Ends) -> str | None:
+def totals_together(
+    one: Numbers, other: Numbers, totals: Sequence[tuple[str, Numbers]]
+) -> str | None:
     """Return how two columns of areas give totals together, or None.
 
     Parameters
     ----------
-    table : FlowTable
-        Counts as they are.
     one, other : array of float, shape (area,)
         What the columns hold of each area; nan where they do not. They may describe different
         sides.
-    ends : Ends
-        From :func:`bayes_sdc.flows.kept_columns.totals.ends_of`.
+    totals : sequence of pairs of str and array, shape (area,)
+        From :func:`totals_of_areas`.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         ways = {
@@ -36,15 +36,15 @@ def totals_together(table: FlowTable, one: Numbers, other: Numbers, ends: Ends) 
             "sum": one + other,
             "difference": one - other,
         }
-    for what, sums in _totals(table, ends):
+    for what, sums in totals:
         for words, values in ways.items():
             if _multiples(values, sums):
                 return f"their {words} gives {what}"
     return None
 
 
-def _totals(table: FlowTable, ends: Ends) -> Iterator[tuple[str, Numbers]]:
-    """Who left each area, who came, both together, and how many more came than left."""
+def totals_of_areas(table: FlowTable, ends: Ends) -> Iterator[tuple[str, Numbers]]:
+    """Yield who left each area, who came, both together, and how many more came than left."""
     count = table.frame[table.count].to_numpy(np.float64)
     number = len(ends.labels)
     away = ends.origin != ends.destination

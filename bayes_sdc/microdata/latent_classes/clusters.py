@@ -64,6 +64,6 @@ def agreement(data: Microdata) -> npt.NDArray[np.float64]:
     return found
 
 
-def shared_keys(data: Microdata) -> int:
+def nearly_shared_keys(data: Microdata) -> int:
     """Count the keys in which nearly all households of several members agree; 0 without any."""
     return int((agreement(data) >= AGREE_IN).sum())

@@ -148,7 +148,21 @@ def cells_of(data: Microdata) -> Cells:
     table = table[place]
     start = np.concatenate([[0], np.cumsum([sizes[j] for j in order])]).astype(np.int64)
     rows = np.where(table < 0, -1, table + start[:-1]).astype(np.int32)
+    records = data.combinations["records"].to_numpy(dtype=np.int64)[place]
+    return Cells(
+        np.ascontiguousarray(rows), shared_beginnings(rows), records, start,
+        place.astype(np.int64),
+    )  # fmt: skip
+
+
+def shared_beginnings(rows: npt.NDArray[np.int32]) -> Integers:
+    """How many keys, from the first, each sorted combination has in common with the one before.
+
+    Examples
+    --------
+    >>> shared_beginnings(np.array([[0, 3, 5], [0, 3, 6], [1, 3, 6]], dtype=np.int32)).tolist()
+    [0, 2, 0]
+    """
     same = np.zeros(len(rows), dtype=np.int64)
     same[1:] = np.cumprod(rows[1:] == rows[:-1], axis=1).sum(axis=1)
-    records = data.combinations["records"].to_numpy(dtype=np.int64)[place]
-    return Cells(np.ascontiguousarray(rows), same, records, start, place.astype(np.int64))
+    return same

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.microdata.latent_classes.combinations import Cells
+from bayes_sdc.microdata.latent_classes.combinations import Cells, shared_beginnings
 from bayes_sdc.microdata.latent_classes.conditionals import (
     draw_classes,
     draw_eta,
@@ -90,9 +90,7 @@ def part_of(rng: np.random.Generator, cells: Cells) -> Cells:
     records = rng.binomial(cells.records, PART)
     kept = np.flatnonzero(records)
     rows = cells.rows[kept]
-    same = np.zeros(len(rows), dtype=np.int64)
-    same[1:] = np.cumprod(rows[1:] == rows[:-1], axis=1).sum(axis=1)
-    return Cells(rows, same, records[kept], cells.start, cells.place[kept])
+    return Cells(rows, shared_beginnings(rows), records[kept], cells.start, cells.place[kept])
 
 
 def start_state(rng: np.random.Generator, cells: Cells, classes: int) -> State:

@@ -25,7 +25,7 @@ from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.individual.record_risk import RecordRisk
 from bayes_sdc.microdata.lancaster.structural_zeros import StructuralZeros
 from bayes_sdc.microdata.latent_classes.assumptions import assumed
-from bayes_sdc.microdata.latent_classes.clusters import shared_keys
+from bayes_sdc.microdata.latent_classes.clusters import nearly_shared_keys
 from bayes_sdc.microdata.latent_classes.combinations import labels_of
 from bayes_sdc.microdata.latent_classes.gibbs import MONITORS, plan_for, run_chains
 from bayes_sdc.microdata.latent_classes.population import people_behind
@@ -338,7 +338,7 @@ def _result(
     facts = Facts(
         n=n, fraction=n / size, tau1=value1, tau1_sd=estimate1.sd, kappa_sd=float(kappa.std()),
         gain=float(gain.mean()), rhat=rhat, ess=ess, names=names,
-        shared=shared_keys(data),
+        shared=nearly_shared_keys(data),
     )  # fmt: skip
     return LatentClassRisk(
         tau1=estimate1,

@@ -220,20 +220,15 @@ def _weaker(gains: Iterable[Gain], strongest: Gain) -> str:
         return ""
     gains_most = max(others, key=lambda one: one.guessed.gain or 0.0)
     finds_most = max(others, key=lambda one: one.guessed.after or 0.0)
-    said = {
-        gains_most.prior: ("gains", gains_most)
-        if (gains_most.guessed.gain or 0.0) > (strongest.guessed.gain or 0.0)
-        else None,
-        finds_most.prior: ("finds", finds_most)
-        if (finds_most.guessed.after or 0.0) > (strongest.guessed.after or 0.0)
-        else None,
-    }
+    gains_more = (gains_most.guessed.gain or 0.0) > (strongest.guessed.gain or 0.0)
+    finds_more = (finds_most.guessed.after or 0.0) > (strongest.guessed.after or 0.0)
+    said = [("gains", gains_most)] * gains_more
+    if finds_more and not (gains_more and finds_most is gains_most):
+        said.append(("finds", finds_most))
     return " ".join(
-        f"One with another prior, {prior}, {what[0]} more: from "
-        f"{or_undefined(what[1].guessed.before, '.1%')} to "
-        f"{or_undefined(what[1].guessed.after, '.1%')}."
-        for prior, what in said.items()
-        if what is not None
+        f"One with another prior, {one.prior}, {does} more: from "
+        f"{or_undefined(one.guessed.before, '.1%')} to {or_undefined(one.guessed.after, '.1%')}."
+        for does, one in said
     )
 
 

@@ -13,7 +13,7 @@ from bayes_sdc.flows.intruder.probabilities.gain import headline
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report.contents import VERDICTS
 from bayes_sdc.report.flows.gain import riskiest
-from bayes_sdc.report.flows.page_one import external_page_one, internal_page_one
+from bayes_sdc.report.flows.page_one import _weaker, external_page_one, internal_page_one
 from bayes_sdc.report.flows.page_one_figures import use_checks
 from bayes_sdc.report.flows.render import render_flows
 
@@ -152,3 +152,22 @@ def test_the_section_on_use_is_judged_as_page_one_is(chosen: Protection) -> None
     heading = re.search(r"<h2 id=\"utility\">.*?</h2>", text, re.DOTALL)
     assert heading is not None
     assert f'class="verdict {worst}"' in heading[0]
+
+
+def test_one_who_gains_and_does_not_find_more_is_told_of_once(chosen: Protection) -> None:
+    """Where one prior is left beside the strongest, what it gains must not be lost."""
+    gain = chosen.measured.worst.strongest
+    before, after = gain.guessed.before, gain.guessed.after
+    less = dataclasses.replace(
+        gain, prior="uniform",
+        guessed=gain.guessed._replace(before=before - 0.3, after=after - 0.1, gain=0.2),
+    )  # fmt: skip
+    more = dataclasses.replace(
+        less, guessed=gain.guessed._replace(before=before - 0.3, after=after + 0.1, gain=0.4)
+    )
+    strong = dataclasses.replace(gain, guessed=gain.guessed._replace(gain=after - before))
+    for other in (less, more):
+        said = _weaker([strong, other], strong)
+        assert said.count("uniform") == 1
+        assert "gains more" in said
+    assert _weaker([strong], strong) == ""
