@@ -22,9 +22,15 @@ from bayes_sdc.flows.kept_columns.features import (
 )
 from bayes_sdc.flows.kept_columns.findings import ALARM, Finding, levels, statistics
 from bayes_sdc.flows.kept_columns.identities import identity
+from bayes_sdc.flows.kept_columns.levels import left_over
 from bayes_sdc.flows.kept_columns.selection import Selection
 from bayes_sdc.flows.kept_columns.shifts import best_shifts, listings
-from bayes_sdc.flows.kept_columns.small_counts import Small, small_counts, where_known
+from bayes_sdc.flows.kept_columns.small_counts import (
+    Small,
+    moves_of,
+    small_counts,
+    where_known,
+)
 from bayes_sdc.flows.kept_columns.spread import evenly_spread
 from bayes_sdc.flows.kept_columns.totals import kept_totals
 from bayes_sdc.flows.table.read import FlowTable
@@ -109,13 +115,14 @@ def _findings(table: FlowTable, selection: Selection) -> Iterator[Finding]:
     settled = {name for found in told for name in found.columns}
     ends = [pd.factorize(table.frame[name])[0] for name in (table.origin, table.destination)]
     features = [feature for column in kept for feature in single_features(column, ends)]
-    moves = _moves(table)
+    moves = moves_of(table)
     features += [feature for column in kept for feature in moved_features(column, moves)]
     groups = [
         Feature((name,), "", pd.factorize(columns[name].text)[0], raw=True) for name in table.groups
     ]
     features += pair_features([*kept, *(columns[name] for name in selection.areas)], selection.kept)
-    questions = 9 * (len(features) + len(groups))  # categories three times, orders four, copies two
+    # of each: categories three times, orders four, copies and levels of areas two
+    questions = 11 * (len(features) + len(groups))
     for feature in features:
         if not settled.issuperset(feature.columns):
             yield from _ask(feature, small, np.log(ALARM / questions))
@@ -124,24 +131,6 @@ def _findings(table: FlowTable, selection: Selection) -> Iterator[Finding]:
     for column in kept:
         if column.name not in settled:
             yield from _ask_shifts(column, table, small, np.log(ALARM / questions))
-
-
-def _moves(table: FlowTable) -> dict[str, Codes]:
-    """Row of the way back, and of the rows beside, for each row; -1 where there is none."""
-    n = len(table.frame)
-    names = [table.origin, table.destination, *table.groups]
-    texts = [table.frame[name].astype(str).tolist() for name in names]
-    keys = list(zip(*texts, strict=True))
-    places = {key: row for row, key in enumerate(keys)}
-    back = [
-        places.get((d, o, *by), places.get((d, o, *by[::-1]), -1)) for o, d, *by in keys
-    ]  # the groups of a pair are its own, or those of its ends
-    rows = np.arange(n)
-    return {
-        "on the way back": np.array(back, np.intp),
-        "in the row before": rows - 1,
-        "in the row after": np.where(rows < n - 1, rows + 1, -1),
-    }
 
 
 def _totals(table: FlowTable, selection: Selection) -> Iterator[Finding]:
@@ -279,6 +268,8 @@ def _ask(feature: Feature, small: Small, log_alarm: float) -> Iterator[Finding]:
         yield from _ask_numbers(
             values.astype(np.float64), few, small, log_alarm, itself=itself, finding=finding
         )
+        if itself or len(feature.columns) > 1:
+            yield from _beside_levels(values.astype(np.float64), small, log_alarm, finding)
 
 
 def _ask_numbers(
@@ -306,6 +297,33 @@ def _ask_numbers(
                 "fail" if abs(r) >= STRONG_ORDER else "look",
                 log_chance,
                 f"rank correlation {r:+.2f} with the small counts {where}".rstrip(),
+            )
+
+
+def _beside_levels(
+    values: Numbers, small: Small, log_alarm: float, finding: Make
+) -> Iterator[Finding]:
+    """A count plus a level of each area, or times one, is one still when the levels are unknown."""
+    known = np.isfinite(values)
+    sides = [small.strata[f"of one {end}"] for end in ("origin", "destination")]
+    ends = [side for side in sides if side is not None]
+    if known.sum() > MOST:  # some areas with their rows: of single rows few would share an area
+        for end in ends:
+            chosen = small.rng.random(int(end.max()) + 1) < np.sqrt(MOST / known.sum())
+            known = known & chosen[end]
+    ends = [end[known] for end in ends]
+    x, y = values[known], np.asarray(small.y[known] + small.low, np.float64)
+    ways: dict[str, tuple[Numbers, Numbers]] = {"plus": (x, y)}
+    if len(x) and min(x.min(), small.low) > 0:
+        ways["times"] = np.asarray(np.log(x)), np.asarray(np.log(y))
+    for how, (column, count) in ways.items():
+        (of_column, free), (of_count, _) = left_over(column, ends), left_over(count, ends)
+        r, log_chance = evidence.beside_levels(of_column, of_count, free)
+        if log_chance < log_alarm:
+            yield finding(
+                "fail" if abs(r) >= STRONG_ORDER else "look",
+                log_chance,
+                f"correlation {r:+.2f} with the small counts {how} a level of each of their areas",
             )
 
 

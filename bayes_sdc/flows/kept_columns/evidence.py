@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaincc, gammaln, log_ndtr, pdtrc
+from scipy.special import betainc, gammaincc, gammaln, log_ndtr, pdtrc
 
 Codes = npt.NDArray[np.intp]
 Numbers = npt.NDArray[np.float64]
@@ -19,6 +19,7 @@ SHUFFLES = 30
 DECIMALS = 6  # to which two numbers count as equal
 COMMON = 5  # expected rows of a value and a count
 LEAST_VARIANCE = 0.25  # that of half a chi-squared is half its degrees of freedom
+LEAST_KINDS = 3  # values of a count that is small; with two a flag says all
 MOST_ASSIGNMENTS = 20_000  # up to which they are counted, beyond they are bounded
 
 
@@ -226,6 +227,32 @@ def _centred_ranks(
     ranks = np.empty(len(values))
     ranks[order] = rank[tie] - (cells[sorted_groups] - 1) / 2
     return ranks
+
+
+def beside_levels(x: Numbers, y: Numbers, free: int) -> tuple[float, float]:
+    """Correlation of what levels of areas leave of both, and the log chance of one this far from 0.
+
+    Parameters
+    ----------
+    x, y : ndarray
+        Residuals: (row,).
+    free : int
+        Rows less the levels that were taken out.
+
+    Examples
+    --------
+    >>> y = np.tile([-1.0, 0.0, 1.0], 20)
+    >>> r, log_chance = beside_levels(2.0 * y, y, 40)
+    >>> round(r, 6), log_chance < -40
+    (1.0, True)
+    """
+    norms = float(np.linalg.norm(x)), float(np.linalg.norm(y))
+    if free < 3 or min(norms) == 0.0:
+        return 0.0, 0.0
+    r = float(np.clip(x @ y / (norms[0] * norms[1]), -1.0, 1.0))
+    log_chance = log_or_none(float(betainc((free - 1) / 2, 0.5, 1.0 - r * r)))
+    # counts are whole numbers: few of them agree by chance more often than measured ones
+    return r, max(log_chance, -free * math.log(LEAST_KINDS))
 
 
 def in_perfect_order(x: Numbers, y: Codes) -> float:

@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import lsmr
 from scipy.special import betainc
 
 from bayes_sdc.flows.kept_columns.evidence import log_or_none
@@ -21,6 +24,7 @@ Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 ROUNDS = 12  # of adjusting the levels of both sides to each other
+STEPS, PRECISE = 2_000, 1e-13  # of least squares
 NEARLY_EXACT = 1e-9  # relative error of the computer
 FINEST, FINE = 5e-8, 1e-3  # absolute and relative error of numbers whose last digit is not seen
 
@@ -155,13 +159,63 @@ def from_levels(
     return best
 
 
+def left_over(x: Numbers, ends: Sequence[Codes]) -> tuple[Numbers, int]:
+    """Return what is left of numbers beside the best levels of their areas, and how much is free.
+
+    Parameters
+    ----------
+    x : ndarray
+        Finite numbers: (row,).
+    ends : sequence of ndarray of int
+        Areas of the rows, one or two sides.
+
+    Returns
+    -------
+    ndarray
+        Residuals of least squares; 0 where rounding of the computer is all that is left: (row,).
+    int
+        Rows less the levels that they fix.
+
+    Examples
+    --------
+    >>> o, d = np.divmod(np.arange(6), 3)
+    >>> left_over(10.0 * o + d, [o, d])
+    (array([0., 0., 0., 0., 0., 0.]), 2)
+    """
+    used = [np.unique(end, return_inverse=True)[1] for end in ends]
+    sizes = [int(end.max(initial=-1)) + 1 for end in used]
+    centred = x - x.mean() if len(x) else x
+    rest = _said(centred, [-level for level in _fitted(centred, used, sizes)], used, times=False)
+    rest[np.abs(rest) <= NEARLY_EXACT * max(1.0, float(np.abs(x).max(initial=0.0)))] = 0.0
+    return rest, len(x) - sum(sizes) + (_apart(used, sizes) if len(used) > 1 else 0)
+
+
+def _fitted(y: Numbers, ends: Sequence[Codes], sizes: Sequence[int]) -> list[Numbers]:
+    """Levels of the areas of each side whose sums are nearest to numbers; 0 where none is."""
+    first = np.cumsum([0, *sizes])
+    columns = np.concatenate([end + start for end, start in zip(ends, first[:-1], strict=True)])
+    rows = np.tile(np.arange(len(y)), len(ends))
+    design = csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(y), int(first[-1])))
+    found = lsmr(design, y, atol=PRECISE, btol=PRECISE, conlim=0.0, maxiter=STEPS)[0]
+    return np.split(np.asarray(found, np.float64), first[1:-1])
+
+
+def _apart(ends: Sequence[Codes], sizes: Sequence[int]) -> int:
+    """Number of sets of rows that share no area: each leaves one level open."""
+    one, other = ends
+    links = csr_array((np.ones(len(one)), (one, other + sizes[0])), shape=(sum(sizes),) * 2)
+    return int(connected_components(links, directed=False)[0])
+
+
 def _right(x: Numbers, count: Numbers, safe: Mask, ends: Sequence[Codes], times: bool) -> Mask:
     """Which counts are right when they are x times, or plus, a level of each of their areas."""
     usable = safe & np.isfinite(x) & ((x > 0) if times else True)
     rows = [end[usable] for end in ends]
     sizes = [int(end.max(initial=0)) + 1 for end in ends]
-    levels = [np.full(size, 1.0 if times else 0.0) for size in sizes]
     own, target = x[usable], count[usable]
+    # exact levels first: rounds alone come near them slowly where few counts are safe
+    levels = _fitted(np.log(target / own) if times else target - own, rows, sizes)
+    levels = [np.exp(level) for level in levels] if times else levels
     with np.errstate(divide="ignore", invalid="ignore"):
         for _ in range(ROUNDS):
             for side, key in enumerate(rows):

@@ -20,7 +20,11 @@ from bayes_sdc.flows.kept_columns.functions import codes_of, depends_on
 from bayes_sdc.flows.kept_columns.numbers import numbers_in
 from bayes_sdc.flows.kept_columns.partners import count_of_partner, readings
 from bayes_sdc.flows.kept_columns.statistics import statistic_in
-from bayes_sdc.flows.kept_columns.together import totals_of_areas, totals_together
+from bayes_sdc.flows.kept_columns.together import (
+    totals_by_several,
+    totals_of_areas,
+    totals_together,
+)
 from bayes_sdc.flows.kept_columns.totals import Ends, ends_of, total_in
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.io.text import find_columns
@@ -180,6 +184,12 @@ def with_another(table: FlowTable, name: str, areas: Sequence[str], ends: Ends) 
                 how = totals_together(one, two, totals)
                 if how is not None:
                     return f"with {other!r} it publishes totals: {how}"
+    flat = [(other, two) for other, held in others for two in held]
+    for one in mine if len(others) > 1 else []:
+        found = totals_by_several(one, [two for _, two in flat], totals)
+        if found is not None:
+            named = " and ".join(dict.fromkeys(repr(flat[place][0]) for place in found[1]))
+            return f"with {named} it publishes totals: {found[0]}"
     return ""
 
 

@@ -15,6 +15,7 @@ class Small(NamedTuple):
 
     rows: Codes  # in the frame
     y: Codes  # from 0
+    low: int
     strata: dict[str, Codes | None]
     rng: np.random.Generator
 
@@ -37,7 +38,7 @@ def small_counts(table: FlowTable) -> Small:
         by = np.stack([c[rows] for c in codes[:-2]], axis=1)
         strata["of one group"] = np.unique(by, axis=0, return_inverse=True)[1].ravel()
     y = count[rows].astype(np.intp) - table.low
-    return Small(rows, y, strata, generator(0, "kept columns"))
+    return Small(rows, y, table.low, strata, generator(0, "kept columns"))
 
 
 def where_known(known: Mask, small: Small) -> Small:
@@ -45,4 +46,22 @@ def where_known(known: Mask, small: Small) -> Small:
     if known.all():
         return small
     strata = {where: None if of is None else of[known] for where, of in small.strata.items()}
-    return Small(small.rows[known], small.y[known], strata, small.rng)
+    return Small(small.rows[known], small.y[known], small.low, strata, small.rng)
+
+
+def moves_of(table: FlowTable) -> dict[str, Codes]:
+    """Row of the way back, and of the rows beside, for each row; -1 where there is none."""
+    n = len(table.frame)
+    names = [table.origin, table.destination, *table.groups]
+    texts = [table.frame[name].astype(str).tolist() for name in names]
+    keys = list(zip(*texts, strict=True))
+    places = {key: row for row, key in enumerate(keys)}
+    back = [
+        places.get((d, o, *by), places.get((d, o, *by[::-1]), -1)) for o, d, *by in keys
+    ]  # the groups of a pair are its own, or those of its ends
+    rows = np.arange(n)
+    return {
+        "on the way back": np.array(back, np.intp),
+        "in the row before": rows - 1,
+        "in the row after": np.where(rows < n - 1, rows + 1, -1),
+    }

@@ -15,6 +15,7 @@ from bayes_sdc.flows.kept_columns.evidence import function_of_count
 from bayes_sdc.flows.kept_columns.functions import codes_of
 from bayes_sdc.flows.kept_columns.numbers import last_digit, numbers_in
 from bayes_sdc.flows.kept_columns.totals import Ends
+from bayes_sdc.flows.kept_columns.weighted import weighted_numbers
 from bayes_sdc.flows.table.read import FlowTable
 
 Numbers = npt.NDArray[np.float64]
@@ -71,6 +72,8 @@ def statistic_in(table: FlowTable, column: pd.Series, side: str, ends: Ends) -> 
             if y.max() < known.sum() / 2:  # else any column is a function of it
                 log_chance = min(log_chance, function_of_count(shown[known], y))
             found.append(Statistic(f"{words} of each {by}", log_chance))
+        log_chance = weighted_numbers(table, at, numbers, getattr(ends, by))
+        found.append(Statistic(f"how many small counts of each size has each {by}", log_chance))
     best = min(found, key=lambda one: one.log_chance, default=None)
     return best if best is not None and best.log_chance < np.log(CHANCE / len(found)) else None
 

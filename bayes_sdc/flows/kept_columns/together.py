@@ -13,6 +13,7 @@ Numbers = npt.NDArray[np.float64]
 NEARLY_ALL = 0.95  # of the areas have the total
 FEWEST_AREAS = 6  # with equal multiples, none of which is an accident
 DIGITS = 1e-3  # relative distance that rounding may leave
+ADDED, MULTIPLIED = "added and subtracted", "multiplied and divided"
 
 
 def totals_together(
@@ -41,6 +42,60 @@ def totals_together(
             if _multiples(values, sums):
                 return f"their {words} gives {what}"
     return None
+
+
+def totals_by_several(
+    one: Numbers, others: Sequence[Numbers], totals: Sequence[tuple[str, Numbers]]
+) -> tuple[str, list[int]] | None:
+    """Return how three or more columns of areas give totals together, and which are needed.
+
+    Parameters
+    ----------
+    one : array of float, shape (area,)
+        What a column holds of each area.
+    others : sequence of array, shape (area,)
+        What other columns hold.
+    totals : sequence of pairs of str and array, shape (area,)
+        From :func:`totals_of_areas`.
+
+    Returns
+    -------
+    tuple of str and list of int, or None
+        In words, and the places of the other columns.
+    """
+    there = np.isfinite(one)
+    places = [k for k, x in enumerate(others) if (np.isfinite(x) >= there).mean() >= NEARLY_ALL]
+    for what, sums in totals:
+        for words in (ADDED, MULTIPLIED):
+            if _explained(words, [one, *(others[k] for k in places)], sums):
+                for k in tuple(places):
+                    fewer = [other for other in places if other != k]
+                    if _explained(words, [one, *(others[m] for m in fewer)], sums):
+                        places = fewer
+                without = _explained(words, [others[k] for k in places], sums)
+                return None if without else (f"{words}, they give {what}", places)
+    return None
+
+
+def _explained(words: str, columns: Sequence[Numbers], sums: Numbers) -> bool:
+    """Whether weights of columns, or powers of them, give the sums of nearly all areas."""
+    x, y = np.column_stack([np.ones(len(sums)), *columns]), sums
+    known = np.isfinite(x).all(axis=1) & (y != 0)
+    if words == MULTIPLIED:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            x, y = np.log(np.abs(x)), np.log(np.abs(y))
+        x[:, 0] = 1.0
+        known &= np.isfinite(x).all(axis=1)
+    x, y, n = x[known], y[known], int(known.sum())
+    if n < x.shape[1] + FEWEST_AREAS:
+        return False
+    x = x / np.where((size := np.abs(x).max(axis=0)) > 0, size, 1.0)
+    off = np.zeros(n)
+    for _ in range(2):  # once more without the areas that are furthest off
+        kept = off <= np.quantile(off, NEARLY_ALL)
+        off = np.abs(y - x @ np.linalg.lstsq(x[kept], y[kept], rcond=1e-12)[0])
+    near = DIGITS if words == MULTIPLIED else DIGITS * np.abs(y)
+    return bool((off <= near).mean() >= NEARLY_ALL)
 
 
 def totals_of_areas(table: FlowTable, ends: Ends) -> Iterator[tuple[str, Numbers]]:

@@ -218,6 +218,8 @@ def _equal(values: Numbers, sums: Numbers) -> float | None:
     about = np.abs(values / factor - sums) <= np.maximum(0.01 * sums, 2.0 * half)
     if about.any():
         factor = float(values[about].sum() / sums[about].sum())  # rounding averages out
+        if factor <= 0.0:  # those near the sums are rounded to 0
+            return None
     error = np.abs(values / factor - sums)
     off = np.maximum(DIGITS * sums, max(1.05 * half, 1e-9))
     near = error <= off

@@ -1,11 +1,15 @@
 """Shares of totals, and counts over what is expected, give counts beside the safe ones."""
 
 import numpy as np
+import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayes_sdc.flows.kept_columns.levels import from_levels, from_shares
+from bayes_sdc import read_flows
+from bayes_sdc.flows.kept_columns.check import check_columns
+from bayes_sdc.flows.kept_columns.levels import from_levels, from_shares, left_over
+from bayes_sdc.flows.kept_columns.selection import select_columns
 
 ALARM = np.log(1e-4)
 
@@ -88,3 +92,58 @@ def test_counts_over_or_less_what_areas_lead_to_expect_are_seen(seed, how):
     shuffled = from_levels(rng.permutation(x), count, small, ~small, [o, d])
     assert shuffled is not None
     assert shuffled.share < 0.5
+
+
+def beside_areas(seed, how, areas, share, scale):
+    """A table whose column is the count beside a secret level of each of its areas."""
+    rng = np.random.default_rng(seed)
+    o, d = np.divmod(np.arange(areas**2), areas)
+    there = (o != d) & (rng.random(len(o)) < 0.8)
+    o, d = o[there], d[there]
+    small, safe = rng.integers(1, 10, len(o)), rng.integers(10, 300, len(o))
+    n = np.where(rng.random(len(o)) < share, small, safe)
+    level = scale * rng.random((2, areas))
+    x = {
+        "plus": n + level[0][o] + level[1][d],
+        "less": level[0][o].round() + level[1][d].round() - n,
+        "times": n * np.exp(level[0][o] / scale) * np.exp(level[1][d] / scale),
+        "noise": rng.normal(size=len(o)) + level[0][o] + level[1][d],
+        "none": level[0][o] + level[1][d],
+    }[how]
+    codes = [f"A{k:03d}" for k in range(areas)]
+    frame = {"o": np.take(codes, o), "d": np.take(codes, d), "n": n, "x": x}
+    return read_flows(pd.DataFrame(frame), origin="o", destination="d", count="n")
+
+
+@pytest.mark.parametrize("how", ["plus", "less", "times"])
+@pytest.mark.parametrize("share", [0.3, 0.9])
+@settings(max_examples=4)
+@given(st.integers(0, 10_000), st.sampled_from([12, 25]), st.sampled_from([1.0, 30.0, 1e6]))
+def test_counts_beside_a_secret_level_of_each_area_are_seen(how, share, seed, areas, scale):
+    """Levels cancel in differences of differences, whether safe counts give them or not."""
+    table = beside_areas(seed, how, areas, share, scale)
+    found = check_columns(table, select_columns(table, ["x"]))
+    assert found.verdict == "fail", found.reason
+
+
+@pytest.mark.parametrize("how", ["noise", "none"])
+@settings(max_examples=5)
+@given(st.integers(0, 10_000), st.sampled_from([1.0, 30.0, 1e6]))
+def test_levels_of_areas_without_the_count_raise_no_alarm(how, seed, scale):
+    table = beside_areas(seed, how, 20, 0.8, scale)
+    found = check_columns(table, select_columns(table, ["x"]))
+    assert found.verdict != "fail", found.reason
+    assert "level" not in found.reason
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 10_000), st.integers(2, 40), st.booleans())
+def test_what_levels_leave_is_that_of_dense_least_squares(seed, rows, both):
+    rng = np.random.default_rng(seed)
+    ends = [rng.integers(0, 6, rows) for _ in range(2 if both else 1)]
+    x = rng.normal(size=rows)
+    design = np.column_stack([end[:, None] == np.arange(6) for end in ends]).astype(float)
+    exact = x - design @ np.linalg.lstsq(design, x, rcond=None)[0]
+    left, free = left_over(x, ends)
+    assert np.allclose(left, exact, atol=1e-8)
+    assert free == rows - np.linalg.matrix_rank(design)
