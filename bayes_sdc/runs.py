@@ -300,9 +300,27 @@ def write_json(path: Path, content: dict[str, Any], *, private: bool = False) ->
     write_text(path, text + "\n", private=private)
 
 
+class FinishedRun(NamedTuple):
+    """A finished run of a table.
+
+    Parameters
+    ----------
+    folder : Path
+        Where it is.
+    released : str
+        SHA-256 of the table it released.
+    epsilon : float or None
+        What it promised, all its data sets together; None where nothing was promised.
+    """
+
+    folder: Path
+    released: str
+    epsilon: float | None
+
+
 def finished_runs_beside(
     out: Path, sha256: str, content_sha256: str | None = None
-) -> list[tuple[Path, str]]:
+) -> list[FinishedRun]:
     """Find finished runs of the same input in folders beside this one.
 
     Parameters
@@ -317,9 +335,8 @@ def finished_runs_beside(
 
     Returns
     -------
-    list of (Path, str)
-        Folder, and SHA-256 of the table it released; by name. Records that cannot be read are
-        skipped: they belong to somebody else.
+    list of FinishedRun
+        By name. Records that cannot be read are skipped: they belong to somebody else.
     """
     here = out.resolve()
     found = []
@@ -333,5 +350,18 @@ def finished_runs_beside(
             held = read.get("content_sha256")
             same = read["sha256"] == sha256 or (held is not None and held == content_sha256)
             if "checks" in record and same:
-                found.append((folder, str(record["release_sha256"])))
+                released = str(record["release_sha256"])
+                found.append(FinishedRun(folder, released, _promised(record)))
     return found
+
+
+def _promised(record: dict[str, Any]) -> float | None:
+    """Epsilon that a run promised for all its data sets; None where it promised nothing."""
+    arguments = record.get("arguments", {})
+    epsilon, verdicts = (
+        arguments.get("epsilon"),
+        [check["verdict"] for check in record["checks"] if check.get("key") == "guarantee"],
+    )
+    if epsilon is None or verdicts != ["pass"]:
+        return None
+    return float(epsilon) * int(arguments.get("datasets", 1))

@@ -9,7 +9,7 @@ import xarray as xr
 from bayes_sdc.checks import Check
 from bayes_sdc.flows.audit.result import Audit
 from bayes_sdc.flows.diagnostics import Dispersion
-from bayes_sdc.flows.guarantee import CHECK, ENDING, SHORT_SEED, Guarantee
+from bayes_sdc.flows.guarantee import CHECK, ENDING, Guarantee
 from bayes_sdc.flows.intruder.comparing.choosing import Choice
 from bayes_sdc.flows.intruder.probabilities.gain import gain_lines
 from bayes_sdc.flows.intruder.result import IntruderRisk
@@ -273,7 +273,6 @@ def with_checks(protection: Protection, checks: Sequence[Check]) -> Protection:
     if protection.guarantee is None:
         return replace(protection, checks=every)
     found = protection.guarantee.ending(
-        *([SHORT_SEED] * protection.guarantee.guessable),
         *(
             ENDING[check.key][1]
             for check in checks

@@ -4,13 +4,20 @@ Such a covariate reveals small counts that no bound protects, so it ends a guara
 """
 
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
+import pandas as pd
 
+from bayes_sdc.flows.kept_columns.functions import codes_of, depends_on
+from bayes_sdc.flows.kept_columns.statistics import statistic_in
+from bayes_sdc.flows.kept_columns.totals import Ends, ends_of
 from bayes_sdc.flows.table.read import FlowTable
 
 SAME = 1.0 - 1e-10  # correlation of two columns that differ by origin and scale only
 CLOSE = 0.95  # correlation with small counts beyond anything measured elsewhere
+ROUNDED = 2e-3  # 1 less the correlation with totals, that rounding them may leave
+SHARE = 0.1  # of the distance from the safe totals, in which a column is nearer to the others
 REPEATS = 12  # cells beyond one per count, from which one value per count is not chance
 DISTINCT = 6  # number of values from which a common order is not chance
 
@@ -22,8 +29,10 @@ def tainted_covariates(table: FlowTable) -> list[str]:
     contain small ones: by origin, destination, group, or area and partner group, of those who left
     an area, came to it, both together or their difference, with people who stayed or without; or if
     it orders the cells like these, and not like the totals of the safe counts alone. So does one
-    with a single value for each count, such as classes of the counts, and one more closely related
-    to the counts than anything measured elsewhere is.
+    with a single value for each count, such as classes of the counts, one more closely related
+    to the counts than anything measured elsewhere is, the count of the way back, one that follows
+    from totals of both areas, and one that describes an area by its small counts: their mean, how
+    many are ones, the largest.
 
     Examples
     --------
@@ -37,6 +46,7 @@ def tainted_covariates(table: FlowTable) -> list[str]:
     """
     rows = table.cells["row"].to_numpy()
     with_small, safe = _sums(table, table.low), _sums(table, table.high + 1)
+    ends = ends_of(table)
     secret = [table.frame[table.count].to_numpy(np.float64)[rows], *with_small]
     secret += [every - large for every, large in zip(with_small, safe, strict=True)]
 
@@ -45,7 +55,48 @@ def tainted_covariates(table: FlowTable) -> list[str]:
         for name, column in table.covariates.items()
         if _of_counts(column.to_numpy(np.float64), secret[0])
         or _more_like(column.to_numpy(np.float64), secret, safe)
+        or _of_both_ends(column.to_numpy(np.float64), with_small, safe)
+        or _of_an_area(table, column.to_numpy(np.float64), ends)
     ]
+
+
+def _of_both_ends(
+    values: np.ndarray, secret: Sequence[np.ndarray], safe: Sequence[np.ndarray]
+) -> bool:
+    """Whether a column is a weighted sum of a form of two totals, and not of the safe ones."""
+
+    def follows(sums: Sequence[np.ndarray]) -> bool:
+        forms = [_forms(each) for each in sums]
+        return any(
+            _explained(values, one, other)
+            for a, b in combinations(range(len(sums)), 2)
+            for one, other in zip(forms[a], forms[b], strict=True)
+        )
+
+    return follows(secret) and not follows(safe)
+
+
+def _explained(values: np.ndarray, one: np.ndarray, other: np.ndarray) -> bool:
+    x = np.column_stack([np.ones(len(values)), one, other])
+    if len(values) < x.shape[1] + REPEATS or np.linalg.matrix_rank(x) < x.shape[1]:
+        return False
+    left = values - x @ np.linalg.lstsq(x, values, rcond=None)[0]
+    spread = float(np.linalg.norm(values - values.mean()))
+    return spread > 0.0 and float(np.linalg.norm(left)) < np.sqrt(1.0 - SAME) * spread
+
+
+def _of_an_area(table: FlowTable, values: np.ndarray, ends: Ends) -> bool:
+    """Whether a column is a function of one area that its small counts or totals give."""
+    rows = table.cells["row"].to_numpy()
+    for side, end in (("origin", ends.origin), ("destination", ends.destination)):
+        if depends_on(codes_of(pd.Series(values)), end[rows]) is False:
+            continue
+        of_area = np.full(len(ends.labels), np.nan)
+        of_area[end[rows]] = values
+        column = pd.Series(of_area[end])
+        if statistic_in(table, column, side, ends):
+            return True
+    return False
 
 
 def _more_like(
@@ -54,16 +105,28 @@ def _more_like(
     """Whether a column follows from the first sums, and not as closely from the others."""
     if any(_in_a_form(values, each) for each in secret):
         return not any(_in_a_form(values, each) for each in safe)
-    return any(_same_order(values, each) for each in secret) and not any(
-        _same_order(values, each) for each in safe
-    )
+    if any(_same_order(values, each) for each in secret):
+        return not any(_same_order(values, each) for each in safe)
+    far, near = _distance(values, safe), _distance(values, secret)
+    return near < min(ROUNDED, SHARE * far)
+
+
+def _distance(values: np.ndarray, sums: Sequence[np.ndarray]) -> float:
+    """How far the nearest form of the sums is from a column: 1 less the correlation."""
+    forms = [form for each in sums for form in _forms(each) if np.ptp(form) > 0.0]
+    if np.ptp(values) == 0.0:
+        return 1.0
+    return min((1.0 - abs(float(np.corrcoef(values, form)[0, 1])) for form in forms), default=1.0)
 
 
 def _in_a_form(values: np.ndarray, sums: np.ndarray) -> bool:
     """Whether a column is linear in sums, or in their logarithm or square root."""
+    return any(_linear(values, form) for form in _forms(sums))
+
+
+def _forms(sums: np.ndarray) -> tuple[np.ndarray, ...]:
     size = np.abs(sums)
-    forms = (sums, np.log1p(size), np.log(np.maximum(size, 1.0)), np.sqrt(size))
-    return any(_linear(values, form) for form in forms)
+    return sums, np.log1p(size), np.log(np.maximum(size, 1.0)), np.sqrt(size)
 
 
 def _of_counts(values: np.ndarray, counts: np.ndarray) -> bool:
@@ -97,6 +160,7 @@ def _sums(table: FlowTable, least: int) -> list[np.ndarray]:
     for counted in (count, np.where(stayed, 0.0, count)) if stayed.any() else (count,):
         sums += [_by(key, counted) for key in keys]
         sums += _of_areas(origin, destination, counted)
+    sums.append(_way_back(origin, destination, count))
     rows = table.cells["row"].to_numpy()
     return [each[rows] for each in sums]
 
@@ -117,6 +181,15 @@ def _of_areas(origin: np.ndarray, destination: np.ndarray, counted: np.ndarray) 
     left, came = (np.bincount(end, counted, minlength=len(areas)) for end in ends)
     kinds = (left, came, left + came, left - came)
     return [kind[end] for kind in kinds for end in ends]
+
+
+def _way_back(origin: np.ndarray, destination: np.ndarray, counted: np.ndarray) -> np.ndarray:
+    """Sum of the rows from the destination to the origin, at every row; 0 where there are none."""
+    areas, place = np.unique(np.concatenate([origin, destination]), return_inverse=True)
+    one, other = place[: len(origin)], place[len(origin) :]
+    pairs, at = np.unique(np.r_[one * len(areas) + other, other * len(areas) + one],
+                          return_inverse=True)  # fmt: skip
+    return np.bincount(at[: len(one)], counted, minlength=len(pairs))[at[len(one) :]]
 
 
 def _linear(one: np.ndarray, other: np.ndarray) -> bool:

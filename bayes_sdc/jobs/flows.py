@@ -115,18 +115,16 @@ def run_flows(
             announce("nothing to resume" if earlier is None else "resuming: what is done is kept")
 
     released = arguments.get("already_released", ())
-    repeated = check_repeated(out, table.sha256, released, content_sha256=content_digest(table))
+    repeated = check_repeated(
+        out, table.sha256, released, content_sha256=content_digest(table),
+        released_epsilon=arguments.get("released_epsilon", ()),
+    )  # fmt: skip
     for check in repeated:
         announce(f"{check.name}: {check.reason}")
     result = protect_flows(
-        table,
-        **arguments,
-        distance=distance,
-        policy=limits,
-        seed=seed,
-        resume=run.resume,
+        table, **arguments, distance=distance, policy=limits, seed=seed, resume=run.resume,
         ready=ready,
-    )
+    )  # fmt: skip
     result = with_checks(result, repeated)
     defaults = {
         name: parameter.default

@@ -93,3 +93,71 @@ def test_every_usual_total_is_found_with_and_without_people_who_stayed(form, sta
     assert tainted_covariates(with_covariates(table, covariate)) == ["x"]
     other = pd.DataFrame({"x": rng.permutation(form(values))}, index=table.cells.index)
     assert tainted_covariates(with_covariates(table, other)) == []
+
+
+def flows_of(seed: int) -> FlowTable:
+    rng = np.random.default_rng(seed)
+    areas = [f"{k:02d}" for k in range(24)]
+    pairs = [(a, b) for a in areas for b in areas if a != b]
+    frame = pd.DataFrame(pairs, columns=["o", "d"])
+    frame["n"] = rng.geometric(0.12, len(frame))
+    return read_flows(frame, origin="o", destination="d", count="n")
+
+
+OF_AREAS = {
+    "mean of small": lambda f: f[f["n"] < 10].groupby("o")["n"].mean(),
+    "number of ones": lambda f: f["n"].eq(1).groupby(f["o"]).sum(),
+    "share of small": lambda f: (
+        f["n"].where(f["n"] < 10, 0).groupby(f["o"]).sum() / f.groupby("o")["n"].sum()
+    ),
+    "median of small": lambda f: f[f["n"] < 10].groupby("o")["n"].median(),
+    "squares": lambda f: (f["n"] ** 2).groupby(f["o"]).sum(),
+    "rounded total": lambda f: (f.groupby("o")["n"].sum() / 5).round() * 5,
+}
+
+
+@pytest.mark.parametrize("of", list(OF_AREAS))
+@pytest.mark.parametrize("side", ["o", "d"])
+def test_what_describes_an_area_by_its_small_counts_is_found(of: str, side: str) -> None:
+    """A promise went out beside the mean of the small counts of each origin."""
+    table = flows_of(3)
+    turned = table.frame.rename(columns={"o": "d", "d": "o"}) if side == "d" else table.frame
+    end = table.cells["origin" if side == "o" else "destination"]
+    values = end.map(OF_AREAS[of](turned)).fillna(0.0).to_numpy(float)
+    covariate = pd.DataFrame({"x": values}, index=table.cells.index)
+    assert tainted_covariates(with_covariates(table, covariate)) == ["x"]
+
+
+@pytest.mark.parametrize("form", [np.asarray, np.log1p, np.sqrt])
+def test_the_way_back_and_totals_of_both_ends_are_found(form) -> None:
+    """Both are usual in gravity models, and made from small counts."""
+    table = flows_of(4)
+    n = table.frame.set_index(["o", "d"])["n"]
+    o, d = table.cells["origin"], table.cells["destination"]
+    back = n.reindex(pd.MultiIndex.from_arrays([d, o])).to_numpy(float)
+    left, came = n.groupby("o").sum(), n.groupby("d").sum()
+    both = 0.7 * form(o.map(left).to_numpy(float)) + 0.4 * form(d.map(came).to_numpy(float))
+    given = pd.DataFrame({"back": form(back), "both": both}, index=table.cells.index)
+    assert tainted_covariates(with_covariates(table, given)) == ["back", "both"]
+
+
+def test_sizes_and_distances_of_areas_are_not_found() -> None:
+    """Population, number of partners, safe totals, distances, an earlier year."""
+    table, rng = flows_of(5), np.random.default_rng(6)
+    o, d = table.cells["origin"], table.cells["destination"]
+    people = pd.Series(rng.lognormal(9, 1, 24).round(), sorted(set(table.frame["o"])))
+    safe = table.frame[table.frame["n"] > 9].groupby("o")["n"].sum()
+    partners = table.frame["n"].lt(10).groupby(table.frame["o"]).sum()
+    fine = pd.DataFrame(
+        {
+            "people": np.log(o.map(people).to_numpy(float)),
+            "product": np.log(o.map(people).to_numpy(float) * d.map(people).to_numpy(float)),
+            "safe": np.log1p(o.map(safe).fillna(0.0).to_numpy(float)),
+            "partners": o.map(partners).to_numpy(float),
+            "north": d.map(people.rank() > 7).to_numpy(float),
+            "apart": rng.gamma(2.0, 30.0, len(o)),
+            "year before": rng.geometric(0.12, len(o)).astype(float),
+        },
+        index=table.cells.index,
+    )
+    assert tainted_covariates(with_covariates(table, fine)) == []

@@ -46,7 +46,8 @@ class Checkpoint:
         stamp = folder / "call.json"
         if stamp.exists():
             earlier = kept_call(folder)
-            changed = sorted(k for k in call if earlier.get(k) != call[k])
+            # what only one of them has, such as an epsilon, differs too
+            changed = sorted(k for k in {*call, *earlier} if earlier.get(k) != call.get(k))
             if changed:
                 raise InputError(
                     f"{folder}: holds another run, which differs in {', '.join(changed)}; "

@@ -158,6 +158,12 @@ def check_needed(
             "of each earlier release, of all its data sets together (--released-epsilon), and "
             "leave it out where it had none"
         )
+    if epsilon is not None and table.n_small == 0:
+        raise InputError(
+            f"{table.source}: epsilon bounds the model of the small counts between areas, and "
+            f"there are none from {table.low} to {table.high}; leave epsilon out (--epsilon): the "
+            "rest of the release has no promise"
+        )
     if len(released_epsilon) and epsilon is None:
         raise InputError(
             "released_epsilon belongs to epsilon: give both of them, or neither "

@@ -37,6 +37,11 @@ BUNDLED: dict[str, tuple[int, ...]] = {
     "Bureau, public domain)": (3422, 3070, 3193, 3156, 2930, 3014, 2822, 2768, 2481),
 }  # fmt: skip
 FEWEST_SAME = 10  # small cells from which equal counts are no chance
+FEWEST_NEAR, KINDS_NEAR = 30, 7  # small cells, and different counts, from which near shares are not
+NEARER = (
+    0.25  # times 1 / root of the cells: half the sum of differences, below which shares are near
+)
+ON_A_LINE = 1e-7  # of 1 less the cosine, which rounding leaves
 
 
 def bundled_shares(low: int = LOWEST, high: int = HIGHEST, *, without: str = "") -> np.ndarray:
@@ -154,6 +159,12 @@ def _of_file(table: FlowTable, path: Path) -> tuple[np.ndarray, str]:
             'another file, or "bundled"'
         )
     numbers = np.bincount(other.cells["y"], minlength=table.k + 1) + 0.5
+    if own_shares(table, numbers - 0.5) or own_shares(table, numbers):
+        raise InputError(
+            f"centres: the counts in {path} have the shares of the table that is protected, nearer "
+            "than those of another year come; give one of another year or place, or "
+            '"bundled"'
+        )
     return numbers / numbers.sum(), f"shares in another table, {path.name}, taken as public"
 
 
@@ -182,19 +193,35 @@ def same_counts(table: FlowTable, other: FlowTable) -> bool:
 
 
 def own_shares(table: FlowTable, shares: np.ndarray) -> bool:
-    """Whether shares given by hand are those of the table, exactly or rounded."""
+    """Whether shares are those of the table: exactly, rounded, nearly, or drawn to equal ones.
+
+    Another draw of as many cells from the same shares is further away than :data:`NEARER` over the
+    root of their number in all but one of a thousand (of the bundled shares: of ten thousand).
+    """
     if not table.n_small or not np.isfinite(shares).all() or not shares.sum() > 0.0:
         return False
     numbers = np.bincount(table.cells["y"], minlength=table.k + 1)
+    told, true = shares / shares.sum(), numbers / numbers.sum()
+    if table.n_small >= FEWEST_NEAR and len(told) >= KINDS_NEAR:
+        apart = 0.5 * float(np.abs(told - true).sum())
+        if apart <= NEARER / np.sqrt(table.n_small) or _drawn_to_equal(told, true):
+            return True
     for more in (0.0, 0.5, 1.0):  # added to each number, so that no share is 0
         own = (numbers + more) / (numbers + more).sum()
-        if np.allclose(shares / shares.sum(), own, rtol=0.0, atol=1e-6):
+        if np.allclose(told, own, rtol=0.0, atol=1e-6):
             return True
         for scale in (1.0, 100.0):  # shares or percentages
             for digits in range(2 if scale == 1.0 else 0, 7):
                 if np.array_equal(shares, np.round(scale * own, digits)):
                     return True
     return False
+
+
+def _drawn_to_equal(told: np.ndarray, true: np.ndarray) -> bool:
+    """Whether shares are a mean of the table's and of equal ones: a number was added to each."""
+    one, other = told - told.mean(), true - true.mean()
+    size = float(np.linalg.norm(one) * np.linalg.norm(other))
+    return size > 0.0 and float(one @ other) > (1.0 - ON_A_LINE) * size
 
 
 def _refuse_bundled(table: FlowTable) -> None:

@@ -4,12 +4,17 @@ Here the external report holds nothing measured with true counts except the verd
 """
 
 import math
+from dataclasses import replace
 from typing import Any, Literal
 
 from bayes_sdc.convergence import ESS_LIMIT, RHAT_LIMIT
-from bayes_sdc.flows.guarantee import Guarantee
+from bayes_sdc.flows.guarantee import ENDING, Guarantee
 from bayes_sdc.flows.intruder.log_ratios import log_ratios
 from bayes_sdc.flows.protection import Measured, Protection
+from bayes_sdc.report.flows.public_reasons import OF_TRUE_COUNTS
+from bayes_sdc.report.flows.public_shares import PUBLIC_CELLS
+
+WHY_NOT = "the reason is not shown, because a verdict on few cells could reveal single cells"
 
 
 def guarantee_section(
@@ -28,12 +33,22 @@ def guarantee_section(
     if found is None or measured is None:
         return None
     internal = audience == "internal"
+    told = found if internal else _for_the_public(found, result)
     return {
-        "promise": found.promise(),
+        "promise": told.promise(),
         "holds": found.holds,
         "public": found.public,
         "numbers": _beside(found, measured) if internal else {},
     }
+
+
+def _for_the_public(found: Guarantee, result: Protection) -> Guarantee:
+    """The same without reasons that tell a verdict which few cells withhold."""
+    if not 0 < result.table.n_small < PUBLIC_CELLS:
+        return found
+    withheld = [ENDING[key][1] for key in OF_TRUE_COUNTS if key in ENDING]
+    told = [WHY_NOT if reason in withheld else reason for reason in found.ended]
+    return replace(found, ended=tuple(dict.fromkeys(told)))
 
 
 def _beside(found: Guarantee, measured: Measured) -> dict[str, str]:

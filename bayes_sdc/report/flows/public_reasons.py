@@ -53,8 +53,6 @@ PUBLIC_REASONS = {
     ("release_differs", "fail"): "Too few released small counts differ from the true ones: do not "
     "release.",
     ("guarantee", "pass"): "The promise below holds for exact draws from the posterior.",
-    ("guarantee", "look"): "The promise below holds for exact draws from the posterior, and while "
-    "the seed of the run stays secret.",
     ("guarantee", "fail"): "No promise is made: the section says why.",
     ("row_order", "pass"): "The order of the rows was not found to follow the small counts.",
     ("row_order", "look"): "The order of the rows may tell something about the small counts.",

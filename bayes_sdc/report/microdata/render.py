@@ -13,7 +13,7 @@ import pandas as pd
 from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.individual.record_risk import BULK
-from bayes_sdc.microdata.latent_classes.risk import MISFIT
+from bayes_sdc.microdata.latent_classes.risk import misfit
 from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.microdata.treatment.release import ReleasedFile
 from bayes_sdc.microdata.treatment.result import Treatment
@@ -192,7 +192,7 @@ def _shared(result: Measurement) -> dict[str, Any]:
         "basis": basis,
         "bulk_definition": BULK[0].upper() + BULK[1:],
         "whole": result.whole_population,
-        "misfit": f"{MISFIT:.0%}",
+        "misfit": f"{misfit(result.data.n):.0%}",
         "by_classes": result.latent_classes is not None,
         "trusted_classes": result.latent_classes is not None and result.latent_classes.trusted,
     }

@@ -58,6 +58,9 @@ def test_another_call_is_refused(tmp_path, changed, words):
     Checkpoint(tmp_path, CALL).save(part(0))
     with pytest.raises(InputError, match=words):
         Checkpoint(tmp_path, CALL | changed)
+    Checkpoint(tmp_path / "bound", CALL | {"epsilon": 1.0})
+    with pytest.raises(InputError, match="differs in epsilon"):  # a later call without it
+        Checkpoint(tmp_path / "bound", CALL)
     assert len(list(Checkpoint(tmp_path, CALL).finished())) == 1  # and nothing is lost
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from bayes_sdc import InputError, protect_flows, read_flows
+from bayes_sdc.flows.guarantee import ENDING
 from bayes_sdc.flows.protection import Protection
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.report.flows.render import render_flows
@@ -82,6 +83,21 @@ def test_a_promise_that_ended_is_none(promised: Protection, audience: str) -> No
     assert "What is promised. Nothing." in text
     assert "chosen among 9" in text
     assert "factor of 7.39" not in text
+
+
+@pytest.mark.parametrize("key", ["other_columns", "row_order"])
+def test_the_promise_tells_no_verdict_that_few_cells_withhold(
+    promised: Protection, key: str
+) -> None:
+    """One section said "not shown", and the next that other columns may reveal small counts."""
+    assert promised.guarantee is not None
+    reason = ENDING[key][1]
+    copy = Protection(**{**vars(promised), "guarantee": promised.guarantee.ending(reason)})
+    assert reason in words(copy, "internal").lower()
+    text = words(copy, "external").lower()
+    assert reason not in text
+    assert "no guarantee is given" in text
+    assert "the reason is not shown" in text
 
 
 def test_without_epsilon_the_word_does_not_occur(table: FlowTable) -> None:

@@ -43,7 +43,8 @@ def synthesize(
     posterior : xarray.DataTree
         From :func:`bayes_sdc.fit_flows`. Not needed for a table without small cells.
     datasets : int
-        Number m of synthetic data sets.
+        Number m of synthetic data sets. Of a posterior with ``epsilon`` each of them, and each
+        further call, costs its epsilon again: :func:`bayes_sdc.guarantee` adds up what it is told.
     totals : sequence of str, str with commas, or KeptTotals
         Margins that every data set has exactly as the table: ``"origin"``, ``"destination"``,
         ``"group"``, ``"origin-by-group"``, ``"destination-by-group"``; none by default. They are
