@@ -110,6 +110,8 @@ def _duckdb(path: Path, query: str | None) -> tuple[pd.DataFrame, tuple[str, ...
                 )
             if not statements:
                 raise InputError(f"{path.name}: the query gives no table; write a SELECT")
+            if statements[0].type != duckdb.StatementType.SELECT:
+                raise InputError(f"{path.name}: the query fails: it is no SELECT; write one")
             cursor = database.execute(statements[0])
             names = [column[0] for column in cursor.description or ()]
             rows = cursor.fetchall()

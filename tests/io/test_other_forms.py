@@ -208,7 +208,8 @@ def test_a_relation_or_a_query_of_duckdb_is_read(tmp_path):
         read_flows(path, **NAMES)
 
 
-NOT_ONE_SELECT = ["", " ", ";", "-- nothing", "SELECT 1; SELECT 2", "SELECT '\udcff'"]
+NOT_ONE_SELECT = ["", " ", ";", "-- nothing", "SELECT 1; SELECT 2", "SELECT '\udcff'",
+                  "PRAGMA database_list", "SET threads = 1"]  # fmt: skip
 
 
 @pytest.mark.parametrize("read", [_flows, _persons])
