@@ -14,7 +14,7 @@ from bayes_sdc.microdata.treatment.intruder import MatchRisk
 from bayes_sdc.microdata.treatment.matching import best_of
 from bayes_sdc.microdata.treatment.pram import match_changed, matrices_of, randomise
 from bayes_sdc.microdata.treatment.result import Method
-from bayes_sdc.microdata.treatment.setting import Setting
+from bayes_sdc.microdata.treatment.setting import MATCHED, Setting
 from bayes_sdc.microdata.treatment.suppression import (
     prices_of,
     suppress_special_uniques,
@@ -237,11 +237,15 @@ def by_pram(setting: Setting, before: MatchRisk, asked: Asked, *, seed: int) -> 
     assert asked.change is not None  # noqa: S101 - was checked
     matrices = matrices_of(data, treated, asked.change)
     codes = randomise(data, matrices, datasets=asked.datasets, seed=seed)
-    matches = [
-        match_changed(data, setting.is_known, setting.states, one, matrices) for one in codes
-    ]
-    risk = setting.of_matches(matches, "keys")
-    notes = ["the intruder knows the matrices; they do not combine several data sets"]
+    states = setting.states.thinned(MATCHED)
+    matches = match_changed(data, setting.is_known, states, codes, matrices)
+    risk = setting.of_matches([matches], "keys")
+    notes = ["the intruder knows the matrices"]
+    if len(codes) > 1:
+        notes.append(
+            f"{len(codes)} data sets side by side count as linked, record by record: the intruder "
+            "combines what all of them show, and the more there are the less is hidden"
+        )
     if len(setting.rules):
         layout = setting.states.layout
         broken = sum(

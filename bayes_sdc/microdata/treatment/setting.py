@@ -50,7 +50,8 @@ class Intruder(Result):
     knows : {"keys", "records"}
         Whether they know which records were treated, the stronger intruder, or only the treated
         keys and the share of treated records. Several data sets of one file side by side show which
-        records were treated, so with these it is always "records".
+        records were treated, so with these it is always "records". After PRAM they know the
+        matrices, and combine what several data sets show of a record.
 
     Raises
     ------

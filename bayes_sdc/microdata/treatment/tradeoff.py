@@ -50,7 +50,8 @@ def compare_treatments(
         ``target_risk`` of "synthesis", ``k`` of "suppression", ``change`` of "pram"; one number of
         no meaning for "full-synthesis". By default three of each.
     datasets : int
-        m of the treatments that draw; more than 1 shows which records were treated.
+        m of the treatments that draw; more than 1 shows which records were treated, and the
+        intruder combines what those of PRAM show of a record.
     intruder : Intruder, optional
         As for :func:`bayes_sdc.treat`.
     population_size : int, optional

@@ -49,7 +49,9 @@ def treat(
         the latent-class model given what stays. ``"full-synthesis"``: all keys of all records.
         ``"suppression"``: the cheapest values are set missing. ``"pram"``: values of the keys are
         changed at random, with invariant matrices. ``"recoding"``: nothing more than was recoded
-        before. A missing value stays missing.
+        before. A value that is missing in the file stays missing; only by the rule "own", where
+        missing is a level like others, synthesis can draw a value in its place, or missing in place
+        of a value.
     target_risk : float, optional
         Synthesis treats records with a risk above it; the risk afterwards is judged by it.
     share : float, optional
@@ -67,7 +69,8 @@ def treat(
     change : float, optional
         PRAM: the share of values of each key to change.
     datasets : int
-        m, data sets that are released side by side.
+        m, data sets that are released side by side. They tell more than one: which records were
+        treated by synthesis, and by PRAM what all of them show of a record together.
     intruder : Intruder, optional
         What they know; by default all keys, not whether the target is in the file, and not which
         records were treated.
