@@ -11,8 +11,10 @@ A record that shows its values has 1 where they are x and else 0. One with hidde
 the others are those of x, the probability of the hidden ones under the model given all that the
 record shows, other variables among them. An intruder who knows the treated keys but not the treated
 records takes each for treated with the share that was treated: they cannot tell a synthetic value
-from a true one, so a record that looks right has 1 - share more than one that does not. The drawn
-values themselves say nothing of the true ones beyond the model, because they were drawn from it.
+from a true one, so a record that looks right has 1 - share more than one that does not; where it
+lacks a value that was missing in the file, 1 - share times the chance that this is the target's,
+given all that it shows. The drawn values themselves say nothing of the true ones beyond the model,
+because they were drawn from it.
 
 References
 ----------
@@ -99,37 +101,66 @@ def posterior_classes(rows: np.ndarray, eta: np.ndarray, phi: np.ndarray) -> np.
 
 
 @compiled
-def chance(row: np.ndarray, hidden: np.ndarray, classes: np.ndarray, phi: np.ndarray) -> float:
-    """Probability that the hidden keys of a record have the target's values."""
+def chance(
+    row: np.ndarray, keys: np.ndarray, shown: np.ndarray, classes: np.ndarray, phi: np.ndarray
+) -> float:
+    """Probability that a record has the target's values of those of the keys it does not show."""
     total = 0.0
     for s in range(classes.shape[0]):
         for h in range(classes.shape[1]):
             part = classes[s, h]
-            for k in range(len(hidden)):
-                part *= phi[s, row[hidden[k]], h]
+            for k in range(len(keys)):
+                if shown[keys[k]] < 0:
+                    part *= phi[s, row[keys[k]], h]
             total += part
     mean: float = total / classes.shape[0]
     return mean
 
 
 @compiled
+def fits(target: np.ndarray, keys: np.ndarray, shown: np.ndarray) -> bool:
+    """Tell whether a record shows nothing but the target's values of the keys."""
+    for k in range(len(keys)):
+        if shown[keys[k]] >= 0 and shown[keys[k]] != target[keys[k]]:
+            return False
+    return True
+
+
+@compiled
+def tally(
+    t: int, w: float, number: int, best: np.ndarray, tied: np.ndarray, total: np.ndarray
+) -> None:
+    """Count so many records of one weight for a target."""
+    if number == 0 or w == 0.0:
+        return
+    total[t] += w * number
+    if w > best[t] * (1.0 + SAME):
+        best[t], tied[t] = w, number
+    elif w >= best[t] * (1.0 - SAME):
+        tied[t] += number
+
+
+@compiled
 def weigh(
-    targets: np.ndarray, rows: np.ndarray, bucket: np.ndarray, first: np.ndarray,
-    members: np.ndarray, sizes: np.ndarray, hidden: np.ndarray, classes: np.ndarray,
-    phi: np.ndarray, share: float, looks: np.ndarray, wanted: np.ndarray,
+    at: np.ndarray, targets: np.ndarray, rows: np.ndarray, bucket: np.ndarray, first: np.ndarray,
+    members: np.ndarray, shown: np.ndarray, sizes: np.ndarray, hidden: np.ndarray,
+    classes: np.ndarray, phi: np.ndarray, share: float, looks: np.ndarray, wanted: np.ndarray,
+    from_: np.ndarray, lacking: np.ndarray, number: np.ndarray, of_lacking: np.ndarray,
     best: np.ndarray, tied: np.ndarray, total: np.ndarray,
 ) -> None:  # fmt: skip
     """Weigh the groups of records that agree with each target in what both show.
 
     ``members[first[b] : first[b + 1]]`` are the groups of bucket b. ``looks`` has, sorted, group
     times ``wanted.max() + 1`` plus the number of the values its records show for the hidden keys;
-    ``wanted`` is the number of the target's values. Without hidden keys everybody has weight 1.
+    ``wanted`` is the number of the target's values. ``lacking[from_[g] : from_[g + 1]]`` is what
+    ``number`` records of group g show that lack a value of these, with classes ``of_lacking``.
+    Without hidden keys everybody has weight 1.
     """
     step = 1
     if len(wanted) > 0:
         step = int(wanted.max()) + 1
-    for i in range(len(targets)):
-        t = targets[i]
+    for i in range(len(at)):
+        t = at[i]
         if bucket[i] < 0:
             continue
         for place in range(first[bucket[i]], first[bucket[i] + 1]):
@@ -137,32 +168,31 @@ def weigh(
             alike, apart = 0, sizes[g]
             plain = 1.0
             if len(hidden) > 0:
-                plain = chance(rows[i], hidden, classes[g], phi) * share
+                plain = chance(rows[i], hidden, shown[g], classes[g], phi) * share
                 if len(looks) > 0:
                     code = g * step + wanted[i]
                     alike = np.searchsorted(looks, code, side="right")
                     alike -= np.searchsorted(looks, code, side="left")
                     apart = sizes[g] - alike
-            for case in range(2):
-                number = apart if case == 0 else alike
-                w = plain if case == 0 else plain + 1.0 - share
-                if number == 0 or w == 0.0:
-                    continue
-                total[t] += w * number
-                if w > best[t] * (1.0 + SAME):
-                    best[t], tied[t] = w, number
-                elif w >= best[t] * (1.0 - SAME):
-                    tied[t] += number
+                for k in range(from_[g], from_[g + 1]):
+                    if fits(targets[i], hidden, lacking[k]):
+                        # what it shows is the target's, and what it lacks may be
+                        may = chance(rows[i], hidden, lacking[k], of_lacking[k], phi)
+                        tally(t, plain + (1.0 - share) * may, number[k], best, tied, total)
+                        apart -= number[k]
+            tally(t, plain, apart, best, tied, total)
+            tally(t, plain + 1.0 - share, alike, best, tied, total)
 
 
 @compiled
 def own_chances(
-    rows: np.ndarray, group: np.ndarray, hidden: np.ndarray, classes: np.ndarray, phi: np.ndarray
-) -> np.ndarray:
+    rows: np.ndarray, group: np.ndarray, hidden: np.ndarray, shown: np.ndarray,
+    classes: np.ndarray, phi: np.ndarray,
+) -> np.ndarray:  # fmt: skip
     """Probability that the hidden keys of each record have its own true values."""
     found = np.empty(len(rows))
     for i in range(len(rows)):
-        found[i] = chance(rows[i], hidden, classes[group[i]], phi)
+        found[i] = chance(rows[i], hidden, shown[group[i]], classes[group[i]], phi)
     return found
 
 
@@ -242,11 +272,15 @@ def match_records(
             place[these] = np.arange(len(these))
             bucket, first, members = _buckets(targets[at], groups.shown[these], both, sizes)
             looks, wanted = np.empty(0, np.int64), np.empty(0, np.int64)
+            lacking = _Lacking.none(len(these), len(sizes))
             if released is not None and len(keys):
                 looks, wanted = _looks(targets[at], seen, keys, sizes, place[groups.of])
+                lacking = _lacking(seen, keys, sizes, place[groups.of], len(these))
+            of_lacking = _classes(lacking.shown, states)
             weigh(
-                at, rows[at], bucket, first, members, groups.sizes[these], keys, classes,
-                states.phi, share, looks, wanted, best, tied, total,
+                at, targets[at], rows[at], bucket, first, members, groups.shown[these],
+                groups.sizes[these], keys, classes, states.phi, share, looks, wanted,
+                *lacking, of_lacking, best, tied, total,
             )  # fmt: skip
             mine = np.flatnonzero((mask[target_of] == a) & (groups.mask[groups.of] == b))
             if released is not None and both.any():
@@ -256,10 +290,12 @@ def match_records(
                 mine = mine[fits]
             if len(keys) and len(mine):
                 own[mine] = share * own_chances(
-                    rows[target_of[mine]], place[groups.of[mine]], keys, classes, states.phi
-                )
+                    rows[target_of[mine]], place[groups.of[mine]], keys, groups.shown[these],
+                    classes, states.phi,
+                )  # fmt: skip
                 if released is not None:
                     alike = (seen[mine][:, keys] == targets[target_of[mine]][:, keys]).all(axis=1)
+                    # a target never has a value that its own record lacks
                     own[mine] += (1.0 - share) * alike
     best, total, tied = best[target_of], total[target_of], tied[target_of]
     fits = (own > 0.0) & (own >= best * (1.0 - SAME))
@@ -301,3 +337,30 @@ def _looks(
     step = int(wanted.max(initial=0)) + 1
     fits = here & (shown < step)
     return np.sort(group[fits] * step + shown[fits]), wanted
+
+
+class _Lacking(NamedTuple):
+    """What records show that lack some of the hidden keys, by group: from ``start`` on."""
+
+    start: Integers
+    shown: Codes
+    number: Integers
+
+    @staticmethod
+    def none(groups: int, keys: int) -> "_Lacking":
+        """No record of so many groups lacks a key."""
+        start = np.zeros(groups + 1, dtype=np.int64)
+        return _Lacking(start, np.empty((0, keys), np.int32), np.empty(0, np.int64))
+
+
+def _lacking(
+    seen: Codes, keys: Integers, sizes: tuple[int, ...], group: Integers, groups: int
+) -> _Lacking:
+    """Count what the records of each group show that lack some of the keys themselves."""
+    here = np.flatnonzero((group >= 0) & (seen[:, keys] < 0).any(axis=1))
+    if not len(here):
+        return _Lacking.none(groups, len(sizes))
+    of, found = patterns(np.column_stack([group[here], seen[here]]), (groups, *sizes))
+    start = np.searchsorted(found[:, 0], np.arange(groups + 1))
+    shown = np.ascontiguousarray(found[:, 1:], dtype=np.int32)
+    return _Lacking(start.astype(np.int64), shown, np.bincount(of))

@@ -116,6 +116,37 @@ def test_an_intruder_who_knows_the_share_equals_the_enumeration(seed, keys) -> N
         assert (found.tied[t], found.right[t]) == (tied, pytest.approx(right))
 
 
+@pytest.mark.parametrize("keys", [(1, 0, 0), (1, 1, 0), (1, 1, 1)])
+@pytest.mark.parametrize("known", [(1, 1, 1), (1, 0, 1)])
+@given(seed=st.integers(0, 10_000))
+def test_a_record_that_lacks_a_value_may_show_true_ones(keys, known, seed: int) -> None:
+    """It counted as treated, though untreated it has the target's values with a chance, too:
+    other records had too little weight, and the target's own too much.
+    """
+    rng = np.random.default_rng(seed)
+    states, share = model(seed), 0.35
+    treated, known = np.array(keys, dtype=bool), np.array(known, dtype=bool)
+    truth = np.stack([rng.integers(0, size, 12) for size in SIZES], axis=1).astype(np.int32)
+    truth[rng.random(truth.shape) < 0.25] = -1
+    drawn = np.stack([rng.integers(0, size, 12) for size in SIZES], axis=1).astype(np.int32)
+    changed = (rng.random(12) < share)[:, None] & treated & (truth >= 0)
+    released = np.where(changed, drawn, truth)
+    hidden = np.broadcast_to(treated, truth.shape)
+    found = match_records(truth, hidden, known, states, released=released, share=share)
+    shown = [
+        [
+            (tuple(map(int, row)), 1.0 - share),
+            (tuple(-1 if t else int(v) for v, t in zip(row, treated, strict=True)), share),
+        ]
+        for row in released
+    ]
+    for t, row in enumerate(truth):
+        posterior = enumerated(states, shown, tuple(map(int, row)), known & (row >= 0))
+        tied, right = tied_and_right(posterior, t)
+        assert found.believed[t] == pytest.approx(posterior[t], rel=1e-9)
+        assert (found.tied[t], found.right[t]) == (tied, pytest.approx(right))
+
+
 @given(st.integers(0, 10_000))
 def test_nothing_hidden_is_one_over_f(seed: int) -> None:
     """Without a treatment the best matches are the records with the same values."""
