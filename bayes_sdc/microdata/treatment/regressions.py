@@ -32,39 +32,49 @@ Codes = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 
 LEVEL = 0.95  # of the intervals
+RANK = 1e-11  # of the largest singular value, below which one is nought
+DETERMINED = 1e-12  # squared part of a coefficient that the data say nothing of
+_UNDEFINED = (np.nan, np.nan, np.nan)
 
 
 def compare_regression(
     treatment: Treatment, columns: pd.DataFrame | None, formula: str
 ) -> pd.DataFrame:
-    """Fit one regression to the true and to every released file."""
+    """Fit one regression to the true and to every released file.
+
+    NaN stands where the true data, or some released ones, do not determine a coefficient.
+    """
     outcome, _, right = formula.partition("~")
     terms = [term.strip() for term in right.split("+")]
     if not outcome.strip() or not all(terms):
         raise InputError(f"a regression looks like 'income ~ age + sex'; it is {formula!r}")
-    fit = [
-        least_squares(*_model(treatment.data, columns, codes, outcome.strip(), terms))
+    models = [
+        _model(treatment.data, columns, codes, outcome.strip(), terms)
         for codes in (treatment.data.codes, *treatment.codes)
     ]
-    names = [n for n in fit[0] if all(n in one for one in fit)]
-    z = float(ndtri(0.5 + LEVEL / 2.0))
+    fit = [least_squares(*one) for one in models]
     rows = {}
-    for name in names:
-        q0, u0 = fit[0][name]
-        q, total, df = combine(
-            np.array([one[name][0] for one in fit[1:]]), np.array([one[name][1] for one in fit[1:]])
-        )
-        half = (
-            z * np.sqrt(total) if np.isinf(df) else stdtrit(df, 0.5 + LEVEL / 2.0) * np.sqrt(total)
-        )
-        true = (q0 - z * np.sqrt(u0), q0 + z * np.sqrt(u0))
-        after = (q - half, q + half)
+    for name in models[0][1]:
+        true = after = _UNDEFINED
+        if name in fit[0]:
+            q, u = fit[0][name]
+            true = _interval(q, u, np.inf)
+        if all(name in one for one in fit[1:]):
+            q, u = np.array([one[name] for one in fit[1:]]).T
+            after = _interval(*combine(q, u))
         rows[f"{outcome.strip()} ~ {name}"] = {
-            "true": q0, "true_low": true[0], "true_high": true[1],
-            "released": q, "released_low": after[0], "released_high": after[1],
-            "overlap": overlap(true, after),
+            "true": true[0], "true_low": true[1], "true_high": true[2],
+            "released": after[0], "released_low": after[1], "released_high": after[2],
+            "overlap": overlap(true[1:], after[1:]),
         }  # fmt: skip
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("coefficient")
+
+
+def _interval(q: float, variance: float, df: float) -> tuple[float, float, float]:
+    """Estimate, and the ends of its interval."""
+    upper = 0.5 + LEVEL / 2.0
+    half = float((ndtri(upper) if np.isinf(df) else stdtrit(df, upper)) * np.sqrt(variance))
+    return float(q), float(q) - half, float(q) + half
 
 
 def combine(q: Floats, u: Floats) -> tuple[float, float, float]:
@@ -85,13 +95,15 @@ def combine(q: Floats, u: Floats) -> tuple[float, float, float]:
 
 
 def overlap(a: tuple[float, float], b: tuple[float, float]) -> float:
-    """Mean share of each interval that lies in the other.
+    """Mean share of each interval that lies in the other; NaN where one is undefined.
 
     Examples
     --------
     >>> overlap((0.0, 1.0), (0.5, 1.5)), overlap((0.0, 1.0), (2.0, 3.0))
     (0.5, 0.0)
     """
+    if np.isnan([*a, *b]).any():
+        return float("nan")
     common = min(a[1], b[1]) - max(a[0], b[0])
     if common <= 0.0 or a[1] <= a[0] or b[1] <= b[0]:
         return float(a == b)
@@ -134,14 +146,40 @@ def _model(
 
 
 def least_squares(y: Floats, x: dict[str, Floats]) -> dict[str, tuple[float, float]]:
-    """Estimate and variance of each coefficient that the data determine."""
+    """Estimate and variance of each coefficient that the data determine.
+
+    The others are left out: those that some others can make up for, as where nobody has the
+    reference level, and all where there are no more records than coefficients.
+
+    Examples
+    --------
+    >>> x = {"constant": np.ones(4), "b": np.array([0.0, 0, 1, 1]), "c": np.array([1.0, 1, 0, 0])}
+    >>> least_squares(np.arange(4.0), x)
+    {}
+    """
     design = np.column_stack(list(x.values()))
     complete = np.isfinite(y) & np.isfinite(design).all(axis=1)
     design, y = design[complete], y[complete]
-    names = [n for n, column in zip(x, design.T, strict=True) if n == "constant" or column.any()]
-    design = np.column_stack([column for n, column in zip(x, design.T, strict=True) if n in names])
-    beta, _, rank, _ = np.linalg.lstsq(design, y, rcond=None)
-    free = max(len(y) - int(rank), 1)
-    residual = y - design @ beta
-    variance = float(residual @ residual) / free * np.diag(np.linalg.pinv(design.T @ design))
-    return {n: (float(b), float(v)) for n, b, v in zip(names, beta, variance, strict=True)}
+    if not len(y):
+        return {}
+    # so that the last digits do not depend on the order of the records
+    order = np.lexsort([*design.T, y])
+    design, y = design[order], y[order]
+    scale = np.linalg.norm(design, axis=0)
+    scale[scale == 0.0] = 1.0
+    left, singular, axes = np.linalg.svd(design / scale, full_matrices=False)
+    rank = int((singular > RANK * singular.max()).sum())
+    left, singular, axes = left[:, :rank], singular[:rank], axes[:rank]
+    free = len(y) - rank
+    if free < 1:
+        return {}
+    beta = axes.T @ (left.T @ y / singular)
+    residual = y - design @ (beta / scale)
+    variance = float(residual @ residual) / free * ((axes / singular[:, None]) ** 2).sum(axis=0)
+    # a coefficient is determined where its axis lies in the space of the rows
+    determined = 1.0 - (axes**2).sum(axis=0) < DETERMINED
+    return {
+        name: (float(b / s), float(v / s**2))
+        for name, b, v, s, one in zip(x, beta, variance, scale, determined, strict=True)
+        if one
+    }

@@ -45,7 +45,7 @@ class UseVerdict(NamedTuple):
     use : str
         In words.
     good : bool or None
-        None where nothing was judged.
+        None where nothing was judged, or not all that has to be.
     reason : str
         The number and its limit.
     """
@@ -72,7 +72,8 @@ class TreatedUtility(Result):
         chance; None where nothing was treated.
     regressions : DataFrame
         Index: the coefficients. ``true``, ``true_low``, ``true_high``, ``released`` and so on, and
-        ``overlap``: mean share of each interval that the other covers, 0 where they are apart.
+        ``overlap``: mean share of each interval that the other covers, 0 where they are apart. NaN
+        where the true data, or those of some data set, do not determine a coefficient.
     levels : DataFrame
         Rare levels: index key and level; ``true`` and ``released`` records, the latter a mean over
         the data sets, and ``kept``.
@@ -299,6 +300,31 @@ def _rare_levels(data: Microdata, released: Codes) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns).set_index(["key", "level"])
 
 
+def _regressions_verdict(regressions: pd.DataFrame, datasets: int) -> UseVerdict:
+    """Judge by the coefficients that both files determine; good needs all that the true one does.
+
+    What is undefined has no number to be judged by, so it is said and not called bad.
+    """
+    overlap = regressions["overlap"].dropna()
+    mean = float(overlap.mean()) if len(overlap) else None
+    known = regressions["true"].notna()
+    lost, never = int((known & regressions["released"].isna()).sum()), int((~known).sum())
+    one = "" if datasets > 1 else "; of one data set, without what was drawn"
+    reason = (
+        "no intervals can be compared"
+        if mean is None
+        else f"intervals overlap by {mean:.0%} in the mean{one}; the limit is {MUCH_OVERLAP:.0%}"
+    )
+    for number, whose in ((lost, "released data"), (never, "true data")):
+        if number:
+            reason += (
+                f"; undefined are {number:,} of {len(regressions):,} coefficients, which the "
+                f"{whose} do not determine"
+            )
+    good = None if mean is None or (lost and mean >= MUCH_OVERLAP) else mean >= MUCH_OVERLAP
+    return UseVerdict("the named regressions", good, reason)
+
+
 def _good_for(
     tables: pd.DataFrame,
     ratio: float | None,
@@ -326,15 +352,7 @@ def _good_for(
         )
     )  # fmt: skip
     if len(regressions):
-        worst = float(regressions["overlap"].mean())
-        one = "" if treatment.datasets > 1 else "; of one data set, without what was drawn"
-        found.append(
-            UseVerdict(
-                "the named regressions", worst >= MUCH_OVERLAP,
-                f"intervals overlap by {worst:.0%} in the mean{one}; the limit is "
-                f"{MUCH_OVERLAP:.0%}",
-            )
-        )  # fmt: skip
+        found.append(_regressions_verdict(regressions, treatment.datasets))
     kept = float(levels["kept"].mean()) if len(levels) else None
     found.append(
         UseVerdict(

@@ -26,7 +26,12 @@ TRIED = {  # words, column and form
     "pMSE ratio": ("pmse_ratio", ".1f"),
     "rare levels kept": ("rare_kept", ".0%"),
 }
-REGRESSION = ("true", "true_low", "true_high", "released", "released_low", "released_high")
+REGRESSION = {
+    **dict.fromkeys(
+        ("true", "true_low", "true_high", "released", "released_low", "released_high"), ".4g"
+    ),
+    "overlap": ".0%",
+}
 
 
 def tell_treatment(
@@ -89,7 +94,13 @@ def tell_treatment(
             [str(name), f"{row['distance']:.2%}"] for name, row in utility.tables.iterrows()
         ],
         "regressions": [
-            [str(name), *(f"{row[column]:.4g}" for column in REGRESSION), f"{row['overlap']:.0%}"]
+            [
+                str(name),
+                *(
+                    or_undefined(None if pd.isna(row[column]) else float(row[column]), form)
+                    for column, form in REGRESSION.items()
+                ),
+            ]
             for name, row in utility.regressions.iterrows()
         ],
         "notes": treatment.notes,

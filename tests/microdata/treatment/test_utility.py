@@ -1,10 +1,13 @@
 """Utility against plain definitions and cases whose answer is known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.linalg import null_space
 from scipy.optimize import minimize
 
 from bayes_sdc import InputError, read_microdata, treat, treated_utility
@@ -113,6 +116,80 @@ def test_rules_for_partially_synthetic_data_cover_the_truth() -> None:
         estimate, total, _ = combine(np.array(q), np.array(u))
         held += abs(estimate) < 1.96 * np.sqrt(total)
     assert 0.90 < held / 400 < 0.985
+
+
+@given(st.integers(0, 10_000))
+def test_a_coefficient_that_others_make_up_for_has_no_number(seed: int) -> None:
+    """The shortest of many solutions stood there, with a narrow interval.
+
+    A coefficient is determined where no other solution of the least squares has another value.
+    """
+    rng = np.random.default_rng(seed)
+    a, b = rng.integers(0, 4, 30), rng.integers(0, 3, 30)
+    a = np.where(a == 0, 1, a) if seed % 2 else a  # the reference level is gone
+    b = np.where(b == 2, 1, b) if seed % 3 else b  # another level is gone
+    x = {"constant": np.ones(30)}
+    x |= {f"a={k}": (a == k).astype(float) for k in (1, 2, 3)}
+    x |= {f"b={k}": (b == k).astype(float) for k in (1, 2)}
+    x |= {"n": rng.normal(1000.0, 1.0, 30)}
+    y = rng.normal(size=30)
+    design = np.column_stack(list(x.values()))
+    free = null_space(design / np.linalg.norm(design, axis=0).clip(1e-9))
+    fit = least_squares(y, x)
+    assert list(fit) == [
+        name for name, row in zip(x, free, strict=True) if np.abs(row).max(initial=0.0) < 1e-6
+    ]
+    solution = np.linalg.lstsq(design, y, rcond=None)[0]
+    for name, value in zip(x, solution, strict=True):
+        if name in fit:
+            assert fit[name][0] == pytest.approx(value, rel=1e-5, abs=1e-6)
+    order = rng.permutation(30)
+    assert least_squares(y[order], {name: one[order] for name, one in x.items()}) == fit
+
+
+def test_without_records_to_spare_nothing_is_determined() -> None:
+    for rows in (0, 1, 2):
+        x = {"constant": np.ones(rows), "x": np.arange(float(rows))}
+        assert least_squares(np.arange(float(rows)), x) == {}
+
+
+def test_what_the_released_data_do_not_determine_is_undefined() -> None:
+    """A lost reference level made +2.5 to -1 within narrow limits, and the file "not good"."""
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"g": rng.choice(list("BC"), 400), "b": rng.choice(list("xyz"), 400)})
+    frame.loc[:2, "g"] = "A"
+    frame["income"] = rng.normal(size=400) + (frame["g"] == "B") + 5.0 * (frame["g"] == "C")
+    data = read_microdata(frame, keys=["g", "b"])
+    done = treat(data, method="suppression", k=5, population_size=4000, seed=1)
+    assert "A" not in set(done.released["g"])
+    use = treated_utility(done, columns=frame, regressions=["income ~ g + b"])
+    released = use.regressions[["released", "released_low", "released_high", "overlap"]]
+    lost = ["income ~ constant", "income ~ g=B", "income ~ g=C"]
+    assert released.loc[lost].isna().all(axis=None)
+    assert use.regressions[["true", "true_low", "true_high"]].notna().all(axis=None)
+    assert released.drop(lost).notna().all(axis=None)
+    verdict = next(one for one in use.good_for if one.use == "the named regressions")
+    assert verdict.good is None
+    assert "undefined are 3 of 5 coefficients, which the released data do not" in verdict.reason
+    gone = replace(done, codes=np.full_like(done.codes, -1), hidden=np.ones_like(done.hidden))
+    use = treated_utility(gone, columns=frame, regressions=["income ~ g"])
+    assert use.regressions["released"].isna().all()
+    verdict = next(one for one in use.good_for if one.use == "the named regressions")
+    assert verdict.good is None
+    assert verdict.reason.startswith("no intervals can be compared; undefined are 3 of 3")
+
+
+def test_what_the_true_data_do_not_determine_is_no_fault_of_the_file(people) -> None:
+    some = people[:100]
+    done = treat(read_microdata(some, keys=["a"]), method="recoding", seed=1)
+    columns = some.assign(twice=2.0 * (some["a"] == "2"))
+    use = treated_utility(done, columns=columns, regressions=["income ~ a + twice"])
+    lost = use.regressions.index.isin(["income ~ a=2", "income ~ twice"])
+    assert use.regressions[lost].isna().all(axis=None)
+    assert (use.regressions["overlap"][~lost] == 1).all()
+    verdict = next(one for one in use.good_for if one.use == "the named regressions")
+    assert verdict.good is True
+    assert "which the true data do not determine" in verdict.reason
 
 
 def test_overlap_is_one_for_equal_intervals() -> None:
