@@ -54,7 +54,8 @@ class TreatedRun(NamedTuple):
     proposals : DataFrame or None
         Recodings, ranked, where they were asked for.
     attributes : AttributeRisk or None
-        Of the released file, where a sensitive variable was named.
+        Of the released file, where a sensitive variable was named; of the first data set alone
+        where there are several, which its notes say.
     """
 
     treatment: Treatment
@@ -86,6 +87,8 @@ class TreatedRun(NamedTuple):
         if self.attributes is not None:
             told = self.attributes.records.reset_index()
             told["record"] += 1
+            if self.treatment.datasets > 1:
+                told.insert(0, "dataset", 1)
             tables["attribute_risk.csv"] = csv_writer(told, index=False)
         return tables
 
@@ -151,6 +154,7 @@ class TreatedRun(NamedTuple):
             + (", ".join(v.use for v in self.utility.good_for if v.good is False) or "nothing"),
             *self._left_out(),
             *(f"note: {note}" for note in done.notes),
+            *(f"note: {note}" for note in (self.attributes.notes if self.attributes else ())),
         ]
 
     def _left_out(self) -> list[str]:
@@ -286,7 +290,12 @@ def _attributes(done: Treatment, sensitive: str | None, seed: int) -> AttributeR
     released = done.data.with_codes(done.codes[0]).select(
         [*(key for key in done.after.keys if key != sensitive), sensitive]
     )
-    return attribute_risk(released, sensitive=sensitive, seed=seed)
+    found = attribute_risk(released, sensitive=sensitive, seed=seed)
+    if done.datasets == 1:
+        return found
+    # a fit for each data set would take long, and the others are drawn as this one is
+    alone = f"what records tell of {sensitive} is that of data set 1 of {done.datasets} alone"
+    return replace(found, notes=(*found.notes, alone))
 
 
 def _proposals(

@@ -9,9 +9,11 @@ import pyreadstat
 import pytest
 from typer.testing import CliRunner, Result
 
-from bayes_sdc import read_microdata
+from bayes_sdc import read_microdata, treat, treated_utility
 from bayes_sdc.cli import app
+from bayes_sdc.jobs.treatment import TreatedRun, _attributes
 from bayes_sdc.microdata.file.simulate import example_persons_path
+from bayes_sdc.microdata.treatment.release import released_file
 
 pytestmark = pytest.mark.usefixtures("sketches", "short_chains")
 
@@ -196,6 +198,22 @@ def test_recoding_utility_and_sensitive_variables_stay_inside(csv: Path, tmp_pat
     assert proposals["recoding"].str.startswith("age=merge:").any()
     data = read_microdata(after, keys=KEYS, missing="conservative")
     assert data.f.min() >= 3
+
+
+def test_what_is_of_one_data_set_alone_is_said(tmp_path: Path) -> None:
+    """The sensitive variable was judged on the first of several, and nothing said so."""
+    frame = pd.DataFrame({"a": list("xyz") * 20, "b": list("no") * 30})
+    data = read_microdata(frame, keys=["a", "b"])
+    done = treat(data, method="pram", change=0.2, datasets=2, seed=1)
+    made = TreatedRun(
+        treatment=done, file=released_file(done, frame), content=b"", name="", checks=[],
+        seconds=0.0, utility=treated_utility(done), proposals=None,
+        attributes=_attributes(done, "b", 1),
+    )  # fmt: skip
+    said = "note: what records tell of b is that of data set 1 of 2 alone"
+    assert said in made._lines()
+    made.confidential()["attribute_risk.csv"](tmp_path / "told.csv")
+    assert set(pd.read_csv(tmp_path / "told.csv")["dataset"]) == {1}
 
 
 @pytest.mark.parametrize(

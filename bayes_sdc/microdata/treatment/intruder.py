@@ -153,7 +153,8 @@ def risk_of_matches(
         records=records,
         expected=Estimate90(value, (float(ends[0]), float(ends[1])), float(sums.std())),
         true_rate=certain / len(right),
-        false_rate=1.0 - certain / claims if claims > 0.0 else None,
+        # rounding of means over data sets must not lead below 0
+        false_rate=max(1.0 - certain / claims, 0.0) if claims > 0.0 else None,
         knowledge=knowledge,
         knows=knows,
         keys=keys,
