@@ -219,7 +219,7 @@ def by_suppression(setting: Setting, before: MatchRisk, asked: Asked, *, seed: i
     spread = [key for key, one in zip(known.keys, shared_keys(known), strict=True) if one]
     if spread and hidden[:, [data.keys.index(key) for key in spread]].any():
         notes.append(
-            f"{', '.join(spread)} is equal within households: where it is suppressed for one "
+            f"{', '.join(spread)} is equal within all or nearly all households: where it is suppressed for one "
             "member it is for all, and these values are counted, so that no member shows it of "
             "another"
         )

@@ -17,8 +17,8 @@ For others every record with f < k loses the cheapest set of keys without which 
 all the values that are left; then values are given back where it still counts k. As many values as
 there are such records, at the least cost, is a bound: each must lose one.
 
-A key that all members of a household share is suppressed for all of them or for none: else a member
-shows it of the others. The aim holds for the file as it is, and for one who takes what is missing
+A key that all members share, in all or nearly all households, is suppressed for all members of a
+household or for none: else a member shows it of the others. The aim holds for the file as it is, and for one who takes what is missing
 from the other members.
 
 References

@@ -7,8 +7,9 @@ whose keys U stay is drawn with probability in proportion to
 
 and its other keys from the levels of that class. A combination that a structural zero forbids is
 drawn again, so what is drawn has the distribution of the model given that nothing impossible
-occurs. Members of a household get one new value of a key that they share: drawn from the model in
-which the members are independent given it.
+occurs. Members of a household get one new value of a key that nearly all households share: drawn
+from the model in which the members are independent given it. So do those of the few households that
+differ in it: values drawn one by one would together tell more of the true ones than is counted.
 
 References
 ----------

@@ -59,7 +59,7 @@ def treat(
     keys : sequence of str, optional
         Keys to treat. By default so few as lower the risk of the treated records to the target
         (0.05 without one), chosen one by one, and more where the target is missed nevertheless. A
-        key that is equal within all households is drawn once for a household.
+        key that is equal within all or nearly all households is drawn once for a household.
     k : int, optional
         Suppression: every record is to count k, by the rule "conservative".
     special : int, optional
