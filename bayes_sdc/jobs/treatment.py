@@ -22,6 +22,7 @@ from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.microdata.treatment.attributes import AttributeRisk, attribute_risk
 from bayes_sdc.microdata.treatment.limits import check_treated
 from bayes_sdc.microdata.treatment.methods import Asked
+from bayes_sdc.microdata.treatment.order import dealt_by_columns
 from bayes_sdc.microdata.treatment.recoding import candidates, rank_recodings, read_recoding, recode
 from bayes_sdc.microdata.treatment.release import ReleasedFile, check_kept, released_file
 from bayes_sdc.microdata.treatment.result import Method, Treatment
@@ -261,7 +262,7 @@ def treat_file(
         structural_zeros=None if rules is None else read_structural_zeros(rules),
         seed=seed,
     )
-    done = replace(done, notes=(*notes, *done.notes))
+    done = dealt_by_columns(replace(done, notes=(*notes, *done.notes)), stored.frame)
     use = treated_utility(done, columns=stored.frame, regressions=asked["regressions"])
     file = released_file(
         done,

@@ -12,6 +12,7 @@ from bayes_sdc.microdata.treatment.choosing import choose_keys, choose_records
 from bayes_sdc.microdata.treatment.households import shared_keys, spread_over_households
 from bayes_sdc.microdata.treatment.intruder import MatchRisk
 from bayes_sdc.microdata.treatment.matching import best_of
+from bayes_sdc.microdata.treatment.order import in_order
 from bayes_sdc.microdata.treatment.pram import match_changed, matrices_of, randomise
 from bayes_sdc.microdata.treatment.result import Method
 from bayes_sdc.microdata.treatment.setting import MATCHED, Setting
@@ -20,7 +21,7 @@ from bayes_sdc.microdata.treatment.suppression import (
     suppress_special_uniques,
     suppress_to_k,
 )
-from bayes_sdc.microdata.treatment.synthesis import forbidden, synthesise
+from bayes_sdc.microdata.treatment.synthesis import forbidden, order_of_content, synthesise
 
 Codes = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
@@ -199,7 +200,9 @@ def by_full_synthesis(setting: Setting, before: MatchRisk, asked: Asked, *, seed
 
 def by_suppression(setting: Setting, before: MatchRisk, asked: Asked, *, seed: int) -> Applied:
     """Set the cheapest values missing."""
-    data, known = setting.data, setting.known
+    data = setting.data
+    order = order_of_content(data, np.arange(data.n))
+    known = in_order(setting.known, order)
     costs = {key: cost for key, cost in (asked.costs or {}).items() if key in known.keys}
     if asked.k is not None:
         found = suppress_to_k(known, asked.k, costs=costs)
@@ -209,7 +212,7 @@ def by_suppression(setting: Setting, before: MatchRisk, asked: Asked, *, seed: i
         found = suppress_special_uniques(known, asked.special, costs=costs)
         aim = f"no record is unique on {asked.special} keys or fewer"
     hidden = np.zeros(data.codes.shape, dtype=np.bool_)
-    hidden[:, [data.keys.index(key) for key in known.keys]] = found.hidden
+    hidden[np.ix_(order, [data.keys.index(key) for key in known.keys])] = found.hidden
     risk = setting.risk(hidden)
     least = (
         "no bound is known" if found.bound is None else f"no set costs less than {found.bound:g}"
@@ -219,9 +222,9 @@ def by_suppression(setting: Setting, before: MatchRisk, asked: Asked, *, seed: i
     spread = [key for key, one in zip(known.keys, shared_keys(known), strict=True) if one]
     if spread and hidden[:, [data.keys.index(key) for key in spread]].any():
         notes.append(
-            f"{', '.join(spread)} is equal within all or nearly all households: where it is suppressed for one "
-            "member it is for all, and these values are counted, so that no member shows it of "
-            "another"
+            f"{', '.join(spread)} is equal within all or nearly all households: where it is "
+            "suppressed for one member it is for all, and these values are counted, so that no "
+            "member shows it of another"
         )
     codes = np.where(hidden, -1, data.codes).astype(np.int32)[None]
     return Applied(codes, hidden, risk, risk, tuple(notes))

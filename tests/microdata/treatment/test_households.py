@@ -58,7 +58,7 @@ def test_what_is_hidden_of_one_member_is_read_off_no_other(seed: int, other: int
 
 
 def near(seed: int, share: float, homes: int = 60):
-    """Households of three who share a region, but for a part of them in which one member differs."""
+    """Households of three who share a region; in a part of them one member differs."""
     rng = np.random.default_rng(seed)
     home = np.repeat(np.arange(homes), 3)
     region = rng.integers(0, 8, homes)[home]

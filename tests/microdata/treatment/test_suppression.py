@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import milp
 
 from bayes_sdc import InputError, read_microdata, suda
 from bayes_sdc.microdata.treatment import suppression
@@ -152,7 +153,7 @@ def test_the_search_starts_from_nothing_better_than_it_finds() -> None:
 
 def test_a_search_that_ends_early_tells_no_less_than_the_simple_bound(monkeypatch) -> None:
     """Each unique record must lose a value; the search's own bound may not know that yet."""
-    monkeypatch.setattr(suppression, "SECONDS", 0.0)
+    monkeypatch.setattr(suppression, "NODES", 0.0)
     data = file(3, 25, keys=4, levels=4)
     found = suppress_to_k(data, 2, exact=True)
     assert found.bound is not None
@@ -199,3 +200,17 @@ def test_what_cannot_be_used_is_refused(options, words) -> None:
 def test_a_suppressed_value_is_no_category() -> None:
     with pytest.raises(InputError, match="wildcard"):
         suppress_to_k(file(1, 20, rule="own"), 2)
+
+
+def test_the_search_ends_by_its_tree_and_not_by_the_clock(monkeypatch) -> None:
+    """Sixty seconds of wall time ended it, so another machine could suppress other values."""
+    given = []
+
+    def watched(*arguments, options, **named):
+        given.append(set(options))
+        return milp(*arguments, options=options, **named)
+
+    monkeypatch.setattr(suppression, "milp", watched)
+    data = file(3, 8)
+    cheapest(data.codes, 2, np.ones(3), data.codes >= 0)
+    assert given == [{"node_limit"}]
