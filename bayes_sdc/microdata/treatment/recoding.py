@@ -5,9 +5,9 @@ class. Detail is lost in bits, the entropy of the key before less that afterward
 """
 
 import csv
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from bayes_sdc.arguments import PathLike
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.text import decode, find_separator, read_bytes
 from bayes_sdc.microdata.file.microdata import Microdata
+from bayes_sdc.microdata.treatment.decimals import NUMBER, Number, decimal, exact
 from bayes_sdc.microdata.treatment.population import population_share
 from bayes_sdc.microdata.treatment.setting import DRAWS, Setting
 from bayes_sdc.microdata.treatment.states import Layout, States, layout_of
@@ -26,7 +27,6 @@ from bayes_sdc.microdata.treatment.states import Layout, States, layout_of
 Codes = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 
-NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 BANDS = (2, 5, 10, 20)  # widths
 ENDS = (0.01, 0.05)  # shares of records in a top or bottom code, at most
 MANY = 3  # levels below which bands and ends make no sense
@@ -105,8 +105,7 @@ def recode(data: Microdata, recodings: Sequence[Recoding]) -> Recoded:
         known = data.codes[:, j] >= 0
         codes.append(np.where(known, place[np.where(known, data.codes[:, j], 0)], -1))
     for one in recodings:
-        if one.key not in data.keys:
-            raise InputError(f"{one.key!r} is not a key of the file; they are {list(data.keys)}")
+        _must_be_key(data, one.key)
     wider = replace(data, labels=tuple(labels))
     return Recoded(wider.with_codes(np.stack(codes, axis=1).astype(np.int32)), places)
 
@@ -125,15 +124,14 @@ def merged_states(states: States, data: Microdata, recoded: Recoded) -> States:
     return states._replace(layout=Layout(after.start, after.lacking), phi=phi)
 
 
-def numbers_of(data: Microdata, key: str) -> dict[str, float]:
-    """Return the levels of a key that are plain numbers."""
+def numbers_of(data: Microdata, key: str) -> dict[str, Fraction]:
+    """Return the levels of a key that are plain numbers, exactly as they are written."""
     labels = data.labels[data.keys.index(key)]
-    return {label: float(label) for label in labels if NUMBER.fullmatch(label.strip())}
+    return {label: Fraction(label.strip()) for label in labels if NUMBER.fullmatch(label.strip())}
 
 
-def _numeric(data: Microdata, key: str) -> dict[str, float]:
-    if key not in data.keys:
-        raise InputError(f"{key!r} is not a key of the file; they are {list(data.keys)}")
+def _numeric(data: Microdata, key: str) -> dict[str, Fraction]:
+    _must_be_key(data, key)
     numbers = numbers_of(data, key)
     if not numbers:
         raise InputError(
@@ -142,31 +140,55 @@ def _numeric(data: Microdata, key: str) -> dict[str, float]:
     return numbers
 
 
-def band(data: Microdata, key: str, width: float) -> Recoding:
-    """Put numbers into bands of a width, from multiples of it."""
-    if not width > 0:
-        raise InputError(f"the width of a band must be above 0; it is {width!r}")
+def _must_be_key(data: Microdata, key: str) -> None:
+    if key not in data.keys:
+        raise InputError(f"{key!r} is not a key of the file; they are {list(data.keys)}")
+
+
+def band(data: Microdata, key: str, width: Number) -> Recoding:
+    """Put numbers into bands of a width, from multiples of it.
+
+    All bands of a key are written in one form, so that one band is one level: ``20-29`` where all
+    numbers are whole, ``-10 to -1`` where some are negative too, and else ``20 to below 30``.
+
+    Examples
+    --------
+    >>> from bayes_sdc.microdata.file.read import read_microdata
+    >>> data = read_microdata(pd.DataFrame({"age": ["20", "20.5", "0.7"]}), keys=["age"])
+    >>> band(data, "age", 10).levels["20"], band(data, "age", 0.1).levels["0.7"]
+    ('20 to below 30', '0.7 to below 0.8')
+    """
+    step = exact(width)
+    if not step > 0:
+        raise InputError(f"the width of a band must be above 0; it is {decimal(step)}")
+    numbers = _numeric(data, key)
+    whole = all(number.denominator == 1 for number in [step, *numbers.values()])
+    between = " to " if min(numbers.values()) < 0 else "-"
     levels = {}
-    for label, number in _numeric(data, key).items():
-        low = np.floor(number / width) * width
-        whole = float(width).is_integer() and number.is_integer()
-        last = f"{low + width - 1:g}" if whole else f"below {low + width:g}"
-        levels[label] = f"{low:g}-{last}" if whole else f"{low:g} to {last}"
-    return Recoding(key, f"band:{width:g}", levels)
+    for label, number in numbers.items():
+        low = number // step * step
+        first, last = decimal(low), decimal(low + step - 1 if whole else low + step)
+        if whole:
+            levels[label] = first if first == last else f"{first}{between}{last}"
+        else:
+            levels[label] = f"{first} to below {last}"
+    return Recoding(key, f"band:{decimal(step)}", levels)
 
 
-def top(data: Microdata, key: str, limit: float) -> Recoding:
+def top(data: Microdata, key: str, limit: Number) -> Recoding:
     """Put numbers from a limit upwards together."""
-    numbers = _numeric(data, key)
-    levels = {label: f">={limit:g}" for label, number in numbers.items() if number >= limit}
-    return Recoding(key, f"top:{limit:g}", levels)
+    end, numbers = exact(limit), _numeric(data, key)
+    name = decimal(end)
+    levels = {label: f">={name}" for label, number in numbers.items() if number >= end}
+    return Recoding(key, f"top:{name}", levels)
 
 
-def bottom(data: Microdata, key: str, limit: float) -> Recoding:
+def bottom(data: Microdata, key: str, limit: Number) -> Recoding:
     """Put numbers up to a limit together."""
-    numbers = _numeric(data, key)
-    levels = {label: f"<={limit:g}" for label, number in numbers.items() if number <= limit}
-    return Recoding(key, f"bottom:{limit:g}", levels)
+    end, numbers = exact(limit), _numeric(data, key)
+    name = decimal(end)
+    levels = {label: f"<={name}" for label, number in numbers.items() if number <= end}
+    return Recoding(key, f"bottom:{name}", levels)
 
 
 def read_hierarchy(path: PathLike, *, key: str) -> list[Recoding]:
@@ -230,15 +252,16 @@ def read_recoding(data: Microdata, text: str) -> Recoding:
     """
     key, _, what = text.partition("=")
     name, _, value = what.rpartition(":")
-    makers: dict[str, Callable[[Microdata, str, float], Recoding]] = {
+    makers: dict[str, Callable[[Microdata, str, Number], Recoding]] = {
         "band": band, "top": top, "bottom": bottom
     }  # fmt: skip
-    number = float(value) if NUMBER.fullmatch(value) else None
+    number = exact(value) if NUMBER.fullmatch(value) else None
     if name in makers and number is not None:
         return makers[name](data, key, number)
     if name and number is not None:
+        _must_be_key(data, key)
         steps = read_hierarchy(name, key=key)
-        if not 1 <= number <= len(steps):
+        if not (1 <= number <= len(steps) and number.denominator == 1):
             raise InputError(f"{name}: has steps 1 to {len(steps)}; asked for is {value}")
         missing = set(data.labels[data.keys.index(key)]) - set(steps[0].levels)
         if missing:
@@ -262,7 +285,8 @@ def candidates(
         found += (hierarchies or {}).get(key, [])
         numbers, counts = numbers_of(data, key), np.bincount(data.codes[:, j] + 1)[1:]
         if len(numbers) >= MANY and len(numbers) >= len(data.labels[j]) - 1:
-            found += [band(data, key, w) for w in BANDS if w < np.ptp(list(numbers.values()))]
+            wide = max(numbers.values()) - min(numbers.values())
+            found += [band(data, key, width) for width in BANDS if width < wide]
             found += _ends(data, key, numbers, counts)
         elif key in ordered:
             found += _neighbours(key, data.labels[j], counts)
@@ -275,7 +299,7 @@ def candidates(
 
 
 def _ends(
-    data: Microdata, key: str, numbers: Mapping[str, float], counts: npt.NDArray[np.int64]
+    data: Microdata, key: str, numbers: Mapping[str, Fraction], counts: npt.NDArray[np.int64]
 ) -> list[Recoding]:
     labels = data.labels[data.keys.index(key)]
     order = sorted(numbers, key=lambda label: numbers[label])

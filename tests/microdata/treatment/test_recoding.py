@@ -1,11 +1,12 @@
 """Recodings: what becomes of levels, what they cost, and what they take from the risk."""
 
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayes_sdc import InputError, Intruder, read_microdata
@@ -44,6 +45,48 @@ def test_bands_hold_the_numbers_they_say(seed: int, width: int) -> None:
             assert low <= int(data.labels[0][before]) <= high
             assert (high - low, low % width) == (width - 1, 0)
     assert (done.codes[:, 1] == data.codes[:, 1]).all()
+
+
+WRITTEN = st.decimals(-(10**8), 10**8, places=2).map(str) | st.integers(-50, 120).map(str)
+
+
+def bounds(label: str) -> tuple[Fraction, Fraction, bool]:
+    """Ends of a band by its label, and whether the upper one belongs to it."""
+    if " to below " in label:
+        low, high = label.split(" to below ")
+        return Fraction(low), Fraction(high), False
+    low, _, high = label.partition(" to ") if " to " in label else label.partition("-")
+    if label.lstrip("-").isdigit():
+        low = high = label
+    return Fraction(low), Fraction(high), True
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(WRITTEN, min_size=1, max_size=8),
+    st.sampled_from(["1", "5", "10", "0.1", "0.25", "2.5", "1000000"]),
+)
+def test_a_band_holds_its_numbers_and_is_one_level(texts: list[str], width: str) -> None:
+    """0.7 stood in a band below 0.7, one band had two levels, and four bands one label."""
+    data = read_microdata(pd.DataFrame({"a": texts}), keys=["a"])
+    found = band(data, "a", width).levels
+    labels: dict[Fraction, str] = {}
+    for text, label in found.items():
+        number, low, high, closed = Fraction(text), *bounds(label)
+        assert low <= number < high or (closed and number == high), (text, label)
+        assert high - low == Fraction(width) - closed
+        assert labels.setdefault(low, label) == label
+    assert len(set(labels.values())) == len({Fraction(x) // Fraction(width) for x in texts})
+    assert band(data, "a", float(width)).levels == found
+
+
+def test_long_numbers_keep_their_digits() -> None:
+    data = read_microdata(pd.DataFrame({"a": ["12345678", "12345690", "7"]}), keys=["a"])
+    assert set(band(data, "a", 10).levels.values()) == {
+        "12345670-12345679", "12345690-12345699", "0-9"
+    }  # fmt: skip
+    assert set(top(data, "a", 12345678.5).levels.values()) == {">=12345678.5"}
+    assert set(bottom(data, "a", 12345678).levels.values()) == {"<=12345678"}
 
 
 def test_ends_are_put_together() -> None:
@@ -105,6 +148,17 @@ def test_a_hierarchy_is_read_and_named(tmp_path: Path) -> None:
     file.write_text("a;west\na;east\n")
     with pytest.raises(InputError, match="twice"):
         read_hierarchy(file, key="place")
+
+
+def test_a_step_is_a_whole_number_and_of_a_key(tmp_path: Path) -> None:
+    """Step 1.5 was step 1, and a hierarchy of what is no key ended in a traceback."""
+    file = tmp_path / "place.csv"
+    file.write_text("".join(f"{x};1;2\n" for x in "abcde"))
+    data = read_microdata(people(), keys=["age", "place"])
+    with pytest.raises(InputError, match="steps 1 to 2; asked for is 1.5"):
+        read_recoding(data, f"place={file}:1.5")
+    with pytest.raises(InputError, match="'nokey' is not a key"):
+        read_recoding(data, f"nokey={file}:1")
 
 
 @pytest.mark.parametrize(
