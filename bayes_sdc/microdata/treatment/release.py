@@ -192,7 +192,8 @@ def _new_numbers(treatment: Treatment, column: pd.Series) -> pd.Series:
     homes = len(treatment.data.household_ids)
     lot = 1 + generator(treatment.seed, "numbers of households").permutation(homes)
     with_id = household < homes
-    numbers = pd.Series(lot[np.minimum(household, homes - 1)], index=column.index)
+    of_persons = np.append(lot, 0)[np.minimum(household, homes)]
+    numbers = pd.Series(of_persons, index=column.index)
     if pd.api.types.is_string_dtype(column):
         return numbers.astype(str).where(with_id, "")
     return numbers.astype(float).where(with_id) if not with_id.all() else numbers

@@ -155,7 +155,7 @@ def test_a_step_is_a_whole_number_and_of_a_key(tmp_path: Path) -> None:
     file = tmp_path / "place.csv"
     file.write_text("".join(f"{x};1;2\n" for x in "abcde"))
     data = read_microdata(people(), keys=["age", "place"])
-    with pytest.raises(InputError, match="steps 1 to 2; asked for is 1.5"):
+    with pytest.raises(InputError, match=r"steps 1 to 2; asked for is 1\.5"):
         read_recoding(data, f"place={file}:1.5")
     with pytest.raises(InputError, match="'nokey' is not a key"):
         read_recoding(data, f"nokey={file}:1")

@@ -121,3 +121,20 @@ def test_a_suppressed_value_is_blank_whatever_code_the_file_has() -> None:
     assert gone[:, 0].any()
     assert (after.to_numpy()[gone] == "").all()
     assert (after["a"][:4] == "-9").all()
+
+
+@pytest.mark.parametrize("empty", ["", None])
+@pytest.mark.parametrize("some", [True, False])
+def test_persons_without_a_household_get_no_number(empty, some: bool) -> None:
+    """Where nobody had an id the run ended in a traceback."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(rng.integers(0, 4, (60, 2)), columns=list("ab")).astype(str)
+    frame["home"] = pd.Series([empty] * 60, dtype=str if empty == "" else object)
+    if some:
+        frame.loc[:9, "home"] = [f"h{i // 2}" for i in range(10)]
+    data = read_microdata(frame, keys=list("ab"), household="home")
+    done = treat(data, method="suppression", k=3, population_size=900, seed=1)
+    after = released_file(done, frame, keep=["home"], keep_order=True).frame["home"]
+    has = after.notna() & (after != "")
+    assert has.tolist() == [some] * 10 + [False] * 50
+    assert after[has].nunique() == 5 * some
