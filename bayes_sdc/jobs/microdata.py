@@ -12,8 +12,9 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.io.columns import refuse_problems
 from bayes_sdc.io.form import UNTOLD, FileForm, as_said
 from bayes_sdc.jobs.microdata_folder import write_microdata
+from bayes_sdc.jobs.recoding import recoded_file, what_recoding_did
 from bayes_sdc.jobs.summary import notes_to_act_on
-from bayes_sdc.jobs.treatment import load_to_treat, recoded_file, treat_file, what_recoding_did
+from bayes_sdc.jobs.treatment import load_to_treat, treat_file
 from bayes_sdc.jobs.writing import WrittenRun, describe_call
 from bayes_sdc.microdata.file.columns import read_weights
 from bayes_sdc.microdata.file.formats import load_columns
@@ -103,7 +104,8 @@ def run_microdata(
     )
     whole = read_microdata(file, **{**reading, "keys": every})
     done_before: list[str] = []
-    if treating is not None:
+    read = None
+    if treating is not None and treating["recode"]:
         read, whole = whole, recoded_file(whole, treating["recode"])
         before, after = (one.select(reading["keys"]) for one in (read, whole))
         done_before = what_recoding_did(before, after, treating["recode"])
@@ -125,7 +127,7 @@ def run_microdata(
         treated = treat_file(
             model, stored, asked={**treating, "intruder": known}, policy=policy,
             population_size=arguments.get("population_size") or result.population_size,
-            seed=arguments["seed"], notes=done_before,
+            seed=arguments["seed"], notes=done_before, as_it_came=read,
         )  # fmt: skip
     sets = None
     if key_sets:

@@ -7,7 +7,6 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from bayes_sdc.arguments import check
@@ -15,6 +14,7 @@ from bayes_sdc.checks import Check
 from bayes_sdc.errors import InputError
 from bayes_sdc.io.form import FileForm
 from bayes_sdc.io.tables import load
+from bayes_sdc.jobs.recoding import count_recoding, recoded_columns
 from bayes_sdc.jobs.writing import Writer, csv_writer
 from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.file.stored import Stored, load_stored
@@ -23,7 +23,7 @@ from bayes_sdc.microdata.treatment.attributes import AttributeRisk, attribute_ri
 from bayes_sdc.microdata.treatment.limits import check_treated
 from bayes_sdc.microdata.treatment.methods import Asked
 from bayes_sdc.microdata.treatment.order import dealt_by_columns
-from bayes_sdc.microdata.treatment.recoding import candidates, rank_recodings, read_recoding, recode
+from bayes_sdc.microdata.treatment.recoding import candidates, rank_recodings
 from bayes_sdc.microdata.treatment.release import ReleasedFile, check_kept, released_file
 from bayes_sdc.microdata.treatment.result import Method, Treatment
 from bayes_sdc.microdata.treatment.setting import Intruder, population_of, prepare
@@ -100,6 +100,7 @@ class TreatedRun(NamedTuple):
             "method": done.method,
             "treated_keys": list(done.treated_keys),
             "treated_records": int(done.treated.sum()),
+            **self._recoded(),
             "datasets": done.datasets,
             "release_sha256": hashlib.sha256(self.content).hexdigest(),
             "columns": {"left_out": list(self.file.left_out)},
@@ -129,6 +130,19 @@ class TreatedRun(NamedTuple):
             "notes": list(done.notes),
         }
 
+    def _recoded(self) -> dict[str, Any]:
+        """What recoding changed before the treatment; nothing where nothing was recoded."""
+        done = self.treatment
+        if done.recoded is None:
+            return {}
+        return {
+            "recoded_keys": list(done.recoded_keys),
+            "recoded_records": int(done.recoded.any(axis=1).sum()),
+            "risk_before_is_of": "the recoded file"
+            if done.before_recoded
+            else "the file as it came",
+        }
+
     def checks_after(self, before: Sequence[Check]) -> list[Check]:
         """Return all checks of the run: limits apply to the risk that is left."""
         return [*(one for one in before if not isinstance(one, LimitCheck)), *self.checks]
@@ -142,10 +156,20 @@ class TreatedRun(NamedTuple):
     def _lines(self) -> list[str]:
         done = self.treatment
         before, after = done.before.expected, done.after.expected
-        return [
+        treated = (
             f"treated by {done.method}: {int(done.treated.sum()):,} of {done.data.n:,} records in "
-            f"{', '.join(done.treated_keys) or 'no key'}",
-            f"expected right matches before {with_interval(before.value, before.interval)}, after "
+            f"{', '.join(done.treated_keys) or 'no key'}"
+        )
+        if done.recoded is not None:
+            coarser = int(done.recoded.any(axis=1).sum())
+            recoded = (
+                f"recoded: {coarser:,} of {done.data.n:,} records in {', '.join(done.recoded_keys)}"
+            )
+            treated = recoded if done.method == "recoding" else f"{recoded}; {treated}"
+        was = with_interval(before.value, before.interval) + " (recoded file)" * done.before_recoded
+        return [
+            treated,
+            f"expected right matches before {was}, after "
             f"{with_interval(after.value, after.interval)}; "
             f"{done.strongest.expected.value:,.1f} if the treated records are known; highest risk "
             f"of a record {done.before.highest:.3f} -> {done.after.highest:.3f}",
@@ -214,6 +238,7 @@ def treat_file(
     population_size: int | None,
     seed: int,
     notes: Sequence[str] = (),
+    as_it_came: Microdata | None = None,
 ) -> TreatedRun:
     """Treat a file that was read, and make what may leave of it.
 
@@ -234,6 +259,8 @@ def treat_file(
         Everything random follows from it.
     notes : sequence of str
         What was done to the file before.
+    as_it_came : Microdata, optional
+        The file before its keys were recoded, if they were.
 
     Returns
     -------
@@ -264,6 +291,8 @@ def treat_file(
     )
     done = dealt_by_columns(replace(done, notes=(*notes, *done.notes)), stored.frame)
     use = treated_utility(done, columns=stored.frame, regressions=asked["regressions"])
+    if as_it_came is not None:
+        done, use = count_recoding(done, use, as_it_came, population_size=population_size)
     file = released_file(
         done,
         stored.frame,
@@ -313,51 +342,6 @@ def _proposals(
     )
     size = population_of(data, population_size)
     return rank_recodings(setting, candidates(data, ordered=asked["ordered"]), size, seed=seed)
-
-
-def recoded_file(data: Microdata, named: Sequence[str]) -> Microdata:
-    """Apply recodings that were named, before anything is measured.
-
-    Raises
-    ------
-    InputError
-        If one cannot be understood.
-    """
-    for one in named:
-        data = recode(data, [read_recoding(data, one)]).data
-    return data
-
-
-def what_recoding_did(before: Microdata, after: Microdata, named: Sequence[str]) -> list[str]:
-    """Say what recodings took away before anything was measured; nothing where none was named."""
-    if not named:
-        return []
-    rare = [data.k_violations(3).records for data in (before, after)]
-    said = [f"{key}={Path(how).name}" for key, _, how in (one.partition("=") for one in named)]
-    return [
-        f"recoded first ({'; '.join(said)}): combinations {len(before.combinations):,} -> "
-        f"{len(after.combinations):,}, sample uniques {before.sample_uniques:,} -> "
-        f"{after.sample_uniques:,}, records with f < 3 {rare[0]:,} -> {rare[1]:,}. Risk before the "
-        "treatment and what the file is good for are those of the recoded file, so they do not "
-        "count what the recoding itself took away"
-    ]
-
-
-def recoded_columns(stored: Stored, data: Microdata, named: Sequence[str]) -> Stored:
-    """Write the coarser levels into the columns of the file."""
-    frame = stored.frame.copy()
-    recoded = {one.partition("=")[0] for one in named}
-    for key in recoded:
-        j = data.keys.index(key)
-        texts = np.array([*data.labels[j], ""], dtype=object)[data.codes[:, j]]
-        frame[key] = pd.Series(texts, index=frame.index, dtype=str)
-    described = stored.described
-    if described is not None:  # what the file says of codes that are gone
-        for part in ("variable_value_labels", "missing_ranges", "missing_user_values"):
-            said = getattr(described, part).items()
-            left = {name: given for name, given in said if name not in recoded}
-            setattr(described, part, left)
-    return replace(stored, frame=frame)
 
 
 def read_structural_zeros(path: Path) -> pd.DataFrame:

@@ -75,8 +75,8 @@ def shared_keys(data: Microdata) -> Flags:
     """
     share = agreement(data)
     found = np.asarray(share == 1.0)
-    for key in np.flatnonzero((share >= AGREE_IN) & ~found):
-        members = members_of(data, int(key))
+    for key in np.flatnonzero((share >= AGREE_IN) & ~found).tolist():
+        members = members_of(data, key)
         several = members.known > 1
         found[key] = (several & ~members.agree).sum() <= BY_CHANCE * _by_chance(data, key, members)
     return found
@@ -88,9 +88,11 @@ def _by_chance(data: Microdata, key: int, members: Members) -> float:
     counts = np.bincount(codes[codes >= 0])
     shares = counts / counts.sum()
     sizes, number = np.unique(members.known[members.known > 1], return_counts=True)
-    return sum(
-        count * (1.0 - float(np.sum(shares**size)))
-        for size, count in zip(sizes.tolist(), number.tolist(), strict=True)
+    return float(
+        sum(
+            count * (1.0 - float(np.sum(shares**size)))
+            for size, count in zip(sizes.tolist(), number.tolist(), strict=True)
+        )
     )
 
 

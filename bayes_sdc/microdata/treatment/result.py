@@ -53,6 +53,11 @@ class Treatment(Result):
         As given.
     notes : tuple of str
         What was assumed, and what had no effect.
+    recoded : array of bool, shape (record, key), or None
+        Values whose level was made coarser before the treatment, where ``before`` is not the risk
+        of ``data`` but of the file as it came; None where nothing was recoded.
+    before_recoded : bool
+        Whether ``before`` is the risk of the recoded file all the same.
     """
 
     data: Microdata
@@ -66,6 +71,8 @@ class Treatment(Result):
     seed: int
     target_risk: float | None = None
     notes: tuple[str, ...] = ()
+    recoded: Flags | None = None
+    before_recoded: bool = False
 
     @property
     def datasets(self) -> int:
@@ -77,6 +84,20 @@ class Treatment(Result):
         """Whether some value of a record was treated, shape (record,)."""
         found: Flags = self.hidden.any(axis=1)
         return found
+
+    @property
+    def changed(self) -> Flags:
+        """Whether some value of a record was treated or made coarser, shape (record,)."""
+        return self.treated if self.recoded is None else self.treated | self.recoded.any(axis=1)
+
+    @property
+    def recoded_keys(self) -> tuple[str, ...]:
+        """Keys whose levels were made coarser before the treatment."""
+        if self.recoded is None:
+            return ()
+        return tuple(
+            key for key, one in zip(self.data.keys, self.recoded.any(axis=0), strict=True) if one
+        )
 
     @property
     def treated_keys(self) -> tuple[str, ...]:

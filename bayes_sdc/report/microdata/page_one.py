@@ -45,12 +45,12 @@ def internal_page_one(result: Measurement, treated: Treated | None) -> dict[str,
     dict
         ``page_one``: pairs of a question and its answer; ``figures``: :class:`Figure`.
     """
-    done = "before the treatment" if treated else "if it leaves as it is"
+    done = measured_of(treated) if treated else " if it leaves as it is"
     figures = _measured_figures(result) if treated is None else _treated_figures(result, treated)
     return {
         "page_one": [
             ("What the file is", _file(result)),
-            (f"What an intruder could do {done}", _could(result)),
+            (f"What an intruder could do{done}", _could(result)),
             ("What drives the risk", tell_drivers(result)),
             ("The estimate, and why this one", _estimate(result)),
             ("What was treated", _treated(result, treated)),
@@ -148,6 +148,35 @@ def _range(result: Measurement) -> str:
     )
 
 
+def measured_of(treated: Treated | None) -> str:
+    """Say what was measured of a file that was treated: what it was before.
+
+    Recoding comes before the measurement.
+    """
+    if treated is None:
+        return ""
+    done = treated[0]
+    if done.recoded is None:
+        return " before the treatment"
+    return " with the recoded file" + ", before the treatment" * (done.method != "recoding")
+
+
+def before_in(done: Treatment) -> str:
+    """Say of which file the risk before is."""
+    if done.before_recoded:
+        return "in the recoded file (the file as it came was not measured)"
+    return "before it"
+
+
+def before_and_after(done: Treatment) -> str:
+    """Say the same of two numbers."""
+    if done.recoded is None:
+        return "before and after the treatment"
+    if done.before_recoded:
+        return "in the recoded file and after the treatment"
+    return f"before the recoding and after {'it' if done.method == 'recoding' else 'the treatment'}"
+
+
 def _treated(result: Measurement, treated: Treated | None) -> str:
     if treated is None:
         return "Nothing: this run measures the file and changes nothing in it."
@@ -155,10 +184,19 @@ def _treated(result: Measurement, treated: Treated | None) -> str:
     before, after, strongest = done.before, done.after, done.strongest
     good = [one.use for one in use.good_for if one.good]
     bad = [one.use for one in use.good_for if one.good is False]
-    return (
+    done_to = (
         f"{int(done.treated.sum()):,} of {done.data.n:,} records, in "
-        f"{listed(list(done.treated_keys), 8) or 'no key'}: {METHODS[done.method]}. Right matches "
-        f"go from {before.expected.value:,.0f} to {_wide(after.expected)}, and to "
+        f"{listed(list(done.treated_keys), 8) or 'no key'}: {METHODS[done.method]}."
+    )
+    if done.recoded is not None:
+        recoded = (
+            f"{int(done.recoded.any(axis=1).sum()):,} of {done.data.n:,} records have coarser "
+            f"levels of {listed(list(done.recoded_keys), 8)}."
+        )
+        done_to = recoded if done.method == "recoding" else f"{recoded} Then {done_to}"
+    return (
+        f"{done_to} Right matches were {before.expected.value:,.0f} {before_in(done)}, and are "
+        f"{_wide(after.expected)} after it, and "
         f"{strongest.expected.value:,.0f} for an intruder who knows which records were treated. "
         f"The file stays good for {listed(good, len(good)) or 'nothing that was measured'}; it is "
         f"not good for {listed(bad, len(bad)) or 'nothing that was measured'}. "
@@ -258,12 +296,12 @@ def _treated_figures(result: Measurement, treated: Treated) -> list[Figure]:
     return [
         Figure(
             f"{done.before.expected.value:,.0f} → {_wide(done.after.expected)}",
-            "expected right matches, before and after, 90 % interval",
+            f"expected right matches, {before_and_after(done)}, 90 % interval",
             *_judged(result, "file_risk"),
         ),
         Figure(
             f"{done.before.highest:.3f} → {done.after.highest:.3f}",
-            "highest risk of a record, before and after",
+            f"highest risk of a record, {before_and_after(done)}",
             *on_target,
         ),
         Figure(
@@ -273,7 +311,10 @@ def _treated_figures(result: Measurement, treated: Treated) -> list[Figure]:
             "",
         ),
         Figure(
-            f"{done.treated.mean():.0%}", f"of {done.data.n:,} records were treated", NOT_JUDGED, ""
+            f"{done.changed.mean():.0%}",
+            f"of {done.data.n:,} records were {'treated' if done.recoded is None else 'changed'}",
+            NOT_JUDGED,
+            "",
         ),
         Figure(
             or_undefined(moved, ".1%"),

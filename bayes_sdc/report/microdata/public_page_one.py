@@ -7,7 +7,14 @@ from bayes_sdc.microdata.treatment.result import METHODS, Treatment
 from bayes_sdc.microdata.treatment.utility import TreatedUtility
 from bayes_sdc.report.contents import NOT_JUDGED
 from bayes_sdc.report.figures import Figure, listed
-from bayes_sdc.report.microdata.page_one import HARM, OTHER_KNOWLEDGE, Treated
+from bayes_sdc.report.microdata.page_one import (
+    HARM,
+    OTHER_KNOWLEDGE,
+    Treated,
+    before_and_after,
+    before_in,
+    measured_of,
+)
 from bayes_sdc.report.microdata.public import PUBLIC_RECORDS, public_interval, public_share
 from bayes_sdc.report.rounding import two_figures
 
@@ -29,7 +36,7 @@ def external_page_one(result: Measurement, treated: Treated | None) -> dict[str,
             f"somebody could know of a person and find in the file, are {', '.join(data.keys)}.",
         ),
         (
-            f"What an intruder could do{' without the treatment' if treated else ''}",
+            f"What an intruder could do{measured_of(treated)}",
             _public_risk(result),
         ),
     ]
@@ -72,20 +79,49 @@ def _public_risk(result: Measurement) -> str:
 
 def _public_treatment(done: Treatment, use: TreatedUtility) -> str:
     n = done.data.n
+    before, after = (public_share(one.expected.value / n, n) for one in (done.before, done.after))
     how_much = (
-        f", in {public_share(float(done.treated.mean()), n)} of the records. Right matches were "
-        f"{public_share(done.before.expected.value / n, n)} of the records before it, and are "
-        f"{public_share(done.after.expected.value / n, n)} after it."
+        f"{_what_changed(done)} Right matches were {before} of the records {before_in(done)}, and "
+        f"are {after} after it."
         if n >= PUBLIC_RECORDS
-        else ". How many records that changed, and what it took from the risk, is not shown: there "
-        "are too few."
+        else f"The file was {_how(done)}. How many records that changed, and what it took from the "
+        "risk, is not shown: there are too few."
     )
     good = [one.use for one in use.good_for if one.good]
     bad = [one.use for one in use.good_for if one.good is False]
+    beside = (
+        ""
+        if done.recoded is None
+        else " This is judged beside a file of the coarser levels: the detail that they took away "
+        "is not counted."
+    )
     return (
-        f"The file was treated ({METHODS[done.method]}){how_much} It is good for "
-        f"{listed(good, len(good)) or 'nothing that was measured'}; not for "
-        f"{listed(bad, len(bad)) or 'nothing that was measured'}."
+        f"{how_much} It is good for {listed(good, len(good)) or 'nothing that was measured'}; not "
+        f"for {listed(bad, len(bad)) or 'nothing that was measured'}.{beside}"
+    )
+
+
+def _how(done: Treatment) -> str:
+    """Say what was done to the file."""
+    if done.recoded is None:
+        return f"treated ({METHODS[done.method]})"
+    keys = listed(list(done.recoded_keys), len(done.recoded_keys))
+    recoded = f"recoded (coarser levels of {keys})"
+    if done.method == "recoding":
+        return recoded
+    return f"{recoded} and then treated ({METHODS[done.method]})"
+
+
+def _what_changed(done: Treatment) -> str:
+    """Say what was done to the file, and to how many of its records."""
+    n = done.data.n
+    if done.recoded is None or done.method == "recoding":
+        share = public_share(float(done.changed.mean()), n)
+        return f"The file was {_how(done)}, in {share} of the records."
+    return (
+        f"The file was {_how(done)}; {public_share(float(done.recoded.any(axis=1).mean()), n)} of "
+        f"the records have coarser levels, and {public_share(float(done.treated.mean()), n)} were "
+        "treated."
     )
 
 
@@ -111,7 +147,7 @@ def _public_figures(result: Measurement, treated: Treated | None) -> list[Figure
         figures = [
             Figure(
                 f"{public_share(before.value / n, n)} → {public_share(after.value / n, n)}",
-                "of the records matched rightly, before and after the treatment",
+                f"of the records matched rightly, {before_and_after(done)}",
                 NOT_JUDGED,
                 "",
             )

@@ -159,6 +159,8 @@ def render_microdata(
         "truth": result.truth is not None and audience == "internal",
         "unstructured": result.unstructured is not None and audience == "internal",
     }
+    recoded = treatment is not None and treatment[0].recoded is not None
+    of_file = "of the recoded file" if recoded else "before the treatment"
     first = internal_page_one if audience == "internal" else external_page_one
     context |= {
         **_shared(result),
@@ -168,7 +170,7 @@ def render_microdata(
         "created": call["created"],
         "versions": call["versions"],
         "contents": [
-            entry._replace(title=f"{entry.title}, before the treatment")
+            entry._replace(title=f"{entry.title}, {of_file}")
             if treatment is not None and entry.id in OF_THE_INPUT
             else entry
             for entry in contents_of(

@@ -57,10 +57,12 @@ def tell_treatment(
     Returns
     -------
     dict
-        ``facts``, ``columns``, ``rows``, ``good_for``, ``tables``, ``regressions`` and ``notes``.
+        ``facts``, ``columns``, ``rows``, ``good_for``, ``tables``, ``regressions``, ``notes``,
+        ``recoded`` and ``before_recoded``.
     """
+    before = "before, recoded file" if treatment.before_recoded else "before"
     risks = {
-        "before": treatment.before,
+        before: treatment.before,
         "after": treatment.after,
         "after, treated records known": treatment.strongest,
     }
@@ -69,6 +71,7 @@ def tell_treatment(
     told = f"{treated:,} of {n:,}" if internal else public_share(treated / n, n)
     facts = {
         "method": METHODS[treatment.method],
+        **_recoded(treatment, internal),
         "treated keys": ", ".join(treatment.treated_keys) or "none",
         "treated records": told,
         "data sets": f"{treatment.datasets}",
@@ -83,8 +86,7 @@ def tell_treatment(
         "facts": facts,
         "columns": ["measure", *risks],
         "rows": [
-            [measure, *(columns[measure] for columns in rows.values())]
-            for measure in rows["before"]
+            [measure, *(columns[measure] for columns in rows.values())] for measure in rows[before]
         ],
         "good_for": [
             [one.use, GOOD[one.good], *([one.reason] if internal else [])]
@@ -104,6 +106,21 @@ def tell_treatment(
             for name, row in utility.regressions.iterrows()
         ],
         "notes": treatment.notes,
+        "recoded": treatment.recoded is not None,
+        "before_recoded": treatment.before_recoded,
+    }
+
+
+def _recoded(treatment: Treatment, internal: bool) -> dict[str, str]:
+    """What recoding changed before the treatment."""
+    if treatment.recoded is None:
+        return {}
+    n, changed = treatment.data.n, int(treatment.recoded.any(axis=1).sum())
+    return {
+        "recoded keys": ", ".join(treatment.recoded_keys),
+        "records with coarser levels": f"{changed:,} of {n:,}"
+        if internal
+        else public_share(changed / n, n),
     }
 
 
