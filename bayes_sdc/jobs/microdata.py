@@ -113,6 +113,8 @@ def run_microdata(
     announce("\n".join([_what_was_read(data), *notes_to_act_on(data.notes)]))
     counts = None if truth is None else _read_truth(file, truth, reading.get("form"))
     model = whole.select([*reading["keys"], *_given(treating)])
+    if comparing is not None:
+        model.select(Intruder(**{"keys": reading["keys"], **comparing}).keys or model.keys)
     stored = None if treating is None else load_to_treat(file, model, treating, reading.get("form"))
     if len(data.keys) > 1 and data.sample_uniques:
         expected = lancaster_forecast(data, shrinkage="cv")
@@ -149,6 +151,7 @@ def run_microdata(
         open_run(out), result, call, key_sets=sets, treated=treated, treatments=tried
     )
     lines = result.summary().splitlines() if treated is None else treated.summary(result)
+    lines += [] if tried is None else [f"note: {one}" for one in tried.attrs["left_out"]]
     return written, lines
 
 

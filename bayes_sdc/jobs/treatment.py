@@ -203,14 +203,15 @@ def load_to_treat(
         treatment is impossible.
     """
     check("method", asked["method"], Method)
-    _asked(asked).check(data, asked["method"])
+    who = Intruder(**asked["intruder"])
+    _asked(asked).check(data, asked["method"], who.keys)
+    _check_sensitive(data, asked["sensitive"], who)
     if asked["method"] == "recoding" and not asked["recode"]:
         raise InputError(
             "--treat recoding releases the file as it is unless --recode names what to recode, as "
             "in --recode age=band:5; to rank recodings first, use --propose-recodings with another "
             "treatment"
         )
-    Intruder(**asked["intruder"])
     stored = load_stored(file, [*data.keys, *asked["keep"]], form)
     check_kept(data, asked["keep"], datasets=asked["datasets"])
     if len(stored.frame) != data.n:
@@ -219,6 +220,22 @@ def load_to_treat(
             "alone; remove blank lines"
         )
     return recoded_columns(stored, data, asked["recode"]) if asked["recode"] else stored
+
+
+def _check_sensitive(data: Microdata, sensitive: str | None, who: Intruder) -> None:
+    """Refuse a sensitive variable of which nothing can be told, before anything is measured."""
+    if sensitive is None:
+        return
+    if sensitive not in data.keys:
+        raise InputError(
+            f"--sensitive names {sensitive!r}, which is neither a key nor named by --given; they "
+            f"are {list(data.keys)}"
+        )
+    if set(data.keys if who.keys is None else who.keys) == {sensitive}:
+        raise InputError(
+            f"--sensitive names {sensitive!r}, the only key that the intruder knows: nothing is "
+            "left from which they could learn it; name more of --known-keys, or another variable"
+        )
 
 
 def _asked(asked: Mapping[str, Any]) -> Asked:

@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 
 from bayes_sdc import read_microdata, treat, treated_utility
 from bayes_sdc.cli import app
+from bayes_sdc.jobs import microdata
 from bayes_sdc.jobs.treatment import TreatedRun, _attributes
 from bayes_sdc.microdata.file.simulate import example_persons_path
 from bayes_sdc.microdata.treatment.release import released_file
@@ -226,11 +227,18 @@ def test_what_is_of_one_data_set_alone_is_said(tmp_path: Path) -> None:
         (["--treat", "synthesis", "--target-risk", "0.1", "--treat-share", "0.1"], "give one"),
         (["--target-risk", "0.1"], "--treat"),
         (["--treat", "recoding"], "--recode age=band:5"),
+        (["--treat", "recoding", "--recode", "nokey=h.csv:1"], "'nokey' is not a key"),
+        (["--treat", "suppression", "--suppress-to-k", "3", "--missing", "own"], "not a category"),
+        (["--treat", "synthesis", "--sensitive", "age", "--known-keys", "age"], "nothing is left"),
+        (["--treat", "synthesis", "--sensitive", "weight"], "neither a key nor named by --given"),
+        (["--treat", "synthesis", "--known-keys", "weight"], "knows 'weight', which is not a key"),
+        (["--compare-treatments", "--known-keys", "weight"], "'weight' is not a key"),
     ],
 )
 def test_a_call_that_cannot_be_meant_is_refused(
-    options: list[str], words: str, csv: Path, tmp_path: Path
+    options: list[str], words: str, csv: Path, tmp_path: Path, monkeypatch
 ) -> None:
+    monkeypatch.setattr(microdata, "measure_microdata", None)  # nothing was measured before
     result = run(csv, tmp_path / "run", *options)
     assert words in str(result.exception)
     assert not (tmp_path / "run").exists()

@@ -1,6 +1,6 @@
 """Each treatment of a file whose model is there: what it does, and what is left of the risk."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from bayes_sdc.microdata.treatment.result import Method
 from bayes_sdc.microdata.treatment.setting import MATCHED, Setting
 from bayes_sdc.microdata.treatment.suppression import (
     prices_of,
+    refuse_own,
     suppress_special_uniques,
     suppress_to_k,
 )
@@ -46,8 +47,17 @@ class Asked(NamedTuple):
     costs: Mapping[str, float] | None = None
     change: float | None = None
 
-    def check(self, data: Microdata, method: Method) -> None:
+    def check(self, data: Microdata, method: Method, known: Sequence[str] | None = None) -> None:
         """Refuse impossible arguments, before any work.
+
+        Parameters
+        ----------
+        data : Microdata
+            The file.
+        method : str
+            The treatment.
+        known : sequence of str, optional
+            Keys that the intruder knows, which are those that suppression treats; by default all.
 
         Raises
         ------
@@ -62,14 +72,21 @@ class Asked(NamedTuple):
             raise InputError(f"target_risk must be from 0 to below 1; it is {self.target_risk!r}")
         if self.share is not None and not 0.0 < self.share <= 1.0:
             raise InputError(f"share must be above 0 and at most 1; it is {self.share!r}")
-        self._check_strength(data, method)
+        names = data.keys if known is None else tuple(known)
+        for name in names:
+            if name not in data.keys:
+                raise InputError(
+                    f"the intruder knows {name!r}, which is not a key of the file; they are "
+                    f"{list(data.keys)}"
+                )
+        self._check_strength(data, method, names)
         if self.keys is not None and not self.keys:
             raise InputError("keys must name at least one key to treat")
         for key in self.keys or ():
             if key not in data.keys:
                 raise InputError(f"{key!r} is not a key of the file; they are {list(data.keys)}")
 
-    def _check_strength(self, data: Microdata, method: Method) -> None:
+    def _check_strength(self, data: Microdata, method: Method, known: tuple[str, ...]) -> None:
         """Refuse a strength of another treatment, or none where one is needed."""
         for name, value, of in (
             ("share", self.share, "synthesis"),
@@ -89,12 +106,13 @@ class Asked(NamedTuple):
                 )
             if self.k is not None and not 2 <= self.k <= data.n:
                 raise InputError(f"k must be from 2 to the {data.n:,} records; it is {self.k!r}")
-            if self.special is not None and not 1 <= self.special <= len(data.keys):
+            if self.special is not None and not 1 <= self.special <= len(known):
                 raise InputError(
                     f"special, the size of a special unique, must be from 1 to the "
-                    f"{len(data.keys)} keys; it is {self.special!r}"
+                    f"{len(known)} keys; it is {self.special!r}"
                 )
-            prices_of(data, self.costs)
+            refuse_own(data)
+            prices_of(known, self.costs)
         if method not in ("synthesis", "pram") and self.keys is not None:
             raise InputError(f"{method} does not treat single keys: leave out keys")
         if method in ("suppression", "recoding") and self.datasets > 1:
@@ -203,13 +221,12 @@ def by_suppression(setting: Setting, before: MatchRisk, asked: Asked, *, seed: i
     data = setting.data
     order = order_of_content(data, np.arange(data.n))
     known = in_order(setting.known, order)
-    costs = {key: cost for key, cost in (asked.costs or {}).items() if key in known.keys}
     if asked.k is not None:
-        found = suppress_to_k(known, asked.k, costs=costs)
+        found = suppress_to_k(known, asked.k, costs=asked.costs)
         aim = f"every record counts k = {asked.k}"
     else:
         assert asked.special is not None  # noqa: S101 - one of both was asked for
-        found = suppress_special_uniques(known, asked.special, costs=costs)
+        found = suppress_special_uniques(known, asked.special, costs=asked.costs)
         aim = f"no record is unique on {asked.special} keys or fewer"
     hidden = np.zeros(data.codes.shape, dtype=np.bool_)
     hidden[np.ix_(order, [data.keys.index(key) for key in known.keys])] = found.hidden
@@ -249,6 +266,7 @@ def by_pram(setting: Setting, before: MatchRisk, asked: Asked, *, seed: int) -> 
             f"{len(codes)} data sets side by side count as linked, record by record: the intruder "
             "combines what all of them show, and the more there are the less is hidden"
         )
+    notes += _changed_less(data, treated, matrices, asked.change)
     if len(setting.rules):
         layout = setting.states.layout
         broken = sum(
@@ -256,6 +274,26 @@ def by_pram(setting: Setting, before: MatchRisk, asked: Asked, *, seed: int) -> 
         )
         notes.append(f"PRAM knows no structural zeros: {broken:,} released records break one")
     return Applied(codes, (codes != data.codes).any(axis=0), risk, risk, tuple(notes))
+
+
+def _changed_less(
+    data: Microdata, treated: Flags, matrices: Sequence[npt.NDArray[np.float64]], change: float
+) -> list[str]:
+    """Say of which keys a smaller share of values changes than was asked for, on average."""
+    reached = {}
+    for j in np.flatnonzero(treated).tolist():
+        known = data.codes[:, j][data.codes[:, j] >= 0]
+        shares = np.bincount(known, minlength=len(matrices[j])) / max(len(known), 1)
+        moved = float(shares.sum() - shares @ np.diag(matrices[j]))
+        if moved < change - 1e-9:
+            reached[data.keys[j]] = max(moved, 0.0)
+    if not reached:
+        return []
+    told = ", ".join(f"{key} {moved:.1%}" for key, moved in reached.items())
+    return [
+        f"PRAM was asked to change {change:.1%} of the values, and changes fewer of these keys, "
+        f"the most that keeps their shares: {told}"
+    ]
 
 
 def by_recoding(setting: Setting, before: MatchRisk, asked: Asked, *, seed: int) -> Applied:

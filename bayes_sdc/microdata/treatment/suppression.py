@@ -28,7 +28,7 @@ L. Sweeney, "Achieving k-anonymity privacy protection using generalization and s
 2012, section 3.5.2.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import NamedTuple
@@ -117,14 +117,10 @@ def suppress_to_k(
     InputError
         If k or a cost cannot be used, the file is too small, or has too many keys.
     """
-    prices = prices_of(data, costs)
+    prices = prices_of(data.keys, costs)
     if not 2 <= k <= data.n:
         raise InputError(f"k must be from 2 to the {data.n:,} records; it is {k!r}")
-    if data.missing == "own":
-        raise InputError(
-            "a suppressed value is not a category: read the file with missing 'wildcard' or "
-            "'conservative'"
-        )
+    refuse_own(data)
     shared, views = shared_keys(data), views_of(data)
     joint = prices_in_households(data, shared, prices)
     bound: float | None = float((count_strictly(data, data.codes) < k).sum()) * float(prices.min())
@@ -152,6 +148,15 @@ def suppress_to_k(
     return Suppression(hidden, cost, bound)
 
 
+def refuse_own(data: Microdata) -> None:
+    """Refuse a file in which a missing value is a category: a suppressed one is none."""
+    if data.missing == "own":
+        raise InputError(
+            "a suppressed value is not a category: read the file with missing 'wildcard' or "
+            "'conservative' (--missing)"
+        )
+
+
 def views_of(data: Microdata) -> Codes:
     """Codes as they are and, if that differs, with what other members of the household tell."""
     told = filled_in(data)
@@ -165,7 +170,7 @@ def prices_in_households(data: Microdata, shared: Flags, prices: Floats) -> Floa
     return np.asarray(prices * np.where(shared, data.n / len(np.unique(data.household)), 1.0))
 
 
-def prices_of(data: Microdata, costs: Mapping[str, float] | None) -> Floats:
+def prices_of(keys: Sequence[str], costs: Mapping[str, float] | None) -> Floats:
     """Return the cost of a value of each key.
 
     Raises
@@ -173,14 +178,14 @@ def prices_of(data: Microdata, costs: Mapping[str, float] | None) -> Floats:
     InputError
         If a name is no key, a cost is not above 0, or there are too many keys.
     """
-    if len(data.keys) > MOST_KEYS:
-        raise InputError(f"at most {MOST_KEYS} keys can be suppressed; there are {len(data.keys)}")
+    if len(keys) > MOST_KEYS:
+        raise InputError(f"at most {MOST_KEYS} keys can be suppressed; there are {len(keys)}")
     for key, cost in (costs or {}).items():
-        if key not in data.keys:
-            raise InputError(f"{key!r} is not a key of the file; they are {list(data.keys)}")
+        if key not in keys:
+            raise InputError(f"{key!r} is not a key to suppress, so it has no cost: {list(keys)}")
         if not 0.0 < cost < np.inf:
             raise InputError(f"the cost of a value of {key!r} must be above 0; it is {cost!r}")
-    return np.array([float((costs or {}).get(key, 1.0)) for key in data.keys])
+    return np.array([float((costs or {}).get(key, 1.0)) for key in keys])
 
 
 def cheapest_sets(data: Microdata, codes: Codes, low: Flags, k: int, prices: Floats) -> Flags:
@@ -354,12 +359,8 @@ def suppress_special_uniques(
     InputError
         If an argument cannot be used.
     """
-    prices = prices_of(data, costs)
-    if data.missing == "own":
-        raise InputError(
-            "a suppressed value is not a category: read the file with missing 'wildcard' or "
-            "'conservative'"
-        )
+    prices = prices_of(data.keys, costs)
+    refuse_own(data)
     names = {
         " + ".join(data.keys[j] for j in one): sum(1 << j for j in one)
         for size in range(1, max_size + 1)

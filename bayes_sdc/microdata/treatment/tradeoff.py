@@ -1,9 +1,10 @@
 """All treatments at several strengths: what is left of the risk, and what was paid."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from bayes_sdc.arguments import checked
@@ -11,7 +12,7 @@ from bayes_sdc.cores import threads
 from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.treatment.methods import Asked
-from bayes_sdc.microdata.treatment.result import METHODS, Treatment
+from bayes_sdc.microdata.treatment.result import Treatment
 from bayes_sdc.microdata.treatment.setting import Intruder, prepare
 from bayes_sdc.microdata.treatment.treat import apply
 from bayes_sdc.microdata.treatment.utility import treated_utility
@@ -70,7 +71,8 @@ def compare_treatments(
         ``false_rate`` (NaN where undefined), ``treated`` (share of records), ``two_way`` and
         ``three_way`` (mean total variation of tables; NaN with fewer keys), ``pmse_ratio`` (NaN
         where undefined),
-        ``rare_kept`` (share of rare levels).
+        ``rare_kept`` (share of rare levels). ``attrs["left_out"]`` says, in a sentence each, which
+        of the defaults were not tried, and why.
 
     Raises
     ------
@@ -101,22 +103,9 @@ def compare_treatments(
     """
     if datasets < 1:
         raise InputError(f"datasets must be at least 1; it is {datasets}")
-    wanted = []
-    for method, numbers in (strengths or STRENGTHS).items():
-        if method not in METHODS or method == "recoding":
-            raise InputError(f"method {method!r} is unknown; choose from {list(STRENGTHS)}")
-        drawn = datasets if method != "suppression" else 1
-        for number in numbers:
-            asked = Asked(
-                datasets=drawn,
-                target_risk=float(number) if method == "synthesis" else None,
-                k=int(number) if method == "suppression" else None,
-                change=float(number) if method == "pram" else None,
-            )
-            asked.check(microdata, method)  # type: ignore[arg-type]
-            wanted.append((method, float(number), asked))
-    seed = seed_or_fresh(seed)
     who = intruder or Intruder()
+    wanted, left_out = _wanted(microdata, strengths, datasets, who)
+    seed = seed_or_fresh(seed)
     if datasets > 1:
         who = Intruder(who.keys, who.knowledge, "records")
     setting = prepare(
@@ -134,7 +123,65 @@ def compare_treatments(
         with ThreadPoolExecutor(threads(cores)) as pool:
             rows = list(pool.map(lambda each: one(*each), wanted))
     untreated = apply(setting, "recoding", Asked(), seed=seed)
-    return pd.DataFrame([_row("untreated", float("nan"), untreated), *rows])
+    frame = pd.DataFrame([_row("untreated", float("nan"), untreated), *rows])
+    frame.attrs["left_out"] = left_out
+    return frame
+
+
+def _wanted(
+    microdata: Microdata,
+    strengths: Mapping[str, Sequence[float]] | None,
+    datasets: int,
+    who: Intruder,
+) -> tuple[list[tuple[str, float, Asked]], list[str]]:
+    """List what is to be tried, and say which defaults cannot be: what was named must be possible.
+
+    Raises
+    ------
+    InputError
+        Naming the method.
+    """
+    if strengths is not None and not sum(len(_numbers(*one)) for one in strengths.items()):
+        raise InputError(
+            "strengths names no treatment with a strength, as in {'suppression': [3]}; leave it "
+            "out to try all"
+        )
+    wanted, left_out = [], []
+    for method, numbers in (STRENGTHS if strengths is None else strengths).items():
+        for number in numbers:
+            asked = Asked(
+                datasets=datasets if method != "suppression" else 1,
+                target_risk=number if method == "synthesis" else None,
+                k=int(number) if method == "suppression" else None,
+                change=number if method == "pram" else None,
+            )
+            try:
+                asked.check(microdata, method, who.keys)  # type: ignore[arg-type]
+            except InputError as error:
+                if strengths is not None:
+                    raise
+                left_out.append(f"{method} of strength {number:g} was not tried: {error}")
+                continue
+            wanted.append((method, float(number), asked))
+    return wanted, left_out
+
+
+def _numbers(method: str, numbers: Sequence[float]) -> Sequence[float]:
+    """Return the strengths of a method, if they are numbers, and whole where they are k."""
+    if method not in STRENGTHS:
+        raise InputError(f"method {method!r} is unknown; choose from {list(STRENGTHS)}")
+    kinds = (int, float, np.integer, np.floating)
+    if isinstance(numbers, str | Mapping) or not isinstance(numbers, Collection):
+        raise InputError(
+            f"strengths of {method!r} must be a list of numbers, as [{STRENGTHS[method][0]:g}]; "
+            f"they are {numbers!r}"
+        )
+    for number in numbers:
+        if isinstance(number, bool | np.bool_) or not isinstance(number, kinds):
+            raise InputError(f"a strength of {method!r} must be a number; it is {number!r}")
+        if method == "suppression" and not float(number).is_integer():
+            raise InputError(f"k of suppression must be a whole number; it is {number!r}")
+    return numbers
 
 
 def _row(method: str, strength: float, done: Treatment) -> dict[str, Any]:

@@ -126,8 +126,8 @@ def treat(
         costs,
         change,
     )
-    asked.check(microdata, method)
     who = intruder or Intruder()
+    asked.check(microdata, method, who.keys)
     notes = []
     if datasets > 1 and who.knows == "keys" and method != "pram":
         who = Intruder(who.keys, who.knowledge, "records")

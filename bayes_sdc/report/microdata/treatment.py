@@ -147,10 +147,11 @@ def tell_treatments(frame: pd.DataFrame) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``plot``, ``columns`` and ``rows``.
+        ``plot``, ``columns``, ``rows`` and ``left_out``, what was not tried.
     """
     return {
         "plot": plots.treatments(frame),
+        "left_out": frame.attrs.get("left_out", []),
         "columns": ["treatment", *TRIED],
         "rows": [
             [

@@ -3,8 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bayes_sdc import InputError, Intruder, read_microdata, treat
+from bayes_sdc.microdata.treatment.methods import Asked, _changed_less
+from bayes_sdc.microdata.treatment.pram import matrices_of
 
 STRENGTHS = {
     "synthesis": {"target_risk": 0.1},
@@ -101,3 +105,39 @@ def test_without_a_population_the_file_is_all_there_is(data) -> None:
 def test_a_strength_of_another_treatment_is_refused(data, options, words) -> None:
     with pytest.raises(InputError, match=words):
         treat(data, seed=1, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"method": "suppression", "k": 2, "costs": {"c": 5.0}}, "'c' is not a key to suppress"),
+        ({"method": "suppression", "special": 3}, "from 1 to the 2 keys"),
+    ],
+)
+def test_what_does_not_fit_the_known_keys_is_refused(options, words) -> None:
+    """The cost of a key that is not suppressed was dropped without a word."""
+    frame = pd.DataFrame(np.random.default_rng(1).integers(0, 3, (50, 3)), columns=list("abc"))
+    data = read_microdata(frame, keys=list("abc"))
+    with pytest.raises(InputError, match=words):
+        treat(data, intruder=Intruder(keys=("a", "b")), seed=1, **options)
+
+
+def test_a_file_in_which_missing_is_a_category_is_refused_before_the_work() -> None:
+    data = read_microdata(pd.DataFrame({"a": list("xyx")}), keys=["a"], missing="own")
+    with pytest.raises(InputError, match="not a category"):
+        Asked(k=2).check(data, "suppression")
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 1000), st.floats(0.01, 0.99))
+def test_pram_that_changes_less_than_it_was_asked_for_says_what_it_changes(seed, change) -> None:
+    """90 % of the values of a key with one level were to change, and no note said that none did."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"a": rng.choice(list("xyz"), 40, p=[0.8, 0.1, 0.1]), "one": "q"})
+    data = read_microdata(frame, keys=["a", "one"])
+    treated = np.array([True, True])
+    said = " ".join(_changed_less(data, treated, matrices_of(data, treated, change), change))
+    most = 1.0 - float((frame["a"].value_counts(normalize=True) ** 2).sum())
+    assert "one 0.0%" in said
+    assert (f"a {most:.1%}" in said) == (change > most + 1e-9)
+    assert not _changed_less(data, ~treated, matrices_of(data, ~treated, change), change)
