@@ -113,15 +113,11 @@ def run_microdata(
     announce("\n".join([_what_was_read(data), *notes_to_act_on(data.notes)]))
     counts = None if truth is None else _read_truth(file, truth, reading.get("form"))
     model = whole.select([*reading["keys"], *_given(treating)])
-    if comparing is not None:
-        model.select(Intruder(**{"keys": reading["keys"], **comparing}).keys or model.keys)
+    who = None if comparing is None else Intruder(**{"keys": reading["keys"], **comparing})
+    if who is not None:
+        model.select(who.keys or model.keys)  # a wrong name is refused before the measurement
     stored = None if treating is None else load_to_treat(file, model, treating, reading.get("form"))
-    if len(data.keys) > 1 and data.sample_uniques:
-        expected = lancaster_forecast(data, shrinkage="cv")
-        if expected.seconds > SAID_SECONDS:
-            say(f"Lancaster's model: {expected}")
-    if not in_cache(run_sweeps, predict):
-        say(f"this run also compiles, about {COMPILING:.0f} s, once on this machine")
+    _say_what_takes_long(data)
     result = measure_microdata(data, policy=policy, population_counts=counts, **arguments)
     treated = None
     if treating is not None and stored is not None:
@@ -137,10 +133,10 @@ def run_microdata(
         fraction = result.risk.sampling_fraction
         sets = compare_key_sets(whole, named, sampling_fraction=fraction)
     tried = None
-    if comparing is not None:
+    if who is not None:
         tried = compare_treatments(
             model,
-            intruder=Intruder(**{"keys": reading["keys"], **comparing}),
+            intruder=who,
             population_size=arguments.get("population_size") or result.population_size,
             seed=arguments["seed"],
         )
@@ -153,6 +149,15 @@ def run_microdata(
     lines = result.summary().splitlines() if treated is None else treated.summary(result)
     lines += [] if tried is None else [f"note: {one}" for one in tried.attrs["left_out"]]
     return written, lines
+
+
+def _say_what_takes_long(data: Microdata) -> None:
+    if len(data.keys) > 1 and data.sample_uniques:
+        expected = lancaster_forecast(data, shrinkage="cv")
+        if expected.seconds > SAID_SECONDS:
+            say(f"Lancaster's model: {expected}")
+    if not in_cache(run_sweeps, predict):
+        say(f"this run also compiles, about {COMPILING:.0f} s, once on this machine")
 
 
 def _arguments_of_run(
