@@ -10,7 +10,8 @@ engine is .0021 away for the negative binomial without a bound, and .0022 for th
 with epsilon 1 and weights .3 and 1 (seed 2; its four chains by themselves .0026 to .0068). Starts
 are spread out on purpose and still matter after 60 draws of warm-up, where it is about .011 for
 these two, with a noise of .003; after 500 draws it is .0089 for the latter, of 5,000 chains, whose
-noise is .0080. The default warm-up is 1,000.
+noise is .0080. The default warm-up is 1,000. The mean of 1,000 moments of 4,000 chains of the last
+case, from draw 500 on, is .0002 away; single moments are .0057 away, one in a hundred .0137.
 """
 
 from typing import NamedTuple
@@ -29,6 +30,7 @@ from bayes_sdc.flows.table.bound import Bound
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.models.migration import PRIORS
 
+BLOCKS = 25  # of the groups
 COLUMNS = {"origin": "o", "destination": "d", "count": "n", "groups": ["g"]}
 PRIOR = PRIORS["weak"]
 
@@ -114,7 +116,11 @@ def chain_of(case: Case, groups: int, *, tune: int) -> tuple[MarkovChain, Bound 
 
 
 def law(chain: MarkovChain, upper: int, bound: Bound | None) -> tuple[np.ndarray, float]:
-    """Probability of every release at this moment, and the total variation of its own noise."""
+    """Probability of every release at this moment, and the total variation of its own noise.
+
+    The noise is nearly all of one kind, how probable the low counts are, so it is normal. From two
+    halves of the groups its size is not known; from :data:`BLOCKS` it is.
+    """
     now = chain.record()
     groups = len(now["beta"])
     log_cv = now["log_cv"]
@@ -123,9 +129,12 @@ def law(chain: MarkovChain, upper: int, bound: Bound | None) -> tuple[np.ndarray
         np.exp(counts.log_table(now["beta"] + gamma, np.arange(groups), rungs))
         for gamma in now["gamma"].reshape(groups, 2).T
     ]
-    half = groups // 2
-    found = [p[0][part].T @ p[1][part] / half for part in (slice(half), slice(half, 2 * half))]
-    return (found[0] + found[1]) / 2.0, float(np.abs(found[0] - found[1]).sum()) / 4.0
+    size = groups // BLOCKS
+    found = np.stack([
+        p[0][at : at + size].T @ p[1][at : at + size] / size for at in range(0, groups, size)
+    ])  # fmt: skip
+    error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
+    return found.mean(axis=0), 0.5 * float(error.sum())
 
 
 @pytest.mark.slow
@@ -139,7 +148,7 @@ def test_a_released_draw_has_the_law_of_an_exact_one(case: Case) -> None:
     found, noise = law(chain, 8, bound)
     distance = 0.5 * float(np.abs(found - exact).sum())
     print(f"{case}: {distance:.4f}, noise {noise:.4f}")
-    assert distance < 2.0 * noise + 0.001
+    assert distance < 3.5 * noise + 0.001
 
 
 @pytest.mark.slow
