@@ -1,5 +1,6 @@
 """The command ``bayes-sdc``: its commands, its version, and how it ends."""
 
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -64,6 +65,9 @@ def _common(
 
 def main() -> None:
     """Run the command; bad input ends with one clear line and exit code 2."""
+    # read when numpy is loaded: chains run side by side, and threads of linear algebra beneath them
+    # wait for each other; on a busy machine small systems took thirty times as long
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     end_with(lambda: app(args=as_typed(sys.argv[1:])))
 
 

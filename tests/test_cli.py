@@ -478,6 +478,21 @@ def test_a_refused_demo_leaves_the_earlier_one(
     assert deleted == []
 
 
+@pytest.mark.parametrize("given", [None, "2"])
+def test_linear_algebra_has_one_thread_unless_told(given: str | None) -> None:
+    """Chains have all cores; its threads beneath them waited for each other."""
+    call = (
+        "import sys, os, atexit; sys.argv = ['bayes-sdc', '--version']; from bayes_sdc import cli; "
+        "atexit.register(lambda: print(os.environ['OPENBLAS_NUM_THREADS'])); cli.main()"
+    )
+    env = {k: v for k, v in os.environ.items() if k != "OPENBLAS_NUM_THREADS"}
+    env |= {} if given is None else {"OPENBLAS_NUM_THREADS": given}
+    done = subprocess.run(
+        [sys.executable, "-c", call], capture_output=True, text=True, check=False, env=env
+    )
+    assert done.stdout.split()[-1] == (given or "1")
+
+
 def test_help_is_quick_and_says_whole_sentences() -> None:
     """No command needs arrays to say what it does; loading them takes seconds."""
     call = (
