@@ -23,6 +23,7 @@ from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.flows.tainted import tainted_covariates
 from bayes_sdc.results import Fact, Result
 
+LARGEST = 30.0  # epsilon whose factor is written out
 LONG_SEED = 2**64  # smaller ones can be found by trial
 SHORT_SEED = (
     "the seed is so short that it can be found by trial, which undoes the release: leave it out, "
@@ -337,11 +338,14 @@ def factor(epsilon: float) -> str:
 
     Examples
     --------
-    >>> factor(1.0), factor(0.25), factor(20.0)
-    ('2.72', '1.29', '485,165,196')
+    >>> factor(1.0), factor(0.25), factor(20.0), factor(800.0)
+    ('2.72', '1.29', '486,000,000', 'exp(800)')
     """
-    value = math.exp(min(epsilon, 700.0))
-    return f"{_up(value, 2):,.2f}" if value < 100.0 else f"{_up(value, 0):,.0f}"
+    if epsilon > LARGEST:
+        return f"exp({_short(epsilon)})"
+    value = math.exp(epsilon)
+    places = 2 if value < 100.0 else min(0, 2 - math.floor(math.log10(value)))
+    return f"{_up(value, places):,.{max(places, 0)}f}"
 
 
 def _short(value: float) -> str:

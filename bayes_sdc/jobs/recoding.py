@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from bayes_sdc.errors import InputError
@@ -30,10 +31,10 @@ def recoded_file(data: Microdata, named: Sequence[str]) -> Microdata:
     for one in named:
         step = read_recoding(data, one)
         labels = data.labels[data.keys.index(step.key)]
-        if all(step.levels.get(label, label) == label for label in labels):
+        if len({step.levels.get(label, label) for label in labels}) == len(labels):
             raise InputError(
-                f"--recode {one} changes no record: no level of {step.key!r} becomes another; "
-                "leave it out, or choose other levels"
+                f"--recode {one} merges no levels: those of {step.key!r} stay apart, so no record "
+                "becomes harder to tell; leave it out, or choose other levels"
             )
         data = recode(data, [step]).data
     return data
@@ -96,13 +97,8 @@ def count_recoding(
         Not good for single records, where these have coarser levels than they had.
     """
     came = as_it_came.select(done.data.keys)
-    texts = [
-        [np.array([*labels, ""], dtype=object)[codes] for labels, codes in zip(
-            data.labels, data.codes.T, strict=True
-        )]
-        for data in (came, done.data)
-    ]  # fmt: skip
-    coarser = np.stack([a != b for a, b in zip(*texts, strict=True)], axis=1).astype(np.bool_)
+    of_key = zip(came.codes.T, done.data.codes.T, strict=True)
+    coarser = np.stack([_merged(*codes) for codes in of_key], axis=1)
     done = replace(done, recoded=coarser)
     if any(nearly_unique(*one, NEARLY) for one in zip(came.labels, came.codes.T, strict=True)):
         note = "the risk before is that of the recoded file; that of the file as it came was not "
@@ -121,3 +117,11 @@ def count_recoding(
         for one in use.good_for
     ]
     return done, replace(use, good_for=good)
+
+
+def _merged(came: npt.NDArray[np.int32], now: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Flag the records whose level holds several of those that came."""
+    known = (came >= 0) & (now >= 0)
+    pairs = np.unique(np.stack([now[known], came[known]]), axis=1)
+    held = np.bincount(pairs[0], minlength=int(now.max(initial=0)) + 1)
+    return np.asarray(known & (held[np.maximum(now, 0)] > 1))

@@ -98,5 +98,5 @@ def test_a_recoding_that_changes_nothing_is_refused(step, people, tmp_path, monk
     """The file left as it is, though that is refused where no recoding is named."""
     monkeypatch.chdir(tmp_path)
     Path("same.csv").write_text("m;m\nf;f\n")
-    with pytest.raises(InputError, match="changes no record"):
+    with pytest.raises(InputError, match="merges no levels"):
         recoded_file(read_microdata(people, keys=KEYS), ["age=top:80", step])

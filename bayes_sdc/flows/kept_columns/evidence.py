@@ -188,7 +188,7 @@ def equal_but_for_a_constant(x: Numbers, y: Codes) -> Information:
     return Information(float((agree[best] - expected) / len(y)), min(log_chance, 0.0))
 
 
-def in_order(x: Numbers, y: Codes, strata: Codes | None = None) -> tuple[float, float]:
+def in_order(x: Numbers, y: Codes | Numbers, strata: Codes | None = None) -> tuple[float, float]:
     """Rank correlation inside strata, and the log chance of one this far from 0 in shuffled rows.
 
     Examples
@@ -251,8 +251,10 @@ def beside_levels(x: Numbers, y: Numbers, free: int) -> tuple[float, float]:
         return 0.0, 0.0
     r = float(np.clip(x @ y / (norms[0] * norms[1]), -1.0, 1.0))
     log_chance = log_or_none(float(betainc((free - 1) / 2, 0.5, 1.0 - r * r)))
-    # counts are whole numbers: few of them agree by chance more often than measured ones
-    return r, max(log_chance, -free * math.log(LEAST_KINDS))
+    # few whole numbers agree by chance more often than measured ones, and single rows far out more
+    # often than ranks
+    by_rank = in_order(x, y.round(DECIMALS))[1]
+    return r, max(log_chance, by_rank, -free * math.log(LEAST_KINDS))
 
 
 def in_perfect_order(x: Numbers, y: Codes) -> float:

@@ -185,7 +185,7 @@ def with_another(table: FlowTable, name: str, areas: Sequence[str], ends: Ends) 
                 if how is not None:
                     return f"with {other!r} it publishes totals: {how}"
     flat = [(other, two) for other, held in others for two in held]
-    for one in mine if len(others) > 1 else []:
+    for one in mine if others else []:
         found = totals_by_several(one, [two for _, two in flat], totals)
         if found is not None:
             named = " and ".join(dict.fromkeys(repr(flat[place][0]) for place in found[1]))

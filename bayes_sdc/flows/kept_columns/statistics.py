@@ -15,7 +15,7 @@ from bayes_sdc.flows.kept_columns.evidence import function_of_count
 from bayes_sdc.flows.kept_columns.functions import codes_of
 from bayes_sdc.flows.kept_columns.numbers import last_digit, numbers_in
 from bayes_sdc.flows.kept_columns.totals import Ends
-from bayes_sdc.flows.kept_columns.weighted import weighted_numbers
+from bayes_sdc.flows.kept_columns.weighted import cells_of, is_public, weighted_numbers
 from bayes_sdc.flows.table.read import FlowTable
 
 Numbers = npt.NDArray[np.float64]
@@ -59,7 +59,11 @@ def statistic_in(table: FlowTable, column: pd.Series, side: str, ends: Ends) -> 
     shown, numbers = codes_of(column.iloc[first]), numbers_in(column.iloc[first])
     count = table.frame[table.count].to_numpy(np.float64)
     found = []
-    for by in (side, "destination" if side == "origin" else "origin"):
+    sides = side, "destination" if side == "origin" else "origin"
+    cells = {by: cells_of(table, getattr(ends, by), len(ends.labels)) for by in sides}
+    if any(is_public(cells[by], at, numbers) for by in sides):
+        return None
+    for by in sides:
         if by not in ends.statistics:
             ends.statistics[by] = list(_statistics(count, ends, by, table))
         for words, values in ends.statistics[by]:
@@ -72,7 +76,7 @@ def statistic_in(table: FlowTable, column: pd.Series, side: str, ends: Ends) -> 
             if y.max() < known.sum() / 2:  # else any column is a function of it
                 log_chance = min(log_chance, function_of_count(shown[known], y))
             found.append(Statistic(f"{words} of each {by}", log_chance))
-        log_chance = weighted_numbers(table, at, numbers, getattr(ends, by))
+        log_chance = weighted_numbers(cells[by], at, numbers)
         found.append(Statistic(f"how many small counts of each size has each {by}", log_chance))
     best = min(found, key=lambda one: one.log_chance, default=None)
     return best if best is not None and best.log_chance < np.log(CHANCE / len(found)) else None

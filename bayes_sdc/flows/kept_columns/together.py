@@ -1,6 +1,7 @@
 """Columns of areas that give totals together, as a rate beside the population does."""
 
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -47,7 +48,7 @@ def totals_together(
 def totals_by_several(
     one: Numbers, others: Sequence[Numbers], totals: Sequence[tuple[str, Numbers]]
 ) -> tuple[str, list[int]] | None:
-    """Return how three or more columns of areas give totals together, and which are needed.
+    """Return how columns of areas with weights give totals together, and which are needed.
 
     Parameters
     ----------
@@ -63,18 +64,33 @@ def totals_by_several(
     tuple of str and list of int, or None
         In words, and the places of the other columns.
     """
-    there = np.isfinite(one)
-    places = [k for k, x in enumerate(others) if (np.isfinite(x) >= there).mean() >= NEARLY_ALL]
     for what, sums in totals:
         for words in (ADDED, MULTIPLIED):
-            if _explained(words, [one, *(others[k] for k in places)], sums):
+            for places in _sets(words, one, others):
+                if not _explained(words, [one, *(others[k] for k in places)], sums):
+                    continue
                 for k in tuple(places):
                     fewer = [other for other in places if other != k]
                     if _explained(words, [one, *(others[m] for m in fewer)], sums):
                         places = fewer
-                without = _explained(words, [others[k] for k in places], sums)
-                return None if without else (f"{words}, they give {what}", places)
+                if not _explained(words, [others[k] for k in places], sums):
+                    return f"{words}, they give {what}", places
     return None
+
+
+def _sets(words: str, one: Numbers, others: Sequence[Numbers]) -> Iterator[list[int]]:
+    """Yield which columns to try beside one: all, or one and two of them where areas are few."""
+    there = np.isfinite(one) & ((one != 0) | (words == ADDED))
+    places = [
+        k
+        for k, x in enumerate(others)
+        if (np.isfinite(x) & ((x != 0) | (words == ADDED)))[there].mean() >= NEARLY_ALL
+    ] if there.any() else []  # fmt: skip
+    if int(NEARLY_ALL * there.sum()) >= len(places) + 2 + FEWEST_AREAS:
+        yield places
+        return
+    for size in (1, 2):
+        yield from map(list, combinations(places, size))
 
 
 def _explained(words: str, columns: Sequence[Numbers], sums: Numbers) -> bool:

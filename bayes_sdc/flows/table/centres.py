@@ -38,9 +38,7 @@ BUNDLED: dict[str, tuple[int, ...]] = {
 }  # fmt: skip
 FEWEST_SAME = 10  # small cells from which equal counts are no chance
 FEWEST_NEAR, KINDS_NEAR = 30, 7  # small cells, and different counts, from which near shares are not
-NEARER = (
-    0.25  # times 1 / root of the cells: half the sum of differences, below which shares are near
-)
+NEARER = 0.09  # half the differences of near shares, of the sum of their standard deviations
 ON_A_LINE = 1e-7  # of 1 less the cosine, which rounding leaves
 
 
@@ -195,16 +193,20 @@ def same_counts(table: FlowTable, other: FlowTable) -> bool:
 def own_shares(table: FlowTable, shares: np.ndarray) -> bool:
     """Whether shares are those of the table: exactly, rounded, nearly, or drawn to equal ones.
 
-    Another draw of as many cells from the same shares is further away than :data:`NEARER` over the
-    root of their number in all but one of a thousand (of the bundled shares: of ten thousand).
+    Another draw of as many cells from the same shares is nearer than :data:`NEARER` says in one of
+    ten thousand where these are like the bundled ones, in more where most cells have one count.
+    Equal shares tell nothing of any table.
     """
     if not table.n_small or not np.isfinite(shares).all() or not shares.sum() > 0.0:
+        return False
+    if np.ptp(shares) == 0.0:
         return False
     numbers = np.bincount(table.cells["y"], minlength=table.k + 1)
     told, true = shares / shares.sum(), numbers / numbers.sum()
     if table.n_small >= FEWEST_NEAR and len(told) >= KINDS_NEAR:
         apart = 0.5 * float(np.abs(told - true).sum())
-        if apart <= NEARER / np.sqrt(table.n_small) or _drawn_to_equal(told, true):
+        scatter = float(np.sqrt(true * (1.0 - true)).sum())
+        if apart <= NEARER * scatter / np.sqrt(table.n_small) or _drawn_to_equal(told, true):
             return True
     for more in (0.0, 0.5, 1.0):  # added to each number, so that no share is 0
         own = (numbers + more) / (numbers + more).sum()

@@ -3,14 +3,32 @@
 import re
 from fractions import Fraction
 
+from bayes_sdc.errors import InputError
+
 Number = int | float | str | Fraction
 
 NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
 def exact(number: Number) -> Fraction:
-    """Return a number as it is written: 0.1 is a tenth, and not the nearest binary fraction."""
-    return number if isinstance(number, Fraction) else Fraction(str(number))
+    """Return a number as it is written: 0.1 is a tenth, and not the nearest binary fraction.
+
+    Raises
+    ------
+    InputError
+        If it is no number, or has no end when it is written with a point, such as a third.
+    """
+    try:
+        found = number if isinstance(number, Fraction) else Fraction(str(number))
+    except (ValueError, ZeroDivisionError):
+        raise InputError(f"a band or an end must be a number; it is {number!r}") from None
+    rest = found.denominator
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+    if rest > 1:
+        raise InputError(f"a band or an end must be a decimal number; it is {number}")
+    return found
 
 
 def decimal(number: Fraction) -> str:

@@ -1,7 +1,8 @@
 """Keys that the members of a household share: what one member shows tells it of all.
 
 A member who differs in one household takes little of that away in the others: a key is shared where
-nearly all households agree in it, and more of them than chance makes agree.
+nearly all households agree in it, and more of them than chance makes agree. One in which all of
+them agree is shared even by chance: in this file a member does show it of another.
 """
 
 from typing import NamedTuple

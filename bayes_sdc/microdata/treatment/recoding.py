@@ -99,7 +99,8 @@ def recode(data: Microdata, recodings: Sequence[Recoding]) -> Recoded:
             if one.key == key:
                 names = [one.levels.get(name, name) for name in names]
         fresh = sorted(set(names))
-        place = np.array([fresh.index(name) for name in names], dtype=np.int64)
+        at = {name: number for number, name in enumerate(fresh)}
+        place = np.array([at[name] for name in names], dtype=np.int64)
         labels.append(tuple(fresh))
         places.append(place)
         known = data.codes[:, j] >= 0
@@ -110,7 +111,7 @@ def recode(data: Microdata, recodings: Sequence[Recoding]) -> Recoded:
     return Recoded(wider.with_codes(np.stack(codes, axis=1).astype(np.int32)), places)
 
 
-def merged_states(states: States, data: Microdata, recoded: Recoded) -> States:
+def merged_states(states: States, recoded: Recoded) -> States:
     """Return the model of the recoded file: probabilities of merged levels add up."""
     before, after = states.layout, layout_of(recoded.data)
     phi = np.zeros((len(states.eta), int(after.start[-1]), states.eta.shape[1]))
@@ -289,7 +290,7 @@ def candidates(
             found += [band(data, key, width) for width in BANDS if width < wide]
             found += _ends(data, key, numbers, counts)
         elif key in ordered:
-            found += _neighbours(key, data.labels[j], counts)
+            found += _neighbours(key, data.labels[j])
     return [
         one
         for one in found
@@ -316,8 +317,8 @@ def _ends(
     return list({one.name: one for one in found}.values())
 
 
-def _neighbours(key: str, labels: Sequence[str], counts: npt.NDArray[np.int64]) -> list[Recoding]:
-    """Merge each level with its rarer neighbour, in sorted order."""
+def _neighbours(key: str, labels: Sequence[str]) -> list[Recoding]:
+    """Merge each level with the next, in sorted order."""
     found = []
     for k in range(len(labels) - 1):
         pair = labels[k : k + 2]
@@ -362,7 +363,7 @@ def rank_recodings(
     for one in recodings:
         j = setting.data.keys.index(one.key)
         done = recode(setting.data, [one])
-        states = merged_states(setting.states.thinned(DRAWS), setting.data, done)
+        states = merged_states(setting.states.thinned(DRAWS), done)
         after = _expected(setting, done.data, states, population_size, seed)
         lost = entropy(setting.data.codes[:, j]) - entropy(done.data.codes[:, j])
         rows[str(one)] = {

@@ -201,7 +201,7 @@ def cheapest_sets(data: Microdata, codes: Codes, low: Flags, k: int, prices: Flo
     patterns_of_gaps = np.unique(lacks[low], axis=0)
     sets = [one for size in range(1, keys + 1) for one in combinations(range(keys), size)]
     for taken in sorted(sets, key=lambda one: (float(prices[list(one)].sum()), one)):
-        for gaps in patterns_of_gaps:
+        for gaps in patterns_of_gaps if left.any() else ():
             mine = left & (lacks == gaps).all(axis=1)
             if not mine.any():
                 continue

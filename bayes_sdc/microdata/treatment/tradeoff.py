@@ -1,6 +1,6 @@
 """All treatments at several strengths: what is left of the risk, and what was paid."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -171,7 +171,7 @@ def _numbers(method: str, numbers: Sequence[float]) -> Sequence[float]:
     if method not in STRENGTHS:
         raise InputError(f"method {method!r} is unknown; choose from {list(STRENGTHS)}")
     kinds = (int, float, np.integer, np.floating)
-    if isinstance(numbers, str | Mapping) or not isinstance(numbers, Collection):
+    if isinstance(numbers, str | Mapping) or np.ndim(numbers) != 1:
         raise InputError(
             f"strengths of {method!r} must be a list of numbers, as [{STRENGTHS[method][0]:g}]; "
             f"they are {numbers!r}"

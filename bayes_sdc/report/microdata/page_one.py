@@ -53,7 +53,7 @@ def internal_page_one(result: Measurement, treated: Treated | None) -> dict[str,
             (f"What an intruder could do{done}", _could(result)),
             ("What drives the risk", tell_drivers(result)),
             ("The estimate, and why this one", _estimate(result)),
-            ("What was treated", _treated(result, treated)),
+            ("What was treated", _treated(treated)),
             ("What is to be decided", _to_decide(result, treated)),
             ("What was not judged", f"{OTHER_KNOWLEDGE} {HARM}"),
         ],
@@ -177,7 +177,7 @@ def before_and_after(done: Treatment) -> str:
     return f"before the recoding and after {'it' if done.method == 'recoding' else 'the treatment'}"
 
 
-def _treated(result: Measurement, treated: Treated | None) -> str:
+def _treated(treated: Treated | None) -> str:
     if treated is None:
         return "Nothing: this run measures the file and changes nothing in it."
     done, use = treated

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from bayes_sdc.flows.kept_columns.evidence import (
+    beside_levels,
     function_of_count,
     in_order,
     in_perfect_order,
@@ -95,3 +96,12 @@ def test_information_is_that_of_the_table_and_its_chance_that_of_shuffles():
     entropy = -(p.sum(0) * np.log(p.sum(0))).sum()
     found = information(codes, y, rng)
     assert found.share == pytest.approx((exact - 1 / 200) / entropy), "less half a degree a row"
+
+
+def test_single_rows_far_out_in_both_are_no_relation():
+    """Populations have long tails, and small counts are skewed: one row then made a correlation."""
+    rng, alarms = np.random.default_rng(3), 0
+    for _ in range(2_000):
+        x, y = rng.lognormal(0.0, 2.0, 100), np.minimum(rng.geometric(0.54, 100), 9.0)
+        alarms += beside_levels(x - x.mean(), y - y.mean(), 99)[1] < np.log(1e-3)
+    assert alarms <= 6  # two are expected; 97 of 100 times at most four

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from bayes_sdc import read_flows
 from bayes_sdc.flows.kept_columns.selection import select_columns
+from bayes_sdc.flows.kept_columns.weighted import cells_of, weighted_numbers
 
 AREAS = 40
 
@@ -82,3 +83,62 @@ def test_three_columns_that_give_totals_together_are_not_all_released(how, seed)
     left = why(frame.assign(x=x[o]))
     assert list(left) == ["x"]
     assert "'people' and 'births' it publishes totals" in left["x"]
+
+
+def test_a_flag_is_no_sum_because_one_area_has_the_only_count_of_a_size():
+    """A capital was left out: in it was the only 9 of the table."""
+    rng = np.random.default_rng(7)
+    o, d = np.divmod(np.arange(30 * 30), 30)
+    there = (o != d) & (rng.random(len(o)) < 0.15)
+    o, d = o[there], d[there]
+    n = np.minimum(rng.geometric(0.5, len(o)), 8)
+    n[np.flatnonzero(o == 3)[0]] = 9
+    frame = pd.DataFrame({"o": [f"A{k:02d}" for k in o], "d": [f"A{k:02d}" for k in d], "n": n})
+    table = read_flows(frame, origin="o", destination="d", count="n")
+    areas = np.arange(30)
+    cells = cells_of(table, o, 30)
+    assert weighted_numbers(cells, areas, (areas == 3).astype(float)) == 0.0
+    ones = np.bincount(o[n == 1], minlength=30)
+    assert weighted_numbers(cells, areas, 10.0 * ones + 1.0) < -5.0
+
+
+@settings(max_examples=6)
+@given(st.integers(0, 10_000))
+def test_which_cells_are_small_is_public_even_where_large_ones_are_rare(seed):
+    """The number of small counts of an area was taken for that of the counts up to 8."""
+    rng = np.random.default_rng(seed)
+    o, d = np.divmod(np.arange(30 * 30), 30)
+    there = (o != d) & (rng.random(len(o)) < 0.3)
+    o, d = o[there], d[there]
+    n = np.where(rng.random(len(o)) < 0.5, np.minimum(rng.geometric(0.6, len(o)), 9), 50)
+    codes = np.array([f"A{k:02d}" for k in range(30)])
+    small = np.bincount(o[n < 10], minlength=30)
+    share = small / np.maximum(np.bincount(o, minlength=30), 1)
+    frame = pd.DataFrame({"o": codes[o], "d": codes[d], "n": n, "small": small[o]})
+    assert why(frame.assign(share=share[o])) == {}
+
+
+@pytest.mark.parametrize("beside", ["nothing", "a flag", "many columns"])
+def test_what_stands_beside_does_not_hide_columns_that_give_totals(beside):
+    """Logarithms of a flag are none, and of 30 areas no 25 columns can be tried at once."""
+    rng = np.random.default_rng(5)
+    o, d = np.divmod(np.arange(900), 30)
+    there = (o != d) & (rng.random(900) < 0.6)
+    o, d = o[there], d[there]
+    n = rng.geometric(0.1, len(o))
+    codes = np.array([f"A{k:02d}" for k in range(30)])
+    frame = pd.DataFrame({"o": codes[o], "d": codes[d], "n": n})
+    if beside == "a flag":
+        frame["flag"] = np.isin(o, [3, 8, 20]).astype(int)
+    elif beside == "many columns":
+        for k in range(22):
+            frame[f"x{k}"] = rng.normal(size=30)[o]
+    movers = np.bincount(o, n, 30)
+    a, b = rng.uniform(2, 9, (2, 30))
+    frame["a"] = a[o]
+    if beside != "nothing":
+        frame["b"] = b[o]
+        frame["c"] = (movers / a / b)[o]
+    else:
+        frame["c"] = (movers - 2 * a)[o]
+    assert list(why(frame)) == ["c"]

@@ -107,7 +107,7 @@ def test_the_model_of_merged_levels_is_the_merged_model(missing: str) -> None:
     phi = np.concatenate([rng.dirichlet(np.ones(size), 2).T for size in sizes])
     states = States(layout, rng.dirichlet(np.ones(2))[None], phi[None].copy(), {}, {})
     done = recode(data, [top(data, "a", 2)])
-    merged = merged_states(states, data, done)
+    merged = merged_states(states, done)
     before = probabilities(layout.rows(np.array([[1, 0], [2, 0]], np.int32)), states.eta[0], phi)
     code = done.data.labels[0].index(">=2")
     rows = merged.layout.rows(np.array([[code, 0]], np.int32))
@@ -168,3 +168,11 @@ def test_what_is_no_recoding_is_refused(text: str) -> None:
     data = read_microdata(people(), keys=["age", "place"])
     with pytest.raises(InputError):
         read_recoding(data, text)
+
+
+@pytest.mark.parametrize("width", [Fraction(1, 3), "x", float("nan")])
+def test_a_width_that_cannot_be_written_is_refused(width):
+    """A third had digits without end, and the call none."""
+    data = read_microdata(pd.DataFrame({"age": ["20", "35"]}), keys=["age"])
+    with pytest.raises(InputError, match="number"):
+        band(data, "age", width)
