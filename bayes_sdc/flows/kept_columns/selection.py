@@ -189,7 +189,8 @@ def with_another(table: FlowTable, name: str, areas: Sequence[str], ends: Ends) 
         found = totals_by_several(one, [two for _, two in flat], totals)
         if found is not None:
             named = " and ".join(dict.fromkeys(repr(flat[place][0]) for place in found[1]))
-            return f"with {named} it publishes totals: {found[0]}"
+            beside = f"with {named} " * bool(named)
+            return f"{beside}it publishes totals: {found[0]}"
     return ""
 
 

@@ -35,7 +35,7 @@ def why(frame):
     return {one.name: one.why for one in chosen(frame).left_out}
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(
     st.integers(0, 10_000),
     st.lists(st.integers(-20, 20), min_size=9, max_size=9).filter(lambda w: len(set(w)) > 1),
@@ -55,7 +55,7 @@ def test_rounded_sums_are_found(seed, places):
     assert "x" in why(frame.assign(x=roots.round(places)[o]))
 
 
-@settings(max_examples=10)
+@settings(max_examples=4)
 @given(st.integers(0, 10_000))
 def test_what_everybody_sees_and_what_is_no_sum_is_released(seed):
     frame, _, (o, d, n), rng = flows(seed)
@@ -71,7 +71,7 @@ def test_what_everybody_sees_and_what_is_no_sum_is_released(seed):
 
 
 @pytest.mark.parametrize("how", ["rate", "balance"])
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(st.integers(0, 10_000))
 def test_three_columns_that_give_totals_together_are_not_all_released(how, seed):
     """Population, births, and births times movers over population: no two give the movers."""
@@ -102,7 +102,7 @@ def test_a_flag_is_no_sum_because_one_area_has_the_only_count_of_a_size():
     assert weighted_numbers(cells, areas, 10.0 * ones + 1.0) < -5.0
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(st.integers(0, 10_000))
 def test_which_cells_are_small_is_public_even_where_large_ones_are_rare(seed):
     """The number of small counts of an area was taken for that of the counts up to 8."""
