@@ -243,7 +243,7 @@ def beside_levels(x: Numbers, y: Numbers, free: int) -> tuple[float, float]:
     --------
     >>> y = np.tile([-1.0, 0.0, 1.0], 20)
     >>> r, log_chance = beside_levels(2.0 * y, y, 40)
-    >>> round(r, 6), log_chance < -40
+    >>> round(r, 6), log_chance < -25
     (1.0, True)
     """
     norms = float(np.linalg.norm(x)), float(np.linalg.norm(y))
