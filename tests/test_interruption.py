@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,11 @@ def start(table: Path, out: Path, *more: str) -> subprocess.Popen[str]:
     call += ["--destination", "destination", "--count", "count", "--out", str(out)]
     call += ["--groups", "origin_state,destination_state", "--cores", "2"]
     call += ["--draws", "150", "--tune", "150", "--releases", "3", *more]
-    return subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        # a shell lets what it starts in the background ignore the signal, and children inherit that
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
