@@ -60,8 +60,10 @@ def statistic_in(table: FlowTable, column: pd.Series, side: str, ends: Ends) -> 
     count = table.frame[table.count].to_numpy(np.float64)
     found = []
     sides = side, "destination" if side == "origin" else "origin"
-    cells = {by: cells_of(table, getattr(ends, by), len(ends.labels)) for by in sides}
-    if any(is_public(cells[by], at, numbers) for by in sides):
+    for by in sides:
+        if by not in ends.cells:
+            ends.cells[by] = cells_of(table, getattr(ends, by), len(ends.labels))
+    if any(is_public(ends.cells[by], at, numbers) for by in sides):
         return None
     for by in sides:
         if by not in ends.statistics:
@@ -76,7 +78,7 @@ def statistic_in(table: FlowTable, column: pd.Series, side: str, ends: Ends) -> 
             if y.max() < known.sum() / 2:  # else any column is a function of it
                 log_chance = min(log_chance, function_of_count(shown[known], y))
             found.append(Statistic(f"{words} of each {by}", log_chance))
-        log_chance = weighted_numbers(cells[by], at, numbers)
+        log_chance = weighted_numbers(ends.cells[by], at, numbers)
         found.append(Statistic(f"how many small counts of each size has each {by}", log_chance))
     best = min(found, key=lambda one: one.log_chance, default=None)
     return best if best is not None and best.log_chance < np.log(CHANCE / len(found)) else None

@@ -15,7 +15,7 @@ from bayes_sdc.microdata.file.microdata import Microdata
 from bayes_sdc.microdata.file.stored import text_places
 from bayes_sdc.microdata.treatment.intruder import MatchRisk
 from bayes_sdc.microdata.treatment.result import Treatment
-from bayes_sdc.microdata.treatment.synthesis import order_of_content
+from bayes_sdc.microdata.treatment.synthesis import content, order_of_content
 
 Integers = npt.NDArray[np.int64]
 
@@ -64,12 +64,9 @@ def dealt_by_columns(treatment: Treatment, source: pd.DataFrame) -> Treatment:
     """
     data = treatment.data
     by_file = order_of_content(data, np.arange(data.n))
-    same = data.combination[by_file][1:] == data.combination[by_file][:-1]
-    if data.weights is not None:
-        same &= data.weights[by_file][1:] == data.weights[by_file][:-1]
-    if data.household is not None:
-        homes = np.minimum(data.household, len(data.household_ids))[by_file]
-        same &= homes[1:] == homes[:-1]
+    same = np.ones(max(data.n - 1, 0), dtype=np.bool_)
+    for part in content(data):
+        same &= part[by_file][1:] == part[by_file][:-1]
     if not same.any():
         return treatment
     group = np.empty(data.n, dtype=np.int64)

@@ -188,13 +188,18 @@ def synthesise_household(
 
 def order_of_content(data: Microdata, records: Integers) -> Integers:
     """Sort records by what they hold, so that draws do not depend on the order of the file."""
-    parts: list[npt.NDArray[Any]] = [data.combination[records]]
+    return np.asarray(records[np.lexsort([part[records] for part in content(data)])])
+
+
+def content(data: Microdata) -> list[npt.NDArray[Any]]:
+    """What a treatment knows of each record: weight, combination and household, in that order."""
+    parts: list[npt.NDArray[Any]] = [data.combination]
     if data.weights is not None:
-        parts.insert(0, data.weights[records])
+        parts.insert(0, data.weights)
     if data.household is not None:
         # the numbers of persons without an id follow the order of the file
-        parts.append(np.minimum(data.household[records], len(data.household_ids)))
-    return np.asarray(records[np.lexsort(parts)])
+        parts.append(np.minimum(data.household, len(data.household_ids)))
+    return parts
 
 
 def synthesise(

@@ -87,6 +87,17 @@ def test_an_intruder_who_knows_what_is_hidden_equals_the_enumeration(seed, known
         assert (found.tied[t], found.right[t]) == (tied, pytest.approx(right))
 
 
+def perhaps_treated(released: np.ndarray, treated: np.ndarray, share: float) -> list[list[tuple]]:
+    """What each record shows: all its values if it was not treated, else those of other keys."""
+    return [
+        [
+            (tuple(map(int, row)), 1.0 - share),
+            (tuple(-1 if t else int(v) for v, t in zip(row, treated, strict=True)), share),
+        ]
+        for row in released
+    ]
+
+
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("keys", [(1, 0, 0), (1, 1, 0), (1, 1, 1)])
 def test_an_intruder_who_knows_the_share_equals_the_enumeration(seed, keys) -> None:
@@ -102,13 +113,7 @@ def test_an_intruder_who_knows_the_share_equals_the_enumeration(seed, keys) -> N
         released[j] = np.where(treated, drawn, truth[j])
     hidden = np.broadcast_to(treated, truth.shape)
     found = match_records(truth, hidden, known, states, released=released, share=share)
-    shown = [
-        [
-            (tuple(map(int, row)), 1.0 - share),
-            (tuple(-1 if t else int(v) for v, t in zip(row, treated, strict=True)), share),
-        ]
-        for row in released
-    ]
+    shown = perhaps_treated(released, treated, share)
     for t, row in enumerate(truth):
         posterior = enumerated(states, shown, tuple(map(int, row)), known)
         tied, right = tied_and_right(posterior, t)
@@ -133,13 +138,7 @@ def test_a_record_that_lacks_a_value_may_show_true_ones(keys, known, seed: int) 
     released = np.where(changed, drawn, truth)
     hidden = np.broadcast_to(treated, truth.shape)
     found = match_records(truth, hidden, known, states, released=released, share=share)
-    shown = [
-        [
-            (tuple(map(int, row)), 1.0 - share),
-            (tuple(-1 if t else int(v) for v, t in zip(row, treated, strict=True)), share),
-        ]
-        for row in released
-    ]
+    shown = perhaps_treated(released, treated, share)
     for t, row in enumerate(truth):
         posterior = enumerated(states, shown, tuple(map(int, row)), known & (row >= 0))
         tied, right = tied_and_right(posterior, t)
