@@ -67,7 +67,7 @@ def small_cells(
         Of the log-likelihood of each cell, in the order of ``table.cells``; 1 by default.
     """
     cells = table.cells
-    x, z = table.covariates, pd.DataFrame(index=sorted(set(cells["group"])))
+    x, z = table.covariates, pd.DataFrame(index=sorted(cells["group"].unique().tolist()))
     if covariates == "published":
         known = published_covariates(table)
         x, z = pd.concat([x, known.cells], axis=1), known.groups
@@ -86,7 +86,7 @@ def small_cells(
         upper=table.high - table.low,
         covariates=[str(name) for name in x.columns],
         group_covariates=[str(name) for name in z.columns],
-        cells=[str(label) for label in cells.index],
+        cells=cells.index.tolist(),
         groups=[str(label) for label in groups],
         origin_effects=origin_effects,
         destination_effects=destination_effects,
@@ -136,9 +136,11 @@ def _effects(
     area, areas = pd.factorize(cells[side], sort=True)
     pairs, index = np.unique(group * max(len(areas), 1) + area, return_inverse=True)
     group_of_effect, area_of_effect = np.divmod(pairs, max(len(areas), 1))
-    names = pd.Series(cells["group"].to_numpy(), index=group).groupby(level=0).first()
+    # lists, because one element of an index of pandas takes as long as a hundred of theirs
+    names, codes = pd.factorize(cells["group"], sort=True)[1].tolist(), areas.tolist()
     labels = [
-        f"{names.iloc[g]}|{areas[a]}" for g, a in zip(group_of_effect, area_of_effect, strict=True)
+        f"{names[g]}|{codes[a]}"
+        for g, a in zip(group_of_effect.tolist(), area_of_effect.tolist(), strict=True)
     ]
     return index.astype(np.int64), labels, group_of_effect.astype(np.int64)
 

@@ -5,7 +5,7 @@ beforehand what the strongest intruder of the release does, and apply Bayes' rul
 simply believes the released counts is not measured here.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +34,14 @@ from bayes_sdc.flows.release.protections.alternatives import (
     suppression_posterior,
 )
 from bayes_sdc.flows.release.synthetic.synthesis import draw_datasets
-from bayes_sdc.flows.release.use.utility import GroundTruth, ground_truth, measure
+from bayes_sdc.flows.release.use.propensity import mean_score
+from bayes_sdc.flows.release.use.utility import (
+    GroundTruth,
+    error_of_totals,
+    ground_truth,
+    in_right_band,
+    scores,
+)
 from bayes_sdc.flows.table.cells import fitted_cells, impossible_of, under_rule
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import Progress
@@ -135,28 +142,30 @@ def risk_utility(
     y = table.cells["y"].to_numpy()
     rows: list[dict[str, Any]] = []
     with Progress(METHODS * len(numbers), "other protections") as progress:
-        for method, m, releases in _releases(table, posterior, risk, numbers, seed):
-            released = m["released"].to_numpy()
+        for method, m, places in _releases(table, posterior, risk, numbers, seed):
             probability = np.broadcast_to(m.to_numpy(), (len(y), *m.shape[-2:]))
-            for places in releases:
-                likelihood = likelihood_of_release(probability, places)
-                known = risk.knowledge if method == OURS else "all-others"
-                name, prior = _prior(table, risk, method)
-                rho = posterior_of_counts(likelihood, prior)
-                first = {"method": method, "knowledge": known, "prior": name}
-                seen = _utility(truth, released[places].astype(np.float64))
-                found = {"datasets": len(places), **measures(rho, y, unique)}
-                rows.append({**first, **found, **seen})
-                progress.advance(1)
+            known = risk.knowledge if method == OURS else "all-others"
+            name, prior = _prior(table, risk, method)
+            first = {"method": method, "knowledge": known, "prior": name}
+            used = _utility(truth, m["released"].to_numpy()[places].astype(np.float64))
+            likelihood = np.zeros((len(y), table.k + 1))
+            found = {}
+            for number in range(1, len(places) + 1):
+                likelihood += likelihood_of_release(probability, places[number - 1 : number])
+                if number in numbers:
+                    rho = posterior_of_counts(likelihood, prior)
+                    found[number] = {**measures(rho, y, unique), **used(number)}
+                    progress.advance(numbers.count(number))
+            rows += [{**first, "datasets": number, **found[number]} for number in numbers]
     return pd.DataFrame([*rows, *_suppression(table, truth, unique, risk)])
 
 
 class _Method(NamedTuple):
-    """A method, its M by cell or for all cells, and releases as positions in ``released``."""
+    """A method, its M by cell or for all cells, and its data sets as positions in ``released``."""
 
     name: str
     m: xr.DataArray
-    releases: list[np.ndarray]  # each (dataset, cell)
+    places: np.ndarray  # (dataset, cell)
 
 
 def _releases(
@@ -166,18 +175,17 @@ def _releases(
     numbers: list[int],
     seed: int,
 ) -> Iterator[_Method]:
+    """Each method with as many data sets as any release has; a smaller one has the first."""
     cells, rates = fitted_cells(table, posterior), rates_by_draw(posterior)
     kept = None if risk.kept is None else risk.kept.mixing(cells.y)
-    ours = []
-    for number in numbers:
-        rng = generator(seed, "alternatives", OURS, str(number))
-        ours.append(draw_datasets(cells, rates, number, rng, kept))
+    most = max(numbers)
+    rng = generator(seed, "alternatives", OURS)
+    ours = draw_datasets(cells, rates, most, rng, kept)
     yield _Method(OURS, risk.release_probability, ours)
     true = cells.y + table.low
     for name, mechanism in MECHANISMS.items():
         m, rng = mechanism(table.low, table.high), generator(seed, "alternatives", name)
-        longest = np.stack([draw_release(m, true, rng) for _ in range(max(numbers))])
-        yield _Method(name, m, [longest[:number] for number in numbers])
+        yield _Method(name, m, np.stack([draw_release(m, true, rng) for _ in range(most)]))
 
 
 def _suppression(
@@ -185,7 +193,7 @@ def _suppression(
 ) -> Iterator[dict[str, Any]]:
     y, origin = table.cells["y"].to_numpy(), truth.area["origin"]
     shared = (np.bincount(origin, truth.counts) / np.bincount(origin))[origin]
-    seen = _utility(truth, shared[np.newaxis])
+    seen = _utility(truth, shared[np.newaxis])(1)
     name, prior = _prior(table, risk, "suppression")
     known = {
         "margins": suppression_posterior(table, prior=prior).to_numpy(),
@@ -196,13 +204,21 @@ def _suppression(
         yield {**first, **measures(rho, y, unique), **seen}
 
 
-def _utility(truth: GroundTruth, released: np.ndarray) -> dict[str, float]:
-    measured = measure(truth, released)
-    return {
-        "totals_error": measured.totals_error,
-        "pmse_ratio": np.nan if measured.pmse_ratio is None else measured.pmse_ratio,
-        "right_band": measured.right_band,
-    }
+def _utility(truth: GroundTruth, released: np.ndarray) -> Callable[[int], dict[str, float]]:
+    """Utility of the first so many data sets; what is of one alone is computed once."""
+    of_each = scores(truth, released)
+    in_band = in_right_band(truth, released).mean(axis=1)
+
+    def of_first(number: int) -> dict[str, float]:
+        ratio = mean_score(of_each[:number]).ratio
+        error = released[:number].mean(axis=0) - truth.counts
+        return {
+            "totals_error": error_of_totals(truth, error),
+            "pmse_ratio": np.nan if ratio is None else ratio,
+            "right_band": float(in_band[:number].mean()),
+        }
+
+    return of_first
 
 
 def _prior(table: FlowTable, risk: IntruderRisk, method: str) -> tuple[str, np.ndarray]:

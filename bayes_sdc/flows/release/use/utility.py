@@ -13,12 +13,13 @@ import pandas as pd
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.release.synthetic.released import released_counts
-from bayes_sdc.flows.release.use.propensity import propensity
+from bayes_sdc.flows.release.use.propensity import Propensity, by_dataset, mean_score
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.io.columns import own_area, read_codes
 from bayes_sdc.results import Fact, Result, or_undefined
 
-SIDES = ("origin", "destination", "group")
+ENDS = ("origin", "destination")
+SIDES = (*ENDS, "group")
 
 
 def margins(table: FlowTable, release: pd.DataFrame) -> pd.DataFrame:
@@ -160,7 +161,7 @@ class Utility(Result):
     @property
     def totals_error(self) -> float:
         """Mean of the total errors by origin and by destination."""
-        return float(self.totals.loc[["origin", "destination"], "total_error"].mean())
+        return float(self.totals.loc[list(ENDS), "total_error"].mean())
 
     def _title(self) -> str:
         return f"Utility of a release of {self.datasets} data sets: confidential"
@@ -301,17 +302,14 @@ def measure(truth: GroundTruth, released: np.ndarray) -> Utility:
     net = np.bincount(entering, error, areas) - np.bincount(leaving, error, areas)
     add_one = bool(truth.low == 0 or released.min() <= 0.0)
     log_ratio = np.log((np.maximum(released, 0.0) + add_one) / (truth.counts + add_one))
-    bands = size_bands(truth.low, truth.high)
-    # a log total needs a positive one, and with low = 0 an area can be empty
-    sides = np.column_stack([truth.total["origin"], truth.total["destination"]])
-    score = propensity(np.log(sides + (truth.low == 0)), truth.counts, released)
+    score = mean_score(scores(truth, released))
     return Utility(
         totals=pd.DataFrame({side: _totals_error(truth, side, error) for side in SIDES}).T.astype(
             {"areas": np.int64}
         ),
         net_migration_error=float(np.abs(net).mean()),
-        bands=bands,
-        right_band=float((_band(bands, released) == _band(bands, truth.counts)).mean()),
+        bands=size_bands(truth.low, truth.high),
+        right_band=float(in_right_band(truth, released).mean()),
         log_ratio_mean=float(log_ratio.mean()),
         log_ratio_interval=(
             float(np.quantile(log_ratio, 0.05)),
@@ -323,6 +321,25 @@ def measure(truth: GroundTruth, released: np.ndarray) -> Utility:
         pmse_parameters=score.parameters,
         datasets=len(released),
     )
+
+
+def scores(truth: GroundTruth, released: np.ndarray) -> list[Propensity]:
+    """PMSE of each data set: count, log totals of both areas, and their products."""
+    # a log total needs a positive one, and with low = 0 an area can be empty
+    sides = np.column_stack([truth.total["origin"], truth.total["destination"]])
+    known = np.log(sides + (truth.low == 0))
+    return by_dataset(known, truth.counts[:, np.newaxis], list(released[..., np.newaxis]))
+
+
+def in_right_band(truth: GroundTruth, released: np.ndarray) -> np.ndarray:
+    """Whether the size band of each released count is that of the true one: (dataset, cell)."""
+    bands = size_bands(truth.low, truth.high)
+    return np.asarray(_band(bands, released) == _band(bands, truth.counts))
+
+
+def error_of_totals(truth: GroundTruth, error: np.ndarray) -> float:
+    """Mean over both sides of the total error by area, given the error of each cell."""
+    return float(np.mean([_totals_error(truth, side, error)["total_error"] for side in ENDS]))
 
 
 def size_bands(low: int, high: int) -> tuple[tuple[int, int], ...]:

@@ -18,8 +18,15 @@ from bayes_sdc import (
 )
 from bayes_sdc.flows.release.synthetic.synthesis import draw_counts, rates_by_draw
 from bayes_sdc.flows.release.use.combining import combine
-from bayes_sdc.flows.release.use.propensity import null_pmse, propensity
-from bayes_sdc.flows.release.use.utility import ground_truth, measure, size_bands
+from bayes_sdc.flows.release.use.propensity import _basis, mean_score, null_pmse, propensity
+from bayes_sdc.flows.release.use.utility import (
+    error_of_totals,
+    ground_truth,
+    in_right_band,
+    measure,
+    scores,
+    size_bands,
+)
 from bayes_sdc.flows.table.cells import fitted_cells
 
 NAMES = {"origin": "from", "destination": "to", "count": "n"}
@@ -436,3 +443,26 @@ def test_one_data_set_cannot_be_combined(table):
         combined_totals(table, redraw(table, 1))
     with pytest.raises(InputError, match="no small cells"):
         combined_totals(read(flows().assign(n=50)), flows())
+
+
+@pytest.mark.parametrize("rows", [4, 400])
+def test_basis_spans_what_the_columns_span(rows: int) -> None:
+    # with few rows there are more columns than can differ, and one is a sum of others
+    columns = np.random.default_rng(3).normal(size=(rows, 6))
+    columns[:, 5] = columns[:, 0] + 1e3 * columns[:, 1]
+    basis = _basis(columns)
+    assert basis.shape[1] == np.linalg.matrix_rank(columns)
+    np.testing.assert_allclose(basis.T @ basis / rows, np.eye(basis.shape[1]), atol=1e-9)
+    np.testing.assert_allclose(basis @ (basis.T @ columns) / rows, columns, atol=1e-8)
+
+
+def test_first_data_sets_have_the_utility_of_a_release_of_these_alone(table: FlowTable) -> None:
+    truth = ground_truth(table)
+    released = np.random.default_rng(4).integers(1, 10, (3, len(truth.counts))) * 1.0
+    of_each = scores(truth, released)
+    for number in (1, 2, 3):
+        alone = measure(truth, released[:number])
+        assert mean_score(of_each[:number]).ratio == pytest.approx(alone.pmse_ratio, rel=1e-12)
+        assert in_right_band(truth, released[:number]).mean() == pytest.approx(alone.right_band)
+        error = released[:number].mean(axis=0) - truth.counts
+        assert error_of_totals(truth, error) == pytest.approx(alone.totals_error)
