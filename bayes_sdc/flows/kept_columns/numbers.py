@@ -12,6 +12,7 @@ DATES = (
     "%b %d, %Y", "%B %d, %Y", "%H:%M", "%H:%M:%S",
 )  # fmt: skip
 MOSTLY = 0.25  # share of values that must be numbers
+DIGIT = re.compile(r"\d")
 PLAIN = re.compile(r"[\s'%$€£]")
 
 
@@ -37,6 +38,8 @@ def _parsed(text: pd.Series) -> npt.NDArray[np.float64]:
         values = np.where(np.isfinite(values), values, np.nan)
         if np.isfinite(values).mean() >= MOSTLY:
             return values
+    if text.str.contains(DIGIT).mean() < MOSTLY:  # names, not dates
+        return np.full(len(text), np.nan)
     for form in DATES:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -3,17 +3,18 @@
 Such a column is a function of the area alone, like a name, and still made from what is hidden.
 """
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.special import gammaln
 
+from bayes_sdc.flows.kept_columns.agreement import Alike, alike, log_chances
 from bayes_sdc.flows.kept_columns.evidence import function_of_count
 from bayes_sdc.flows.kept_columns.functions import codes_of
-from bayes_sdc.flows.kept_columns.numbers import last_digit, numbers_in
+from bayes_sdc.flows.kept_columns.numbers import numbers_in
 from bayes_sdc.flows.kept_columns.totals import Ends
 from bayes_sdc.flows.kept_columns.weighted import cells_of, is_public, weighted_numbers
 from bayes_sdc.flows.table.read import FlowTable
@@ -21,9 +22,6 @@ from bayes_sdc.flows.table.read import FlowTable
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-NEARLY_ALL = 0.95  # of the areas have the statistic
-WIDE = 40.0  # halves of a last digit that a line rises, else any column of sizes lies near one
-FEWEST_ON_A_LINE = 6  # different values of a statistic, else many lines meet them
 CHANCE = 0.01  # with which any statistic may agree with a column of areas by accident
 
 
@@ -58,30 +56,41 @@ def statistic_in(table: FlowTable, column: pd.Series, side: str, ends: Ends) -> 
     at, first = np.unique(getattr(ends, side), return_index=True)
     shown, numbers = codes_of(column.iloc[first]), numbers_in(column.iloc[first])
     count = table.frame[table.count].to_numpy(np.float64)
-    found = []
     sides = side, "destination" if side == "origin" else "origin"
     for by in sides:
         if by not in ends.cells:
             ends.cells[by] = cells_of(table, getattr(ends, by), len(ends.labels))
     if any(is_public(ends.cells[by], at, numbers) for by in sides):
         return None
+    found = []
     for by in sides:
         if by not in ends.statistics:
             ends.statistics[by] = list(_statistics(count, ends, by, table))
-        for words, values in ends.statistics[by]:
-            here = values[at]
-            known = np.isfinite(here)
-            if known.sum() < 3 or len(np.unique(shown[known])) < 2:
-                continue
-            y = np.unique(here[known], return_inverse=True)[1]
-            log_chance = _equal(numbers[known], here[known])
-            if y.max() < known.sum() / 2:  # else any column is a function of it
-                log_chance = min(log_chance, function_of_count(shown[known], y))
-            found.append(Statistic(f"{words} of each {by}", log_chance))
-        log_chance = weighted_numbers(ends.cells[by], at, numbers)
-        found.append(Statistic(f"how many small counts of each size has each {by}", log_chance))
-    best = min(found, key=lambda one: one.log_chance, default=None)
-    return best if best is not None and best.log_chance < np.log(CHANCE / len(found)) else None
+        if (by, side) not in ends.alike:
+            ends.alike[by, side] = alike(values[at] for _, values in ends.statistics[by])
+        words = [f"{words} of each {by}" for words, _ in ends.statistics[by]]
+        log_chance = np.full(len(words), np.nan)
+        for group in ends.alike[by, side]:
+            log_chance[group.places] = _of_group(shown, numbers, group)
+        every = zip(words, log_chance.tolist(), strict=True)
+        found += [Statistic(*one) for one in every if not math.isnan(one[1])]
+        of_weights = weighted_numbers(ends.cells[by], at, numbers)
+        found.append(Statistic(f"how many small counts of each size has each {by}", of_weights))
+    best = min(found, key=lambda one: one.log_chance)
+    return best if best.log_chance < np.log(CHANCE / len(found)) else None
+
+
+def _of_group(shown: npt.NDArray[np.intp], numbers: Numbers, group: Alike) -> Numbers:
+    """Log chances of statistics that are known of the same areas; nan where these are too few."""
+    known = group.known
+    if known.sum() < 3 or len(np.unique(shown[known])) < 2:
+        return np.full(len(group.places), np.nan)
+    log_chance = log_chances(numbers[known], group.values)
+    for place, y in enumerate(group.ranks):
+        if y.max() < known.sum() / 2:  # else any column is a function of it
+            of_classes = function_of_count(shown[known], y)
+            log_chance[place] = min(log_chance[place], of_classes)
+    return log_chance
 
 
 def _statistics(
@@ -254,46 +263,3 @@ def _of_sums(
             ):
                 finite = np.where(np.isfinite(values), values, np.nan)
                 yield f"the {words} of the sum of counts{without}", finite
-
-
-def _equal(values: Numbers, statistic: Numbers) -> float:
-    """Log chance that shuffled numbers go by the statistic, in nearly all areas; 0 if they do not.
-
-    They are the statistic, rounded, or a multiple of it, or that and a number: a total and 7, or
-    1,000 less it, tells as much as the total.
-    """
-    known = np.isfinite(values)
-    if known.sum() < 3:
-        return 0.0
-    values, statistic = values[known], statistic[known]
-    half = 0.5 * last_digit(values) * (1 + 1e-9) + 1e-9
-    right = [(np.abs(values - scale * statistic) <= half).mean() for scale in (1.0, 100.0, 1000.0)]
-    kinds = np.unique(values, return_counts=True)[1]
-    log_chance = float(gammaln(kinds + 1).sum() - gammaln(len(values) + 1))
-    if max(right) >= NEARLY_ALL:
-        return log_chance
-    if _linear(values, statistic, half):
-        return min(log_chance + 2.0 * float(np.log(len(values))), 0.0)  # two areas set the line
-    return 0.0
-
-
-def _linear(values: Numbers, statistic: Numbers, half: float) -> bool:
-    """Whether nearly all values lie on one line over the statistic, up to half a last digit."""
-    different = np.unique(statistic)
-    if len(different) < FEWEST_ON_A_LINE:
-        return False
-    order = np.argsort(statistic, kind="stable")
-    apart = len(order) // 2  # areas far from each other, so that rounding hardly turns the line
-    low, high = order[: len(order) - apart], order[apart:]
-    run = statistic[high] - statistic[low]
-    if not (run > 0).any():
-        return False
-    slope = float(np.median((values[high] - values[low])[run > 0] / run[run > 0]))
-    if slope == 0.0 or abs(slope) * float(different[-1] - different[0]) < WIDE * half:
-        return False
-    start = float(np.median(values - slope * statistic))
-    size = 1e-9 * float(np.abs(values).max())
-    turned = half * np.abs(statistic - np.median(statistic)) / float(np.median(run[run > 0]))
-    return bool(
-        (np.abs(values - start - slope * statistic) <= half + turned + size).mean() >= NEARLY_ALL
-    )

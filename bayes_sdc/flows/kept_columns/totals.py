@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from bayes_sdc.flows.audit.inside.rows import bits_of, choices
+from bayes_sdc.flows.kept_columns.agreement import Alike
 from bayes_sdc.flows.kept_columns.functions import codes_of, depends_on
 from bayes_sdc.flows.kept_columns.numbers import last_digit, numbers_in
 from bayes_sdc.flows.kept_columns.weighted import Cells
@@ -52,6 +53,7 @@ class Ends(NamedTuple):
     destination: Codes
     labels: list[str]
     statistics: dict[str, list[tuple[str, Numbers]]]  # by side, in words and by area
+    alike: dict[tuple[str, str], list[Alike]]  # the same, of the areas of a side
     cells: dict[str, Cells]  # by side
 
 
@@ -78,7 +80,7 @@ def ends_of(table: FlowTable) -> Ends:
     sides = [table.frame[name].astype(str) for name in (table.origin, table.destination)]
     codes, labels = pd.factorize(np.concatenate([side.to_numpy(object) for side in sides]))
     n = len(table.frame)
-    return Ends(codes[:n], codes[n:], [str(label) for label in labels], {}, {})
+    return Ends(codes[:n], codes[n:], [str(label) for label in labels], {}, {}, {})
 
 
 def total_in(table: FlowTable, column: pd.Series, side: str, ends: Ends) -> Total | None:
