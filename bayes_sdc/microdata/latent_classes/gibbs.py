@@ -26,7 +26,9 @@ from bayes_sdc.microdata.latent_classes.zeros import sweep_with_zeros
 from bayes_sdc.seeds import generator
 
 CHAINS = 4
-MONITORS = ("log likelihood", "plain P(F = 1)", "sum of g squared")
+#: The second: sample uniques that no other person matches if nothing scatters about the classes;
+#: the third: the sum of the squared probabilities of the combinations that occur.
+MONITORS = ("log likelihood", "uniques by the classes alone", "evenness of the combinations")
 PART = 0.1  # of the records of the largest files, for the early sweeps
 FEWEST_CLASSES, MOST_CLASSES, CLASSES_IN_LARGE_FILES = 40, 200, 60
 

@@ -1,6 +1,7 @@
 """When the data cannot tell: the verdicts on an estimate by latent classes, and their limits."""
 
 import math
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -77,6 +78,23 @@ class Facts(NamedTuple):
         return self.agree and self.relative_sd <= RELATIVE_SD and self.shared < SHARED
 
 
+def beside(value: float, limit: float, form: str) -> str:
+    """Write a value so that it differs from its limit where it does, with more digits if need be.
+
+    Examples
+    --------
+    >>> beside(0.2712, 0.27, ".2f"), beside(0.31, 0.27, ".2f"), beside(0.27, 0.27, ".2f")
+    ('0.271', '0.31', '0.27')
+    """
+    digits = int(re.sub("[^0-9]", "", form))
+    forms = [form.replace(str(digits), str(k)) for k in range(digits, digits + 5)]
+    exact = format(limit, forms[-1])
+    for one in forms:
+        if (told := format(value, one)) != format(limit, one) or format(value, forms[-1]) == exact:
+            return told
+    return told
+
+
 def judge(facts: Facts) -> list[Check]:
     """Judge an estimate by every limit.
 
@@ -112,7 +130,10 @@ def _convergence(facts: Facts) -> Check:
 
 def _width(facts: Facts) -> Check:
     share = facts.relative_sd
-    text = f"the standard deviation of tau1 is {share:.0%} of it; the limit is {RELATIVE_SD:.0%}"
+    text = (
+        f"the standard deviation of tau1 is {beside(share, RELATIVE_SD, '.0%')} of it; the limit "
+        f"is {RELATIVE_SD:.0%}"
+    )
     if share > RELATIVE_SD:
         text += ": above it one estimate in ten or more is wrong by a third, so it is not trusted"
     verdict: Verdict = "look" if share > RELATIVE_SD else "pass"
@@ -122,7 +143,10 @@ def _width(facts: Facts) -> Check:
 def _fraction(facts: Facts) -> Check:
     limit = 1.0 / math.log(facts.n) if facts.n > math.e else 1.0
     low = facts.fraction < limit
-    text = f"the sampling fraction is {facts.fraction:.2%}; 1 / log n is {limit:.2%}"
+    text = (
+        f"the sampling fraction is {beside(facts.fraction, limit, '.2%')}; the limit, 1 / log n of "
+        f"the {facts.n:,} records, is {limit:.2%}"
+    )
     if low:
         text += (
             ". Below it no estimate is right for every population: this one rests on the way the "
@@ -135,7 +159,8 @@ def _fraction(facts: Facts) -> Check:
 
 def _kappa(facts: Facts) -> Check:
     open_ = facts.kappa_sd > KAPPA_SD
-    text = f"the standard deviation of kappa is {facts.kappa_sd:.2f}; the limit is {KAPPA_SD:g}"
+    sd = beside(facts.kappa_sd, KAPPA_SD, ".2f")
+    text = f"the standard deviation of kappa is {sd}; the limit is {KAPPA_SD:g}"
     if open_:
         text += ": the file does not tell how scatter goes with size, the interval is the prior's"
     verdict: Verdict = "look" if open_ else "pass"
@@ -155,7 +180,7 @@ def _households(facts: Facts) -> list[Check]:
 
 
 def _gain(facts: Facts) -> Check:
-    text = f"scatter about the classes gains {facts.gain:,.1f} in log likelihood"
+    text = f"scatter about the classes gains {beside(facts.gain, GAIN, ',.1f')} in log likelihood"
     if facts.gain > GAIN:
         text += (
             f", above {GAIN:g}: methods without it (log-linear models, latent classes alone) "

@@ -56,7 +56,10 @@ def _models_check(data: Microdata, models: Mapping[str, SuperpopulationRisk]) ->
         f"expected share of re-identified records from {min(shares):.2%} to {max(shares):.2%}, "
         f"population uniques among the sample's from {min(alone):,.1f} to {max(alone):,.1f}, "
         "by model"
-        + ("; the closed form is known to be too low for rare cells" * apart)
+        + (
+            "; model known, which goes by the weights alone, is too low for rare combinations"
+            * apart
+        )
         + (f"; not trusted for this file: {', '.join(thin)}" if thin else ""),
         key="models",
     )

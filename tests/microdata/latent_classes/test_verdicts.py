@@ -1,10 +1,13 @@
 """What the chains disagree about must not be recommended."""
 
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
-from bayes_sdc.microdata.latent_classes.verdicts import Facts, judge
+from bayes_sdc.microdata.latent_classes.gibbs import MONITORS
+from bayes_sdc.microdata.latent_classes.verdicts import KAPPA_SD, Facts, beside, judge
 
-NAMES = ("log likelihood", "plain P(F = 1)", "sum of g squared", "tau1", "tau2")
+NAMES = (*MONITORS, "tau1", "tau2")
 FINE = Facts(60_000, 0.2, 3000.0, 100.0, 0.03, 2.0, np.ones(5), np.full(5, 900.0), NAMES)
 
 
@@ -23,3 +26,15 @@ def test_chains_that_disagree_about_the_estimate_are_not_trusted() -> None:
 def test_an_undefined_diagnostic_is_not_taken_for_agreement() -> None:
     rhat = np.array([1.0, 1.0, 1.0, np.nan, 1.0])
     assert not FINE._replace(rhat=rhat).trusted
+
+
+@given(st.floats(0.0, 1.0))
+def test_a_value_beyond_its_limit_is_not_written_as_the_limit(sd: float) -> None:
+    """The standard deviation was 0.27, the limit 0.27, and the verdict look."""
+    for told in (beside(sd, KAPPA_SD, ".2f"), beside(KAPPA_SD + sd * 1e-3, KAPPA_SD, ".2f")):
+        assert told.replace(".", "").isdigit()
+    by_hand = beside(sd, KAPPA_SD, ".2f")
+    assert (float(by_hand) == KAPPA_SD) is (format(sd, ".6f") == format(KAPPA_SD, ".6f"))
+    check = judge(FINE._replace(kappa_sd=0.2712))[3]
+    assert "0.271; the limit is 0.27" in check.reason
+    assert check.verdict == "look"
