@@ -2,13 +2,17 @@
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from bayes_sdc.microdata.measure.drivers import Drivers
 from bayes_sdc.microdata.measure.result import Measurement
+from bayes_sdc.report.figures import NAMED
+from bayes_sdc.report.microdata.numbers import LEAST, part
 
 SHOWN = 10  # values with the largest excess
 STANDS_OUT = 0.02  # excess from which page one names a value
+FEWEST = 1.0  # right matches below which a value has no share worth a word
 
 
 def tell_drivers(result: Measurement) -> str:
@@ -35,13 +39,15 @@ def _left_out(found: Drivers, uniques: int) -> str:
     without = found.keys["without"]
     if len(without) == 1:
         return f"There is one key, {without.index[0]}."
-    first, second = without.index[:2]
-    if without.iloc[0] == uniques:
+    fewest = without.iloc[0]
+    if fewest == uniques:
         return f"No single key: without any of them all {uniques:,} sample uniques are left."
-    next_best = f"{second}, the next, {without.iloc[1]:,.0f}"
+    alike, others = without.index[without == fewest], without[without > fewest]
+    it = {1: "it", 2: "either"}.get(len(alike), "any one of them")
+    second = f"; without {others.index[0]}, the next, {others.iloc[0]:,.0f}" if len(others) else ""
     return (
-        f"Above all {first}: without it {without.iloc[0]:,.0f} of the {uniques:,} sample uniques "
-        f"are left; without {next_best}."
+        f"Above all {_listed(list(alike), 'or')}: without {it} {fewest:,.0f} of the {uniques:,} "
+        f"sample uniques are left{second}."
     )
 
 
@@ -60,15 +66,33 @@ def _coarser(found: Drivers, uniques: int) -> str:
 
 
 def _value(result: Measurement, found: Drivers) -> str:
-    first = found.values.iloc[0]
-    if len(found.values) < 2 or first["excess"] < STANDS_OUT:
+    values = found.values
+    chosen = values[(values["excess"] >= STANDS_OUT) & (values["matches"] >= FEWEST)]
+    if len(values) < 2 or not len(chosen):
         return ""
-    shares = [first["records"] / result.data.n, first["matches"] / found.matches]
+    first = chosen.iloc[0]
+    alike = chosen[
+        (chosen["records"] == first["records"]) & np.isclose(chosen["matches"], first["matches"])
+    ]
+    names = [f"{row['key']} = {_shown(result, row)}" for _, row in alike.iterrows()]
+    shares = [part(first["records"] / result.data.n), part(first["matches"] / found.matches)]
     of = "the right matches" if result.latent_classes is not None else "the sample uniques"
-    return (
-        f"Among values, {first['key']} = {_shown(result, first)} stands out: "
-        f"{shares[0]:.0%} of the records, {shares[1]:.0%} of {of}."
-    )
+    told = f"{shares[0]} of the records, {shares[1]} of {of}"
+    if len(names) == 1:
+        return f"Among values, {names[0]} stands out: {told}."
+    return f"Among values, {_listed(names, 'and')} stand out: each has {told}."
+
+
+def _listed(names: list[str], word: str) -> str:
+    """Join names of what does the same, the last by a word."""
+    if len(names) > NAMED:
+        return f"{', '.join(names[:NAMED])} {word} {len(names) - NAMED} more"
+    return f" {word} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _matches(number: float) -> str:
+    """Write right matches with one decimal, and never as 0 what is not."""
+    return f"fewer than {LEAST}" if 0.0 < number < LEAST else f"{number:,.1f}"
 
 
 def _shown(result: Measurement, row: pd.Series) -> str:
@@ -98,7 +122,7 @@ def driver_tables(result: Measurement) -> dict[str, Any]:
                 _shown(result, row),
                 f"{row['records']:,} ({row['records'] / result.data.n:.1%})",
                 f"{row['uniques']:,}",
-                f"{row['matches']:,.1f} ({row['matches'] / found.matches:.1%})",
+                f"{_matches(row['matches'])} ({row['matches'] / found.matches:.1%})",
             ]
             for _, row in found.values[:SHOWN].iterrows()
         ],
