@@ -108,7 +108,8 @@ def run_microdata(
     if treating is not None and treating["recode"]:
         read, whole = whole, recoded_file(whole, treating["recode"])
         before, after = (one.select(reading["keys"]) for one in (read, whole))
-        done_before = what_recoding_did(before, after, treating["recode"])
+        alone = treating["method"] == "recoding"
+        done_before = what_recoding_did(before, after, treating["recode"], alone=alone)
     data = whole if every == list(reading["keys"]) else whole.select(reading["keys"])
     announce("\n".join([_what_was_read(data), *notes_to_act_on(data.notes)]))
     counts = None if truth is None else _read_truth(file, truth, reading.get("form"))

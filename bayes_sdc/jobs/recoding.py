@@ -40,18 +40,40 @@ def recoded_file(data: Microdata, named: Sequence[str]) -> Microdata:
     return data
 
 
-def what_recoding_did(before: Microdata, after: Microdata, named: Sequence[str]) -> list[str]:
-    """Say what recodings took away before anything was measured; nothing where none was named."""
+def what_recoding_did(
+    before: Microdata, after: Microdata, named: Sequence[str], *, alone: bool
+) -> list[str]:
+    """Say what recodings took away before anything was measured; nothing where none was named.
+
+    Parameters
+    ----------
+    before, after : Microdata
+        The file as it came, and the recoded one.
+    named : sequence of str
+        The recodings.
+    alone : bool
+        Whether nothing else is done to the file: then nothing comes after them, and nothing is
+        judged beside the recoded file.
+
+    Returns
+    -------
+    list of str
+        A note, or none.
+    """
     if not named:
         return []
     rare = [data.k_violations(3).records for data in (before, after)]
     said = [f"{key}={Path(how).name}" for key, _, how in (one.partition("=") for one in named)]
-    return [
-        f"recoded first ({'; '.join(said)}): combinations {len(before.combinations):,} -> "
+    did = (
+        f"({'; '.join(said)}): combinations {len(before.combinations):,} -> "
         f"{len(after.combinations):,}, sample uniques {before.sample_uniques:,} -> "
-        f"{after.sample_uniques:,}, records with f < 3 {rare[0]:,} -> {rare[1]:,}. What the file "
-        "is good for is judged beside the recoded file, so it does not count the detail that the "
-        "recoding itself took away"
+        f"{after.sample_uniques:,}, records with f < 3 {rare[0]:,} -> {rare[1]:,}"
+    )
+    if alone:
+        return [f"recoded {did}"]
+    return [
+        f"recoded first {did}. What the file is good for is judged beside the recoded file, so it "
+        "does not count the detail that the recoding itself took away"
     ]
 
 

@@ -167,16 +167,20 @@ class TreatedRun(NamedTuple):
             )
             treated = recoded if done.method == "recoding" else f"{recoded}; {treated}"
         was = with_interval(before.value, before.interval) + " (recoded file)" * done.before_recoded
+        known = f"; {done.strongest.expected.value:,.1f} if the treated records are known"
+        bad = ", ".join(v.use for v in self.utility.good_for if v.good is False) or "nothing"
+        # a file that was only recoded was compared with itself
+        good = (
+            "not judged, the detail lost by recoding is not measured"
+            if done.only_recoded
+            else ", ".join(v.use for v in self.utility.good_for if v.good) or "nothing measured"
+        )
         return [
             treated,
             f"expected right matches before {was}, after "
-            f"{with_interval(after.value, after.interval)}; "
-            f"{done.strongest.expected.value:,.1f} if the treated records are known; highest risk "
-            f"of a record {done.before.highest:.3f} -> {done.after.highest:.3f}",
-            "good for: "
-            + (", ".join(v.use for v in self.utility.good_for if v.good) or "nothing measured")
-            + "; not for: "
-            + (", ".join(v.use for v in self.utility.good_for if v.good is False) or "nothing"),
+            f"{with_interval(after.value, after.interval)}{known * (not done.only_recoded)}; "
+            f"highest risk of a record {done.before.highest:.3f} -> {done.after.highest:.3f}",
+            f"good for: {good}; not for: {bad}",
             *self._left_out(),
             *(f"note: {note}" for note in done.notes),
             *(f"note: {note}" for note in (self.attributes.notes if self.attributes else ())),

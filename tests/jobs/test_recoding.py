@@ -10,8 +10,8 @@ import pytest
 from bayes_sdc import InputError, Intruder, read_microdata, treat
 from bayes_sdc.jobs.recoding import recoded_file, what_recoding_did
 from bayes_sdc.jobs.treatment import TreatedRun, load_to_treat, treat_file
-from bayes_sdc.report.microdata.page_one import before_and_after, measured_of
 from bayes_sdc.report.microdata.public_page_one import _public_treatment
+from bayes_sdc.report.microdata.treated_words import before_and_after, measured_of
 from bayes_sdc.report.microdata.treatment import tell_treatment
 
 KEYS = ["age", "sex"]
@@ -32,7 +32,8 @@ def recoded(
     }  # fmt: skip
     return treat_file(
         data, load_to_treat(file, data, asked), asked=asked, policy=None, population_size=6000,
-        seed=1, notes=what_recoding_did(read, data, recode), as_it_came=read,
+        seed=1, notes=what_recoding_did(read, data, recode, alone=method == "recoding"),
+        as_it_came=read,
     )  # fmt: skip
 
 
@@ -58,8 +59,8 @@ def test_before_is_the_file_as_it_came_and_recoded_records_are_counted(people, t
     said = _public_treatment(done, run.utility)
     share = f"{done.before.expected.value / 600:.0%}"
     assert f"in more than 99 % of the records. Right matches were {share} of the records" in said
-    assert "not for single records and small cells" in said
-    assert "the detail that they took away is not counted" in said
+    assert "It is not good for single records and small cells" in said
+    assert "was not judged: the detail that the coarser levels took away is not measured" in said
     record = run.record()
     assert (record["recoded_keys"], record["recoded_records"]) == (["age"], 600)
     facts = tell_treatment(done, run.utility, run.file, audience="external")["facts"]

@@ -32,6 +32,8 @@ def check_treated(policy: Policy | None, treatment: Treatment) -> list[LimitChec
         return []
     limits, after, n = policy.for_microdata(), treatment.after, treatment.data.n
     who = f"after the treatment, {KNOWS[after.knows]}"
+    if treatment.only_recoded:
+        who = "after the recoding"
     checks = []
     if limits.k is not None:
         known = treatment.data.select(after.keys)

@@ -80,6 +80,11 @@ class Treatment(Result):
         return len(self.codes)
 
     @property
+    def only_recoded(self) -> bool:
+        """Whether nothing was done but to make levels coarser: no value is hidden or drawn."""
+        return self.method == "recoding"
+
+    @property
     def treated(self) -> Flags:
         """Whether some value of a record was treated, shape (record,)."""
         found: Flags = self.hidden.any(axis=1)

@@ -138,16 +138,37 @@ class Setting(NamedTuple):
             keys=self.known.keys,
         )
 
-    def checks(self) -> list[Check]:
-        """Judge the model by what does not depend on the labels of its classes."""
+    def checks(self, *, hidden: bool) -> list[Check]:
+        """Judge the model by what does not depend on the labels of its classes.
+
+        Parameters
+        ----------
+        hidden : bool
+            Whether values are hidden or drawn. Where none is, the model says at most how many
+            people share the values of a record, and where it does not say that, nothing rests on
+            it and nothing is judged.
+
+        Returns
+        -------
+        list of Check
+            One, or none.
+        """
+        if not hidden and len(self.in_file) == 1:
+            return []
+        does = (
+            "The model may predict hidden values worse than it could; the risk does not rest on "
+            "its classes"
+            if hidden
+            else "No value is hidden, so the model says only how many people share the values of "
+            "a record"
+        )
         bad = {name: rhat for name, rhat in self.states.rhat.items() if not rhat <= RHAT_FAIL}
         told = ", ".join(f"{name} {rhat:.3f}" for name, rhat in bad.items())
         return [
             Check(
                 "model of the treatment: chains",
                 "look" if bad else "pass",
-                f"R-hat above {RHAT_FAIL:g}: {told}. The model may predict hidden values worse "
-                "than it could; the risk does not rest on its classes"
+                f"R-hat above {RHAT_FAIL:g}: {told}. {does}"
                 if bad
                 else f"the chains agree: no R-hat above {RHAT_FAIL:g}",
                 key="treatment_chains",

@@ -168,7 +168,10 @@ def apply(
         before=before,
         after=done.after,
         strongest=done.strongest,
-        checks=[*setting.checks(), *judge(done.after, done.strongest, asked.target_risk)],
+        checks=[
+            *setting.checks(hidden=bool(done.hidden.any())),
+            *judge(done.after, done.strongest, asked.target_risk),
+        ],
         seed=seed,
         target_risk=asked.target_risk,
         notes=(*setting.notes, *notes, *done.notes),

@@ -6,20 +6,18 @@ A board reads it alone. The sections after it hold the reasons.
 from typing import Any
 
 from bayes_sdc.microdata.comparison.result import UNIQUES
-from bayes_sdc.microdata.latent_classes.risk import Estimate90, LatentClassRisk
+from bayes_sdc.microdata.latent_classes.risk import Estimate90
 from bayes_sdc.microdata.measure.result import Measurement
 from bayes_sdc.microdata.posterior.sampling import Estimate
-from bayes_sdc.microdata.treatment.result import METHODS, Treatment
-from bayes_sdc.microdata.treatment.utility import SMALL_RATIO, SMALL_TABLE, TreatedUtility
 from bayes_sdc.policy import LimitCheck
-from bayes_sdc.report.contents import NOT_HELD, NOT_JUDGED
-from bayes_sdc.report.figures import Figure, grouped, listed
+from bayes_sdc.report.contents import NOT_HELD
+from bayes_sdc.report.figures import grouped, listed
 from bayes_sdc.report.microdata.drivers import tell_drivers
-from bayes_sdc.results import or_undefined
-
-Treated = tuple[Treatment, TreatedUtility]
-FEW = 10.0  # smaller numbers get a decimal
-LEVEL = 0.2  # risk of a record that is counted on page one
+from bayes_sdc.report.microdata.method_names import named
+from bayes_sdc.report.microdata.numbers import count, part, wide
+from bayes_sdc.report.microdata.page_one_figures import figures_of
+from bayes_sdc.report.microdata.treated_words import Treated, measured_of, tell_treated
+from bayes_sdc.report.microdata.trust import why_not
 
 WHY = (
     "It is recommended because it alone learns both from the file: how the key variables depend on "
@@ -46,18 +44,17 @@ def internal_page_one(result: Measurement, treated: Treated | None) -> dict[str,
         ``page_one``: pairs of a question and its answer; ``figures``: :class:`Figure`.
     """
     done = measured_of(treated) if treated else " if it leaves as it is"
-    figures = _measured_figures(result) if treated is None else _treated_figures(result, treated)
     return {
         "page_one": [
             ("What the file is", _file(result)),
             (f"What an intruder could do{done}", _could(result)),
             ("What drives the risk", tell_drivers(result)),
             ("The estimate, and why this one", _estimate(result)),
-            ("What was treated", _treated(treated)),
+            ("What was treated", tell_treated(treated)),
             ("What is to be decided", _to_decide(result, treated)),
             ("What was not judged", f"{OTHER_KNOWLEDGE} {HARM}"),
         ],
-        "figures": figures,
+        "figures": figures_of(result, treated),
     }
 
 
@@ -91,16 +88,18 @@ def _could(result: Measurement) -> str:
     if found is None:
         return (
             "No record is alone in the file with its values, so they cannot be sure of one. Of "
-            f"every {result.data.n:,} guesses, one per record, {_wide(result.worst.expected)} are "
+            f"every {result.data.n:,} guesses, one per record, {wide(result.worst.expected)} are "
             "right by the worst model."
         )
+    doubt = "" if found.trusted else f"This estimate is not to be relied on: {why_not(found)}. "
     share = found.tau2.value / found.uniques
     return (
-        f"They know the key values of a person, find a single record with them, and believe that "
-        f"it is theirs. That is right for {_wide(found.tau2)} of the {found.uniques:,} sample "
-        f"uniques, {share:.0%}. {_wide(found.tau1)} of them are alone in the population too: there "
-        "the intruder is never wrong, if the values are recorded rightly. An intruder who knows "
-        f"that the person is in the file is then never wrong for any of the {found.uniques:,}."
+        f"{doubt}They know the key values of a person, find a single record with them, and believe "
+        f"that it is theirs. That is right for {wide(found.tau2)} of the {found.uniques:,} sample "
+        f"uniques, {part(share)}. {wide(found.tau1)} of them are alone in the population too: "
+        "there the intruder is never wrong, if the values are recorded rightly. An intruder who "
+        "knows that the person is in the file is then never wrong for any of the "
+        f"{found.uniques:,}."
     )
 
 
@@ -116,8 +115,8 @@ def _estimate(result: Measurement) -> str:
     trust = (
         WHY
         if found.trusted
-        else "Do not rely on it here: the chains disagree, or it is too uncertain to be of use; "
-        "its checks say which. Then the range over all methods is what is known."
+        else f"Do not rely on it here: {why_not(found)}. Then the range over all methods is what "
+        "is known."
     )
     truth = ""
     if result.truth is not None:
@@ -126,81 +125,26 @@ def _estimate(result: Measurement) -> str:
             f"{holds(found.tau1, result.truth.tau1)}."
         )
     return (
-        f"Latent classes: {_wide(found.tau1)} sample uniques are alone in the population (90 % "
+        f"Latent classes: {wide(found.tau1)} sample uniques are alone in the population (90 % "
         f"interval). {trust} Over all methods {_range(result)}.{truth}"
     )
 
 
 def _range(result: Measurement) -> str:
-    """Say the range over all methods."""
+    """Say the range over all methods, and what the two at its ends are."""
     if result.comparison is not None:
         methods = result.comparison.methods
         expected = methods.loc[methods["about"] == UNIQUES, "expected"]
+        low, high = str(expected.idxmin()), str(expected.idxmax())
         return (
-            f"it is {expected.min():,.0f} ({expected.idxmin()}) to {expected.max():,.0f} "
-            f"({expected.idxmax()})"
+            f"it is {count(expected.min())} ({named(low)}) to {count(expected.max())} "
+            f"({named(high)})"
         )
     by_model = {name: model.expected.value for name, model in result.models.items()}
     low, high = min(by_model, key=by_model.__getitem__), max(by_model, key=by_model.__getitem__)
     return (
-        f"{by_model[low]:,.1f} ({low}) to {by_model[high]:,.1f} ({high}) of {result.data.n:,} "
+        f"{count(by_model[low])} ({low}) to {count(by_model[high])} ({high}) of {result.data.n:,} "
         "records are re-identified"
-    )
-
-
-def measured_of(treated: Treated | None) -> str:
-    """Say what was measured of a file that was treated: what it was before.
-
-    Recoding comes before the measurement.
-    """
-    if treated is None:
-        return ""
-    done = treated[0]
-    if done.recoded is None:
-        return " before the treatment"
-    return " with the recoded file" + ", before the treatment" * (done.method != "recoding")
-
-
-def before_in(done: Treatment) -> str:
-    """Say of which file the risk before is."""
-    if done.before_recoded:
-        return "in the recoded file (the file as it came was not measured)"
-    return "before it"
-
-
-def before_and_after(done: Treatment) -> str:
-    """Say the same of two numbers."""
-    if done.recoded is None:
-        return "before and after the treatment"
-    if done.before_recoded:
-        return "in the recoded file and after the treatment"
-    return f"before the recoding and after {'it' if done.method == 'recoding' else 'the treatment'}"
-
-
-def _treated(treated: Treated | None) -> str:
-    if treated is None:
-        return "Nothing: this run measures the file and changes nothing in it."
-    done, use = treated
-    before, after, strongest = done.before, done.after, done.strongest
-    good = [one.use for one in use.good_for if one.good]
-    bad = [one.use for one in use.good_for if one.good is False]
-    done_to = (
-        f"{int(done.treated.sum()):,} of {done.data.n:,} records, in "
-        f"{listed(list(done.treated_keys), 8) or 'no key'}: {METHODS[done.method]}."
-    )
-    if done.recoded is not None:
-        recoded = (
-            f"{int(done.recoded.any(axis=1).sum()):,} of {done.data.n:,} records have coarser "
-            f"levels of {listed(list(done.recoded_keys), 8)}."
-        )
-        done_to = recoded if done.method == "recoding" else f"{recoded} Then {done_to}"
-    return (
-        f"{done_to} Right matches were {before.expected.value:,.0f} {before_in(done)}, and are "
-        f"{_wide(after.expected)} after it, and "
-        f"{strongest.expected.value:,.0f} for an intruder who knows which records were treated. "
-        f"The file stays good for {listed(good, len(good)) or 'nothing that was measured'}; it is "
-        f"not good for {listed(bad, len(bad)) or 'nothing that was measured'}. "
-        + " ".join(f"{note[0].upper()}{note[1:]}." for note in done.notes)
     )
 
 
@@ -228,127 +172,6 @@ def _to_decide(result: Measurement, treated: Treated | None) -> str:
     return " ".join(sentences) or "Nothing stands out: every limit of the policy is kept."
 
 
-def _measured_figures(result: Measurement) -> list[Figure]:
-    found, data = result.latent_classes, result.data
-    figures = [
-        Figure(
-            f"{data.sample_uniques:,}",
-            f"of {data.n:,} records are alone in the file with their key values",
-            *_judged(result, "k"),
-        )
-    ]
-    if found is not None:
-        trust, why = _trust(found)
-        figures += [
-            Figure(
-                _wide(found.tau1),
-                f"of {found.uniques:,} sample uniques are alone in the population, 90 % interval",
-                trust,
-                why,
-            ),
-            Figure(
-                _wide(found.tau2),
-                "right matches of sample uniques, 90 % interval",
-                *_judged(result, "file_risk"),
-            ),
-        ]
-    figures.append(
-        Figure(
-            f"{int((result.recommended_risk > LEVEL).sum()):,}",
-            f"records that are matched rightly with a probability above {LEVEL:g}"
-            + (", sample uniques by latent classes" if found is not None else ""),
-            *_judged(result, "record_risk"),
-        )
-    )
-    if not result.whole_population:
-        low, high = _span(result)
-        apart = next((check for check in result.checks if check.key == "models"), None)
-        figures.append(
-            Figure(
-                f"{low:,.0f} to {high:,.0f}",
-                "sample uniques alone in the population, by method"
-                if result.comparison is not None
-                else "expected re-identifications, over all models",
-                NOT_JUDGED if apart is None else apart.verdict,
-                "pass where models differ by less than a half",
-            )
-        )
-    return figures
-
-
-def _trust(found: LatentClassRisk) -> tuple[str, str]:
-    """Verdict on the estimate, never better than that of its own checks, and why."""
-    if not found.trusted:
-        return "look", "not trusted"
-    chains = next(check for check in found.checks if check.key == "classes_chains")
-    if chains.verdict != "pass":
-        return "look", "the chains agree about this number, and not about everything"
-    return "pass", "chains agree, spread small enough"
-
-
-def _treated_figures(result: Measurement, treated: Treated) -> list[Figure]:
-    done, use = treated
-    target = next((check for check in result.checks if check.key == "treatment_target"), None)
-    on_target = (NOT_JUDGED, "no target") if target is None else (
-        target.verdict, f"target {done.target_risk:g}"
-    )  # fmt: skip
-    moved = use.distance(2)
-    return [
-        Figure(
-            f"{done.before.expected.value:,.0f} → {_wide(done.after.expected)}",
-            f"expected right matches, {before_and_after(done)}, 90 % interval",
-            *_judged(result, "file_risk"),
-        ),
-        Figure(
-            f"{done.before.highest:.3f} → {done.after.highest:.3f}",
-            f"highest risk of a record, {before_and_after(done)}",
-            *on_target,
-        ),
-        Figure(
-            _wide(done.strongest.expected),
-            "expected right matches if the treated records are known",
-            NOT_JUDGED,
-            "",
-        ),
-        Figure(
-            f"{done.changed.mean():.0%}",
-            f"of {done.data.n:,} records were {'treated' if done.recoded is None else 'changed'}",
-            NOT_JUDGED,
-            "",
-        ),
-        Figure(
-            or_undefined(moved, ".1%"),
-            "of the records moved between the cells of tables of two keys, a mean",
-            NOT_JUDGED if moved is None else "pass" if moved <= SMALL_TABLE else "look",
-            f"pass up to {SMALL_TABLE:.0%}",
-        ),
-        Figure(
-            or_undefined(use.pmse_ratio, ".1f"),
-            "pMSE ratio: how well released records are told from true ones, 1 if not at all",
-            NOT_JUDGED
-            if use.pmse_ratio is None
-            else "pass"
-            if use.pmse_ratio <= SMALL_RATIO
-            else "look",
-            f"pass up to {SMALL_RATIO:g}",
-        ),
-    ]
-
-
-def _judged(result: Measurement, limit: str) -> tuple[str, str]:
-    check = next((one for one in result.checks if one.key == f"limit_{limit}"), None)
-    return (NOT_JUDGED, "") if check is None else (check.verdict, check.reason)
-
-
-def _span(result: Measurement) -> tuple[float, float]:
-    if result.comparison is None:
-        expected = [model.expected.value for model in result.models.values()]
-        return min(expected), max(expected)
-    methods = result.comparison.methods
-    of_uniques = methods.loc[methods["about"] == UNIQUES, "expected"]
-    return float(of_uniques.min()), float(of_uniques.max())
-
-
 def holds(estimate: Estimate | Estimate90, truth: float) -> str:
     """Say whether an interval holds the truth.
 
@@ -361,9 +184,3 @@ def holds(estimate: Estimate | Estimate90, truth: float) -> str:
     if low <= truth <= high:
         return "holds it"
     return f"misses it: the estimate is too {'low' if truth > high else 'high'}"
-
-
-def _wide(estimate: Estimate | Estimate90) -> str:
-    low, high = estimate.interval
-    form = ",.1f" if 0.0 < high < FEW else ",.0f"
-    return f"{estimate.value:{form}} ({low:{form}} to {high:{form}})"

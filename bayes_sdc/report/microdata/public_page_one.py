@@ -7,15 +7,22 @@ from bayes_sdc.microdata.treatment.result import METHODS, Treatment
 from bayes_sdc.microdata.treatment.utility import TreatedUtility
 from bayes_sdc.report.contents import NOT_JUDGED
 from bayes_sdc.report.figures import Figure, listed
-from bayes_sdc.report.microdata.page_one import (
-    HARM,
-    OTHER_KNOWLEDGE,
+from bayes_sdc.report.microdata.page_one import HARM, OTHER_KNOWLEDGE
+from bayes_sdc.report.microdata.public import (
+    PUBLIC_RECORDS,
+    public_check,
+    public_interval,
+    public_share,
+)
+from bayes_sdc.report.microdata.treated_words import (
     Treated,
+    after_what,
     before_and_after,
     before_in,
+    good_for,
     measured_of,
 )
-from bayes_sdc.report.microdata.public import PUBLIC_RECORDS, public_interval, public_share
+from bayes_sdc.report.microdata.trust import why_not
 from bayes_sdc.report.rounding import two_figures
 
 
@@ -64,16 +71,17 @@ def _public_risk(result: Measurement) -> str:
     if found.uniques >= PUBLIC_RECORDS:
         share = public_share(found.tau2.value / found.uniques, found.uniques)
         claims = f"in {share} of such claims, "
+    doubt = why_not(found, public=True)
     return (
-        "Somebody who knows the key values of a person, and not whether they are in the file, can "
-        "find their record for certain only if nobody else in the population has these values, "
+        (f"The estimates here are not to be relied on: {doubt}. " if doubt else "")
+        + "Somebody who knows the key values of a person, and not whether they are in the file, "
+        "can find their record for certain only if nobody else in the population has these values, "
         "and all are recorded rightly. "
         f"Nobody else has them for {public_interval(found.tau1, n)} of the records. Somebody who "
         "knows that the person is in the file is as certain wherever a record is alone in it: "
         f"{public_share(found.uniques / n, n)} of the records. Anyone who takes every record that "
         f"is alone in the file for that of the person they look for is right {claims}for "
         f"{public_interval(found.tau2, n)} of all records. Intervals are 90 % intervals."
-        + ("" if found.trusted else " These estimates are uncertain in this file.")
     )
 
 
@@ -82,23 +90,18 @@ def _public_treatment(done: Treatment, use: TreatedUtility) -> str:
     before, after = (public_share(one.expected.value / n, n) for one in (done.before, done.after))
     how_much = (
         f"{_what_changed(done)} Right matches were {before} of the records {before_in(done)}, and "
-        f"are {after} after it."
+        f"are {after} {after_what(done)}."
         if n >= PUBLIC_RECORDS
         else f"The file was {_how(done)}. How many records that changed, and what it took from the "
         "risk, is not shown: there are too few."
     )
-    good = [one.use for one in use.good_for if one.good]
-    bad = [one.use for one in use.good_for if one.good is False]
     beside = (
         ""
-        if done.recoded is None
+        if done.recoded is None or done.only_recoded
         else " This is judged beside a file of the coarser levels: the detail that they took away "
         "is not counted."
     )
-    return (
-        f"{how_much} It is good for {listed(good, len(good)) or 'nothing that was measured'}; not "
-        f"for {listed(bad, len(bad)) or 'nothing that was measured'}.{beside}"
-    )
+    return f"{how_much} {good_for(done, use)}{beside}"
 
 
 def _how(done: Treatment) -> str:
@@ -131,25 +134,23 @@ def _public_figures(result: Measurement, treated: Treated | None) -> list[Figure
         return []
     figures = []
     if found is not None and treated is None:
+        judged = (NOT_JUDGED, "") if found.trusted else ("look", "not to be relied on")
         words = "of the records are alone in file and population, 90 % interval"
+        matched = "of the records are matched rightly among those alone in the file, 90 % interval"
         figures = [
-            Figure(public_interval(found.tau1, n), words, NOT_JUDGED, ""),
-            Figure(
-                public_interval(found.tau2, n),
-                "of the records are matched rightly among those alone in the file, 90 % interval",
-                NOT_JUDGED,
-                "",
-            ),
+            Figure(public_interval(found.tau1, n), words, *judged),
+            Figure(public_interval(found.tau2, n), matched, *judged),
         ]
     if treated is not None:
         done = treated[0]
         before, after = done.before.expected, done.after.expected
+        limit = next((one for one in result.checks if one.key == "limit_file_risk"), None)
+        told = None if limit is None else public_check(limit)
         figures = [
             Figure(
                 f"{public_share(before.value / n, n)} → {public_share(after.value / n, n)}",
                 f"of the records matched rightly, {before_and_after(done)}",
-                NOT_JUDGED,
-                "",
+                *((NOT_JUDGED, "") if told is None else (told.verdict, told.reason)),
             )
         ]
     return figures

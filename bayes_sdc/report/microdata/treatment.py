@@ -58,28 +58,33 @@ def tell_treatment(
     -------
     dict
         ``facts``, ``columns``, ``rows``, ``good_for``, ``tables``, ``regressions``, ``notes``,
-        ``recoded`` and ``before_recoded``.
+        ``recoded``, ``before_recoded`` and ``only_recoded``.
     """
     before = "before, recoded file" if treatment.before_recoded else "before"
-    risks = {
-        before: treatment.before,
-        "after": treatment.after,
-        "after, treated records known": treatment.strongest,
-    }
+    if treatment.recoded is not None and not treatment.before_recoded:
+        before = "before the recoding"
+    alone = treatment.only_recoded
+    both = treatment.recoded is not None and not alone
+    risks = {before: treatment.before, "after both" if both else "after": treatment.after}
+    if not alone:
+        risks["after, treated records known"] = treatment.strongest
     after, treated = treatment.after, int(treatment.treated.sum())
     n, internal = treatment.data.n, audience == "internal"
     told = f"{treated:,} of {n:,}" if internal else public_share(treated / n, n)
+    treated_facts = {
+        "treated keys": ", ".join(treatment.treated_keys) or "none",
+        "treated records": told,
+    }
     facts = {
         "method": METHODS[treatment.method],
         **_recoded(treatment, internal),
-        "treated keys": ", ".join(treatment.treated_keys) or "none",
-        "treated records": told,
+        **({} if alone else treated_facts),
         "data sets": f"{treatment.datasets}",
         "released columns": ", ".join(map(str, file.frame.columns)),
         **_left_out(treatment, file, internal),
         "what the intruder knows of a target": f"{', '.join(after.keys)}; "
         f"{KNOWLEDGE[after.knowledge]}",
-        "what they know of the treatment": KNOWS[after.knows],
+        **({} if alone else {"what they know of the treatment": KNOWS[after.knows]}),
     }
     rows = {name: _measures(risk, n, internal) for name, risk in risks.items()}
     return {
@@ -108,6 +113,7 @@ def tell_treatment(
         "notes": treatment.notes,
         "recoded": treatment.recoded is not None,
         "before_recoded": treatment.before_recoded,
+        "only_recoded": alone,
     }
 
 

@@ -8,7 +8,10 @@ import pytest
 
 from bayes_sdc import measure_microdata, read_microdata
 from bayes_sdc.checks import Check
+from bayes_sdc.microdata.comparison.result import UNIQUES
 from bayes_sdc.microdata.measure.result import Measurement
+from bayes_sdc.report.microdata import trust
+from bayes_sdc.report.microdata.method_names import named
 from bayes_sdc.report.microdata.page_one import internal_page_one
 from bayes_sdc.report.microdata.public_page_one import external_page_one
 from bayes_sdc.report.microdata.render import render_microdata
@@ -164,3 +167,54 @@ def test_the_board_reads_what_it_can_do_and_the_public_no_share_of_few_records(
         internal_page_one(dataclasses.replace(measured, checks=looks), None), "What is to be"
     )
     assert asked.startswith("Read before a release: latent classes (chains, width), models.")
+
+
+@pytest.mark.parametrize(
+    ("key", "told", "public"),
+    [
+        ("classes_chains", "the chains disagree about it", "disagree"),
+        ("classes_width", "it is too uncertain", "wrong by a third or more"),
+        ("classes_households", "too low by a third", "too low by a third"),
+        ("classes_divergences", "went astray", "went astray"),
+    ],
+)
+def test_an_estimate_that_is_not_trusted_says_so_first_and_why(
+    measured: Measurement, key: str, told: str, public: str
+) -> None:
+    """It was stated, and three paragraphs later came two reasons of which one did not hold."""
+    found = measured.latent_classes
+    assert found is not None
+    diagnostics = found.diagnostics.assign(rhat=1.0)
+    diagnostics.loc["log likelihood", "rhat"] = 1.4  # slow, which alone is no reason
+    if key == "classes_chains":
+        diagnostics.loc["tau1", "rhat"] = 1.3
+    checks = [Check("chains", "look", "", key="classes_chains")]
+    if key != "classes_chains":
+        checks.append(Check("the reason", "look", "", key=key))
+    doubted = dataclasses.replace(found, trusted=False, checks=checks, diagnostics=diagnostics)
+    result = dataclasses.replace(measured, latent_classes=doubted)
+    page = internal_page_one(result, None)
+    first = said(page, "What an intruder")
+    assert first.startswith("This estimate is not to be relied on: ")
+    assert told in first.partition(". They")[0]
+    assert ("chains disagree" in first) is (key == "classes_chains")
+    assert f"Do not rely on it here: {trust.why_not(doubted)}. Then" in said(page, "The estimate")
+    outside = external_page_one(result, None)
+    first = said(outside, "What an intruder")
+    assert first.startswith("The estimates here are not to be relied on: ")
+    assert public in first.partition(". Somebody")[0]
+    for figure in (page["figures"][1], *outside["figures"]):
+        assert figure.verdict == "look"
+        assert "not to be relied on" in figure.why
+    assert trust.why_not(dataclasses.replace(found, trusted=True)) == ""
+
+
+def test_the_methods_at_the_ends_of_the_range_are_explained(measured: Measurement) -> None:
+    """A board does not know who Zayatz is."""
+    assert measured.comparison is not None
+    methods = measured.comparison.methods
+    uniques = methods[methods["about"] == UNIQUES]
+    for name in uniques.index:
+        assert ("which" in named(name)) is (name != "latent classes, uniques"), name
+    answer = said(internal_page_one(measured, None), "The estimate")
+    assert f"({named(uniques['expected'].idxmax())})" in answer
