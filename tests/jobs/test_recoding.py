@@ -11,7 +11,7 @@ from bayes_sdc import InputError, Intruder, read_microdata, treat
 from bayes_sdc.jobs.recoding import recoded_file, what_recoding_did
 from bayes_sdc.jobs.treatment import TreatedRun, load_to_treat, treat_file
 from bayes_sdc.report.microdata.public_page_one import _public_treatment
-from bayes_sdc.report.microdata.treated_words import before_and_after, measured_of
+from bayes_sdc.report.microdata.treated_words import before_and_after, measured_of, tell_treated
 from bayes_sdc.report.microdata.treatment import tell_treatment
 
 KEYS = ["age", "sex"]
@@ -66,6 +66,11 @@ def test_before_is_the_file_as_it_came_and_recoded_records_are_counted(people, t
     facts = tell_treatment(done, run.utility, run.file, audience="external")["facts"]
     assert facts["records with coarser levels"] == "more than 99 %"
     assert measured_of((done, run.utility)) == " with the recoded file"
+    inside = tell_treated((done, run.utility))
+    assert "Recoded (age=band:20)" in inside
+    assert "first" not in inside
+    assert " before the recoding, and are " in inside
+    assert "good for: not judged" in "\n".join(run._lines())
 
 
 def test_a_treatment_after_recoding_counts_both(people, tmp_path) -> None:
@@ -76,6 +81,16 @@ def test_a_treatment_after_recoding_counts_both(people, tmp_path) -> None:
     said = _public_treatment(done, run.utility)
     assert f"{old.mean():.0%} of the records have coarser levels" in said
     assert f"{done.treated.mean():.0%} were treated" in said
+    assert "of the records before the recoding, and are " in said
+    assert " after both. Beside the recoded file, the file stays good for" in said
+    assert "The detail that the coarser levels took away is not counted" in said
+    inside = tell_treated((done, run.utility))
+    assert " before the recoding, and are " in inside
+    assert " after both, and " in inside
+    assert "Recoded first" in inside
+    assert "before it" not in said + inside
+    columns = tell_treatment(done, run.utility, run.file, audience="internal")["columns"]
+    assert columns[1:3] == ["before the recoding", "after both"]
 
 
 def test_where_nearly_all_are_unique_before_says_what_it_is_of(people, tmp_path) -> None:

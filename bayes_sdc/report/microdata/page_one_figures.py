@@ -53,7 +53,10 @@ def figures_of(
 def _of_limit(limit: LimitCheck) -> Figure:
     """The number of a limit with its verdict."""
     form = FORMS.get(limit.key.removeprefix("limit_"), ".6g")
-    return Figure(or_undefined(limit.value, form), limit.definition, limit.verdict, _why(limit))
+    words = limit.definition + ", f being the records with its key values" * (
+        limit.key == "limit_k"
+    )
+    return Figure(or_undefined(limit.value, form), words, limit.verdict, _why(limit))
 
 
 def _why(limit: LimitCheck) -> str:

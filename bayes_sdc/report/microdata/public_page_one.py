@@ -98,8 +98,7 @@ def _public_treatment(done: Treatment, use: TreatedUtility) -> str:
     beside = (
         ""
         if done.recoded is None or done.only_recoded
-        else " This is judged beside a file of the coarser levels: the detail that they took away "
-        "is not counted."
+        else " The detail that the coarser levels took away is not counted."
     )
     return f"{how_much} {good_for(done, use)}{beside}"
 

@@ -10,7 +10,7 @@ from bayes_sdc.microdata.treatment.result import METHODS, Treatment
 from bayes_sdc.microdata.treatment.utility import TreatedUtility
 from bayes_sdc.report import plots
 from bayes_sdc.report.microdata.public import public_share
-from bayes_sdc.results import or_undefined, with_interval
+from bayes_sdc.results import or_undefined
 
 GOOD = {True: "good", False: "not good", None: "not judged"}
 TRIED = {  # words, column and form
@@ -175,12 +175,12 @@ def tell_treatments(frame: pd.DataFrame) -> dict[str, Any]:
 
 def _measures(risk: MatchRisk, n: int, internal: bool) -> dict[str, str]:
     """Measures of a risk, in full or rounded."""
-    false = risk.false_rate
+    false, (low, high) = risk.false_rate, risk.expected.interval
     if internal:
         return {
-            "expected right matches, 90 % interval": with_interval(
-                risk.expected.value, risk.expected.interval
-            ),
+            "expected right matches": f"{risk.expected.value:,.1f}",
+            # a row of its own: one cell of both would be too wide for two tables side by side
+            "90 % interval": f"{low:,.1f} to {high:,.1f}",
             "highest risk of a record": f"{risk.highest:.4f}",
             "records with risk > 0.05": f"{risk.above(0.05):,}",
             "records with risk > 0.2": f"{risk.above(0.2):,}",

@@ -20,7 +20,7 @@ from bayes_sdc.microdata.treatment.release import released_file
 from bayes_sdc.microdata.treatment.setting import Intruder
 from bayes_sdc.report.microdata.page_one import internal_page_one
 from bayes_sdc.report.microdata.page_one_figures import figures_of
-from bayes_sdc.report.microdata.public_page_one import external_page_one
+from bayes_sdc.report.microdata.public_page_one import _public_figures, external_page_one
 from bayes_sdc.report.microdata.treated_words import Treated
 from bayes_sdc.report.microdata.treatment import tell_treatment
 
@@ -138,6 +138,38 @@ def test_what_was_only_recoded_is_not_judged_beside_itself(
     facts = tell_treatment(done, use, file, audience="internal")
     assert "after, treated records known" not in facts["columns"]
     assert not {"treated keys", "treated records"} & set(facts["facts"])
+    policy = Policy("Board", DAY, microdata=MicrodataLimits(record_risk=0.5))
+    assert check_treated(policy, done)[0].definition.endswith("is right after the recoding")
+
+
+def test_two_tables_of_a_treatment_have_room_side_by_side(
+    suppressed: Treated, frame: pd.DataFrame
+) -> None:
+    """A cell with a number and its interval made the table so wide that half the page was empty."""
+    facts = tell_treatment(*suppressed, released_file(suppressed[0], frame), audience="internal")
+    rows = {row[0]: row[1:] for row in facts["rows"]}
+    risks = [suppressed[0].before, suppressed[0].after, suppressed[0].strongest]
+    for shown, ends, risk in zip(
+        rows["expected right matches"], rows["90 % interval"], risks, strict=True
+    ):
+        assert float(shown) == pytest.approx(risk.expected.value, abs=0.06)
+        low, high = map(float, ends.split(" to "))
+        assert (low, high) == pytest.approx(risk.expected.interval, abs=0.06)
+    assert max(len(text) for row in facts["rows"] for text in row[1:]) <= 18
+
+
+def test_the_public_reads_the_verdict_on_the_share_that_a_limit_judges(
+    measured: Measurement, suppressed: Treated
+) -> None:
+    """A share whose limit was exceeded stood there as not judged."""
+    policy = Policy("Board", DAY, microdata=MicrodataLimits(file_risk=0.001))
+    checks = [dataclasses.replace(one, units=900) for one in check_treated(policy, suppressed[0])]
+    result = dataclasses.replace(measured, checks=checks)
+    many = dataclasses.replace(suppressed[0], data=measured.data)
+    (figure,) = _public_figures(result, (many, suppressed[1]))
+    assert figure.verdict == "fail"
+    (figure,) = _public_figures(dataclasses.replace(result, checks=[]), (many, suppressed[1]))
+    assert figure.verdict == "not judged"
 
 
 def test_the_model_is_not_said_to_predict_what_is_not_hidden(frame: pd.DataFrame) -> None:
