@@ -66,6 +66,33 @@ class LimitCheck(Check):
     date: str
     known: bool = True
 
+    @property
+    def compared(self) -> str:
+        """Return value and limit in short; never a value that rounding puts on the other side.
+
+        Examples
+        --------
+        >>> import datetime
+        >>> policy = Policy("Board", datetime.date(2026, 1, 15), flows=FlowLimits(r_all=0.3))
+        >>> policy.judge("r_all", 0.3, 0.300004, units=900, definition="share found").compared
+        '0.300004 > 0.3'
+        """
+        if self.value is None:
+            return "undefined"
+        side = (self.value > self.limit, self.value < self.limit)
+        forms = (f"{self.value:.3g}", f"{self.value:.6g}", repr(float(self.value)))
+        shown = next(
+            (
+                form
+                for form in forms
+                if (float(form) > self.limit, float(form) < self.limit) == side
+            ),
+            forms[-1],
+        )
+        exceeded, _, limit = self.exceeded_when.partition(" ")
+        sign = exceeded if self.verdict == "fail" else {">": "<=", "<": ">="}[exceeded]
+        return f"{shown} {sign} {limit}"
+
 
 @dataclass(frozen=True)
 class Policy(Result):
@@ -197,7 +224,7 @@ class Policy(Result):
             verdict, found = "pass", f"{value:.6g} {kept} {limit}"
         else:
             verdict, found = "fail", f"{value:.6g} {exceeded} {limit}"
-        told = [f"{definition}: {found}", *([detail] if detail else []), str(self)]
+        told = [f"{definition}: {found}", *([detail] if detail else [])]
         return LimitCheck(
             name=f"limit {key}",
             key=f"limit_{key}",

@@ -1,5 +1,6 @@
 """The table of contents of a report: each section with its verdict and the reason for it."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -9,6 +10,8 @@ from bayes_sdc.report.policy_limits import WITHHELD, Told
 NOT_JUDGED = "not judged"  # the question was not asked
 NOT_HELD = "A look does not hold a release: somebody has to read why, and decide."
 VERDICTS = (NOT_JUDGED, "pass", "look", WITHHELD, "fail")  # a withheld verdict may not be a pass
+SEVERAL = 2  # reasons of a section, above which only the checks are named
+LONGEST, SHORTEST = 120, 60  # signs of the reasons of a section, and of one of two
 OTHER = "other"  # section of the checks that no section claims, so that none is lost
 
 
@@ -27,7 +30,9 @@ def contents_of(
     *,
     without: Collection[str] = (),
 ) -> list[Entry]:
-    """Return the sections of a report, each with the worst verdict of its checks and the reasons.
+    """Return the sections of a report, each with the worst verdict of its checks and why in short.
+
+    The sections hold the whole reasons; who reads the first page reads which checks decide.
 
     Parameters
     ----------
@@ -51,6 +56,8 @@ def contents_of(
     ... ]
     >>> contents_of({"model": ("The model", ["fit", "spread"]), "run": ("Run", [])}, checks)[0]
     Entry(id='model', title='The model', verdict='look', reason='spread: too wide')
+    >>> contents_of({"model": ("The model", ["fit"])}, checks)[0].reason
+    'fit to the counts'
     """
     of_section = checks_by_section(sections, told)
     entries = []
@@ -59,13 +66,43 @@ def contents_of(
         if section in without or (section in (OTHER, "policy") and not checks):
             continue
         verdict = max((check.verdict for check in checks), key=VERDICTS.index, default="")
-        names: dict[str, list[str]] = {}  # a reason shared by several checks is given once
-        for check in checks:
-            if check.verdict == verdict:
-                names.setdefault(check.reason.rstrip("."), []).append(check.name)
-        reasons = [f"{', '.join(named)}: {reason}" for reason, named in names.items()]
-        entries.append(Entry(section, title, verdict, "; ".join(reasons)))
+        deciding = [check for check in checks if check.verdict == verdict]
+        entries.append(Entry(section, title, verdict, _in_short(deciding)))
     return entries
+
+
+def _in_short(checks: Sequence[Check | Told]) -> str:
+    """Name the checks; with the start of each reason where they did not pass, and limit nothing."""
+    names: dict[str, list[str]] = {}  # a reason shared by several checks is given once
+    for check in checks:
+        plain = check.verdict == "pass" or check.key.startswith("limit_")
+        names.setdefault("" if plain else check.reason.rstrip("."), []).append(check.name)
+    if len(names) > SEVERAL:
+        return ", ".join(check.name for check in checks)
+    room = max(LONGEST // max(len(names), 1), SHORTEST)
+    reasons = [
+        ", ".join(named) + (f": {_start(reason, room)}" if reason else "")
+        for reason, named in names.items()
+    ]
+    return "; ".join(reasons)
+
+
+def _start(reason: str, most: int) -> str:
+    """Return the clauses of a reason that there is room for; of a long one the first words.
+
+    Examples
+    --------
+    >>> _start("R-hat is 1.02; it is high. See there", 30)
+    'R-hat is 1.02; it is high'
+    >>> _start("the chains disagree", 12), _start("the chains", 12)
+    ('the chains …', 'the chains')
+    """
+    if len(reason) <= most:
+        return reason
+    ends = [end.start() for end in re.finditer(r"; |\. ", reason) if end.start() <= most]
+    if ends:
+        return reason[: ends[-1]]
+    return reason[: most - 1].rpartition(" ")[0].rstrip(" ,:") + " …"
 
 
 def checks_by_section(

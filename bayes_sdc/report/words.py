@@ -89,6 +89,9 @@ def words_in(texts: Iterable[str]) -> list[Word]:
     return [word for word in WORDS if word in found or re.search(word.pattern, meanings)]
 
 
+#: Signs of the meanings on page one that stand open: two lines of a wide window.
+UNFOLDED = 380
+
 #: What values of arguments of a fit mean, by argument.
 VALUES = {
     "family": {
@@ -113,23 +116,56 @@ VALUES = {
 }
 
 
+#: The same of arguments that are numbers.
+NUMBERS = {
+    "draws": "draws of each chain that are kept",
+    "tune": "draws of each chain before those kept",
+    "chains": "repeated runs of the sampler",
+    "releases": "other releases drawn to see how far the risk varies",
+}
+
+
 def values_explained(arguments: Mapping[str, Any]) -> str:
-    """Say what the values of arguments mean that are names; empty where none is.
+    """Say what arguments mean: values that are names, and numbers of draws; empty where none is.
 
     Examples
     --------
-    >>> values_explained({"sampler": "gibbs", "draws": 100, "origin": "base"})
-    'sampler gibbs: the sampler of this package'
+    >>> values_explained({"sampler": "gibbs", "tune": 100, "origin": "base"})
+    'sampler gibbs: the sampler of this package; tune: draws of each chain before those kept'
     """
-    return "; ".join(
+    named = [
         f"{name} {arguments[name]}: {meanings[str(arguments[name])]}"
         for name, meanings in VALUES.items()
         if str(arguments.get(name)) in meanings
-    )
+    ]
+    numbers = [f"{name}: {meaning}" for name, meaning in NUMBERS.items() if name in arguments]
+    return "; ".join(named + numbers)
 
 
-def words_of_page(context: Mapping[str, Any]) -> dict[str, list[Word]]:
-    """Return the words of page one, and those that only the contents use."""
+#: What anyone sees about areas and groups, by the start of the name of a covariate.
+COVARIATES = {
+    "log_safe_outflow": "sum of the safe counts from the {}",
+    "log_safe_inflow": "sum of the safe counts to the {}",
+    "log_partners": "number of partners of the {}",
+    "log_odds_safe": "share of safe counts of the {}",
+}
+
+
+def covariate_in_words(name: str) -> str:
+    """Say what a covariate of the model is; one of the user's has its own name.
+
+    Examples
+    --------
+    >>> covariate_in_words("log_partners_origin"), covariate_in_words("distance")
+    ('number of partners of the origin', 'distance')
+    """
+    start, _, end = name.rpartition("_")
+    known = start in COVARIATES and end in ("origin", "destination", "group")
+    return COVARIATES[start].format(end) if known else name
+
+
+def words_of_page(context: Mapping[str, Any]) -> dict[str, list[Word] | bool]:
+    """Return the words of page one, whether to fold them, and those that only the contents use."""
     first = [text for answer in context.get("page_one", ()) for text in answer]
     for one in context.get("figures", ()):
         first += [one.number, one.words, one.why]
@@ -137,5 +173,6 @@ def words_of_page(context: Mapping[str, Any]) -> dict[str, list[Word]]:
     on_page_one = words_in(first)
     return {
         "words_of_page_one": on_page_one,
+        "words_folded": sum(len(one.name + one.meaning) + 4 for one in on_page_one) > UNFOLDED,
         "words_of_contents": [word for word in words_in(of_contents) if word not in on_page_one],
     }

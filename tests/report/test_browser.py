@@ -5,6 +5,7 @@ used. Without one on the machine these tests are skipped.
 """
 
 import dataclasses
+import datetime
 import os
 import shutil
 from collections.abc import Iterator
@@ -18,14 +19,18 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
-from bayes_sdc import Protection
+from bayes_sdc import FlowLimits, MicrodataLimits, Policy, Protection
+from bayes_sdc.checks import Check
 from bayes_sdc.microdata.measure.result import Measurement
+from bayes_sdc.report.flows.render import SECTIONS as FLOWS
 from bayes_sdc.report.flows.render import render_flows
+from bayes_sdc.report.microdata.render import SECTIONS as MICRODATA
 from bayes_sdc.report.microdata.render import render_microdata
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 REPORTS = ("flows-internal", "flows-external", "microdata-internal", "microdata-external")
 WIDTHS = (360, 768, 1280)
+FAILED = ("convergence", "fit", "models", "input")
 LONG = "x" * 90  # a name without a place to break
 TOTALS = "Totals of the small cells, largest relative error first"
 CALL: dict[str, Any] = {
@@ -190,6 +195,47 @@ def test_columns_cut_no_table_and_part_no_term_from_its_meaning(
             "- dd.previousElementSibling.getBoundingClientRect().left)"
         )
         assert len(set(shifts)) == 1, "a term and its definition stand in two columns"
+
+
+@pytest.mark.usefixtures("sketched")
+@pytest.mark.parametrize("job", ["flows", "microdata"])
+def test_page_one_and_the_contents_are_read_at_a_glance(
+    browser: Browser, chosen: Protection, measured: Measurement, tmp_path: Path, job: str
+) -> None:
+    """Two screens, also where every check has something to say and every limit is exceeded."""
+    text = (
+        render_flows(full(chosen, FLOWS, FlowLimits), audience="internal", call=CALL)
+        if job == "flows"
+        else render_microdata(
+            full(measured, MICRODATA, MicrodataLimits), audience="internal", call=CALL
+        )
+    )
+    path = tmp_path / "full.html"
+    path.write_text(text, encoding="utf-8")
+    with opened(browser, path, 1400) as page:
+        assert page.locator(".tiles p").count() >= 4
+        bottom = "document.querySelector('#contents').getBoundingClientRect().bottom + scrollY"
+        assert page.evaluate(bottom) <= 1800
+
+
+def full(result: Any, sections: dict[str, tuple[str, tuple[str, ...]]], limits: type) -> Any:
+    """The same with a doubt of every check, some of which failed, and every limit exceeded."""
+    names = [field.name for field in dataclasses.fields(limits)]
+    policy = Policy("Board of the agency", datetime.date(2026, 1, 15), FlowLimits(r_all=0.1))
+    limited = [
+        policy.judge(name, 3 if name == "k" else 0.1, 0.5, units=900, definition="what is measured")
+        for name in names
+    ]
+    doubts = [
+        Check(
+            key.replace("_", " "), "fail" if id_ in FAILED else "look",
+            f"so much is odd about the {key}; " + "and more of it, " * 20, key=key,
+        )
+        for id_, (_, keys) in sections.items()
+        for key in keys
+        if id_ != "guarantee" and not key.startswith(("limit_", "use_", "gain_"))
+    ]  # fmt: skip
+    return dataclasses.replace(result, checks=[*limited, *doubts])
 
 
 @pytest.mark.parametrize("press", ["click", "Enter", "Space"])

@@ -123,6 +123,14 @@ def test_table_of_contents_has_the_worst_verdict_and_its_reasons() -> None:
     assert found[0][2:] == ("look", "b: odd; c: wide")
     assert found[1][2:] == ("fail", "new: broken"), "a check that no section claims is lost"
     assert found[2][2:] == ("", "")
+    passed = contents_of(sections, [Check("a", "pass", "fine", key="a"), checks[-1]])
+    assert passed[0][2:] == ("pass", "a"), "why a check passed stands in its section"
+    limit = Check("limit k", "fail", "many words", key="limit_k")
+    judged = contents_of({"policy": ("Limits", ["limit_k"])}, [limit])
+    assert judged[0].reason == "limit k"
+    long = contents_of(sections, [Check("b", "fail", "word " * 90, key="b")])
+    assert long[0].reason.endswith("word …")
+    assert len(long[0].reason) <= 150
     # a pass or a look must not stand for what is withheld
     hidden = contents_of(sections, [*checks, Told("a", WITHHELD, "few cells", "a")])
     assert hidden[0].verdict == WITHHELD

@@ -253,7 +253,7 @@ def contents(
     sections: dict[str, tuple[str, tuple[str, ...]]],
     more: Sequence[Check] = (),
 ) -> list[list[str]]:
-    """Sections with the worst verdict of their checks, and the reasons for it."""
+    """Sections with the worst verdict of their checks, and in short why."""
     rows = []
     for id_, (title, keys) in sections.items():
         mine = [check for check in (*result.checks, *more) if check.key in keys]
@@ -264,10 +264,30 @@ def contents(
         names: dict[str, list[str]] = {}  # one reason of several checks is said once
         for check in mine:
             if check.verdict == worst:
-                names.setdefault(check.reason, []).append(check.name)
-        reasons = [f"{', '.join(named)}: {reason}" for reason, named in names.items()]
-        rows.append([f"{len(rows) + 1}. {title}", MARKS.get(worst, "facts"), "; ".join(reasons)])
+                named = worst == "pass" or check.key.startswith("limit_")
+                names.setdefault("" if named else check.reason, []).append(check.name)
+        room = 120 if len(names) < 2 else 60
+        reasons = [", ".join(one) + short(reason, room) for reason, one in names.items()]
+        why = "; ".join(reasons)
+        if len(names) > 2:
+            why = ", ".join(check.name for check in mine if check.verdict == worst)
+        rows.append([f"{len(rows) + 1}. {title}", MARKS.get(worst, "facts"), why])
     return rows
+
+
+def short(reason: str, room: int) -> str:
+    """What stands after the name of a check: as many whole words as there is room for."""
+    if len(reason) <= room:
+        return f": {reason}" if reason else ""
+    clauses = re.split(r"(?<=[;.]) ", reason)  # as many as there is room for
+    while len(clauses) > 1 and len(" ".join(clauses)) > room + 1:
+        clauses.pop()
+    if len(together := " ".join(clauses)) <= room + 1:
+        return f": {together[:-1]}"
+    words = clauses[0].split(" ")
+    while len(" ".join(words)) > room - 2:
+        words.pop()
+    return f": {' '.join(words).rstrip(' ,:')} …"
 
 
 def pairs_by_distance(result: Protection) -> list[list[Any]]:

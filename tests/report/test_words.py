@@ -27,6 +27,7 @@ EXPLAINED = {  # in the sections; page one and the contents quote the list of wo
     "tau1": "sample uniques that are population uniques",
     "tau2": "(?:right|correct) matches (?:among|of) sample uniques",
     "kappa": "how scatter goes with size",
+    "log likelihood": "how probable the file is",
     "sampling fraction": "share of the population",
     "known, uncertain, gamma, extended": "rates share a distribution|model assumes",
     "dispersion": "counts scatter",
@@ -72,6 +73,13 @@ def test_words_are_found_in_sentences_and_not_in_others():
     assert [word.name for word in words_in(["not trusted for this file: gamma, extended"])] == [
         "known, uncertain, gamma, extended"
     ]
+
+
+def test_many_words_of_page_one_are_folded():
+    """Three lines of meanings push the contents off the first page; they open with one click."""
+    for texts, folded in ((["R-hat is 1.02"], False), ([word.name for word in WORDS], True)):
+        found = words_of_page({"page_one": [texts], "contents": []})
+        assert found["words_folded"] is folded
 
 
 def test_the_contents_explain_what_page_one_did_not():

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from bayes_sdc.convergence import RHAT_LIMIT
-from bayes_sdc.flows.intruder.probabilities.gain import LIMITS
+from bayes_sdc.flows.intruder.probabilities.gain import LIMITS, PRIORS
 from bayes_sdc.flows.protection import Measured, Protection
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report.contents import NOT_JUDGED
@@ -81,7 +81,7 @@ def page_one_figures(result: Protection, measured: Measured) -> list[Figure]:
         ),
         Figure(
             or_undefined(use.pmse_ratio, ".2f"),
-            "pMSE ratio: how well released rows are told from true ones, 1 if not at all",
+            "pMSE ratio: how well released rows are told from true ones, 1 or less if not at all",
             *(judged("pmse_ratio") if "limit_pmse_ratio" in limits else _told_apart(measured)),
             short="" if "limit_pmse_ratio" in limits else "pMSE ratio",
             key="use_pmse_ratio",
@@ -108,11 +108,14 @@ def _other_intruder(limits: dict[str, LimitCheck]) -> str:
 
 
 def _shares(measured: Measured, limits: dict[str, LimitCheck]) -> list[Figure]:
-    """Return the shares that a policy limits: of the intruder asked for, not of the strongest."""
-    asked = f"found by an intruder whose prior is {measured.risk.prior}"
+    """Return what a policy limits of the intruder asked for, who may not be the strongest."""
+    asked = f"found by an intruder who {PRIORS[measured.risk.prior]}"
     of = {
         "r_all": f"R_all: small counts {asked}",
-        "r_unq": f"R_unq: cells of the riskiest kind {asked}",
+        "r_unq": f"R_unq: cells of the riskiest kind {asked}"
+        if "limit_r_all" not in limits
+        else "R_unq: the same of cells of the riskiest kind",
+        "true_count_probability": "largest probability of the true count of a cell",
     }
     return [
         Figure(or_undefined(check.value, ".1%"), words, check.verdict, _limit(check))
@@ -123,9 +126,8 @@ def _shares(measured: Measured, limits: dict[str, LimitCheck]) -> list[Figure]:
 
 def _limit(check: LimitCheck) -> str:
     """Say in short what a limit judged: the figure beside it is rounded."""
-    value = "undefined" if check.value is None else f"{check.value:.3g}"
     unknown = "" if check.known else ", not known to be kept"
-    return f"policy, {check.definition}: {value}, fails when {check.exceeded_when}{unknown}"
+    return f"policy: {check.compared}{unknown}"
 
 
 def _graded(value: float | None, limit: float) -> str:
