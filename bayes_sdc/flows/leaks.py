@@ -66,12 +66,14 @@ def unchanged(table: FlowTable, release: pd.DataFrame) -> Check:
     release : DataFrame
         What :func:`bayes_sdc.synthesize` returned.
     """
-    kept = (released_counts(table, release) == table.cells["y"].to_numpy()).all(axis=0)
+    counts = released_counts(table, release)
+    kept = (counts == table.cells["y"].to_numpy()).all(axis=0)
     changed = f"{int((~kept).sum()):,} of {len(kept):,}"
     return Check(
         "release differs",
         "fail" if kept.all() else "pass",
-        f"{changed} small counts differ from the true ones in a data set",
+        f"{changed} small counts differ from the true ones"
+        + (f" in at least one of {len(counts)} data sets" if len(counts) > 1 else ""),
         key="release_differs",
     )
 

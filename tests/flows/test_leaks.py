@@ -135,3 +135,6 @@ def test_release_that_is_the_table_must_not_leave(frame):
     other.loc[other.index[row], "count"] = 10 - other["count"].iloc[row]
     other.loc[other.index[row], "count"] += int(other["count"].iloc[row] == 5)
     assert unchanged(table, other).verdict == "pass"
+    both = pd.concat([table.frame.assign(dataset=1), other.assign(dataset=2)])
+    # one of them alone has no other count
+    assert unchanged(table, both).reason.endswith("in at least one of 2 data sets")

@@ -189,9 +189,9 @@ def _signs(text: pd.Series) -> Iterator[tuple[str, Codes | Numbers]]:
     """The sign at each place of a text, from both ends, and how often the common ones occur."""
     longest = int(text.str.len().max())
     for place in range(min(longest, PLACES)):
-        yield f"sign {place + 1} of its text", numbered(text.str[place : place + 1])
+        yield f"character {place + 1} of its text", numbered(text.str[place : place + 1])
         end = None if place == 0 else -place
-        last = "last sign" if place == 0 else f"sign {place + 1} from the end"
+        last = "last character" if place == 0 else f"character {place + 1} from the end"
         yield f"the {last} of its text", numbered(text.str[-place - 1 : end])
     signs = pd.Series(list("".join(text.head(SAMPLED)))).value_counts().index[:COMMON_SIGNS]
     for sign in signs:
