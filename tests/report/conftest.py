@@ -98,7 +98,11 @@ def large(chosen: Protection) -> Protection:
         share = Share("cells found", 2731, value, (0.2, 0.3), 0.001, 1 / 9, trusted=True)
         few = dataclasses.replace(share, definition="few cells found", cells=499, value=0.98765)
         rho = risk.rho.isel(cell=np.zeros(2731, dtype=int))
-        return dataclasses.replace(risk, r_all=share, r_unq=few, rho=rho)
+        gains = {
+            name: dataclasses.replace(gain, unreliable=0, cells=2731)
+            for name, gain in risk.gains.items()
+        }
+        return dataclasses.replace(risk, r_all=share, r_unq=few, rho=rho, gains=gains)
 
     found = chosen.measured
     utility = dataclasses.replace(found.utility, totals=found.utility.totals.assign(areas=400))

@@ -57,7 +57,7 @@ def internal_gain(table: FlowTable, risk: IntruderRisk) -> dict[str, Any]:
     earlier = risk.already_released.sizes["dataset"]
     return {
         "gain": gain,
-        "gain_headline": headline(gain),
+        "gain_headline": headline(gain, earlier),
         "gain_knows": knows(risk.knowledge),
         "gain_pair": before_words(gain),
         "gain_tiles": _tiles(gain),

@@ -13,6 +13,7 @@ import pandas as pd
 
 from bayes_sdc.flows.intruder.comparing.choosing import Choice
 from bayes_sdc.flows.intruder.probabilities.bayes import LARGEST_ERROR
+from bayes_sdc.flows.intruder.probabilities.gain import earlier_in_words
 from bayes_sdc.flows.intruder.result import IntruderRisk
 from bayes_sdc.flows.intruder.share import Share
 from bayes_sdc.flows.protection import Measured
@@ -20,6 +21,7 @@ from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.report import plots
 from bayes_sdc.report.flows.gain import riskiest
 from bayes_sdc.report.flows.public_shares import PUBLIC_CELLS, PublicShares
+from bayes_sdc.report.flows.public_verdicts import relied_on
 
 BELIEVED = "R_all of an intruder who believes the first released count"
 NOT_SHOWN = "not shown"
@@ -125,8 +127,9 @@ def internal_intruder(table: FlowTable, measured: Measured) -> dict[str, Any]:
 def external_intruder(table: FlowTable, measured: Measured, public: PublicShares) -> dict[str, Any]:
     """Context of the external report on this section: words and whole per cents."""
     risk, risks = measured.risk, measured.scenarios
-    rows = _side_by_side([_public_numbers(table, one, public) for one in risks])
-    growth = _public_growth(measured, public)
+    relied = relied_on(measured)
+    rows = _side_by_side([_public_numbers(table, one, public, relied) for one in risks])
+    growth = _public_growth(measured, public) if relied else measured.by_datasets.iloc[:0, :0]
     return {
         "scenarios": [one.knowledge for one in risks],
         "not_trusted": not_trusted(risks) if table.n_small >= PUBLIC_CELLS else "",
@@ -137,7 +140,8 @@ def external_intruder(table: FlowTable, measured: Measured, public: PublicShares
             **({"knowledge in the worst case, beside": risks[1].knows} if len(risks) > 1 else {}),
             "released data sets": risk.datasets,
         },
-        "adds": _public_gain(measured.worst, public),
+        "adds": _public_gain(measured.worst, public) if relied else "",
+        "by_weights": not relied and table.n_small >= PUBLIC_CELLS,
         "prior": risk.prior,
         "shares": rows,
         "withheld": any(NOT_SHOWN in row[1:] for row in rows),
@@ -148,7 +152,7 @@ def external_intruder(table: FlowTable, measured: Measured, public: PublicShares
         ],
         "growth_columns": ["data sets", *(MEASURES[str(name)][0] for name in growth.columns)],
         "growth_plot": plots.risk_by_datasets(growth) if growth.size else "",
-        "chosen": _public_choice(measured.choice, risk.r_all.cells, public),
+        "chosen": _public_choice(measured.choice, risk.r_all.cells if relied else 0, public),
     }
 
 
@@ -156,7 +160,7 @@ def _public_gain(risk: IntruderRisk, public: PublicShares) -> str:
     """How much the release adds for the strongest intruder, as a bound; empty for few cells."""
     found, cells = risk.strongest.guessed, risk.strongest.cells
     gain = found.gain
-    if gain is None or found.before is None or cells < PUBLIC_CELLS or not risk.strongest.trusted:
+    if gain is None or found.before is None or cells < PUBLIC_CELLS:
         return ""
     # the same number has the same noise wherever it stands, or it could be averaged away
     same = risk.strongest.prior == risk.prior
@@ -169,19 +173,22 @@ def _public_gain(risk: IntruderRisk, public: PublicShares) -> str:
         else "The strongest intruder"
     )
     return (
-        f"{who} guesses {before} of the small counts rightly {_without(risk.strongest.totals)} "
+        f"{who} guesses {before} of the small counts rightly {_without(risk)} "
         f"{in_words(public.moved(gain, cells, 'gain'))} in addition."
     )
 
 
-def _without(totals: bool) -> str:
+def _without(risk: IntruderRisk) -> str:
     """Say what can be guessed without the released counts, and why."""
-    if totals:
-        return (
-            "from the totals that the release keeps, and because some counts are more common than "
-            "others. With its counts they find"
-        )
-    return "without any release, because some counts are more common than others. With it they find"
+    totals, earlier = (
+        risk.strongest.totals,
+        earlier_in_words(risk.already_released.sizes["dataset"]),
+    )
+    return (
+        f"{'from the totals that the release keeps, and' if totals else 'without any release,'} "
+        "because some counts are more common than others. With "
+        f"{'its counts' if totals else 'it'}{earlier and f' and {earlier}'} they find"
+    )
 
 
 def _side_by_side(columns: list[dict[str, str]]) -> list[list[str]]:
@@ -220,17 +227,24 @@ def _numbers(risk: IntruderRisk) -> dict[str, str]:
     }
 
 
-def _public_numbers(table: FlowTable, risk: IntruderRisk, public: PublicShares) -> dict[str, str]:
+def _public_numbers(
+    table: FlowTable, risk: IntruderRisk, public: PublicShares, relied: bool
+) -> dict[str, str]:
+    """Shares of the public; without those that rest on weights which cannot be relied on."""
     cells = risk.rho.sizes["cell"]
 
     def guess(name: str, share: Share) -> str:
         rules = 1 / (table.k + 1)
         if risk.prior == "uniform" and np.allclose(risk.prior_probability, rules):
             return f"{rules:.0%}"  # follows from the rules alone, and from no totals
+        if not relied and risk.prior == "model":
+            return ""
         return public.percent(share.baseline, share.cells, f"{name}, {risk.knowledge}, guessed")
 
     def found(name: str, share: Share) -> str:
-        return public.percent(share.value, share.cells, f"{name}, {risk.knowledge}")
+        return public.percent(
+            share.value if relied else None, share.cells, f"{name}, {risk.knowledge}"
+        )
 
     def few(name: str, number: int) -> str:
         if cells < PUBLIC_CELLS:
@@ -247,7 +261,7 @@ def _public_numbers(table: FlowTable, risk: IntruderRisk, public: PublicShares) 
         "R_all found by guessing, without the release": guess("R_all", risk.r_all),
         "R_unq found by guessing, without the release": guess("R_unq", unique),
         "share of correct guesses that the intruder expects": public.percent(
-            risk.expected_correct, cells, f"expected, {risk.knowledge}"
+            risk.expected_correct if relied else None, cells, f"expected, {risk.knowledge}"
         ),
     }
     return {name: value or NOT_SHOWN for name, value in numbers.items()} | {

@@ -10,8 +10,15 @@ import pandas as pd
 
 from bayes_sdc.checks import Check
 from bayes_sdc.flows.guarantee import factor
-from bayes_sdc.flows.intruder.probabilities.gain import LIMITS, Gain, headline
+from bayes_sdc.flows.intruder.probabilities.gain import (
+    LIMITS,
+    PRIORS,
+    Gain,
+    earlier_in_words,
+    headline,
+)
 from bayes_sdc.flows.protection import Measured, Protection
+from bayes_sdc.flows.release.synthetic.released import released_counts
 from bayes_sdc.flows.release.use.uses import VERDICTS
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report.contents import NOT_HELD
@@ -23,6 +30,7 @@ from bayes_sdc.report.flows.public_shares import PUBLIC_CELLS
 from bayes_sdc.results import or_undefined
 
 ONE_SIDED = 0.9  # share of the largest errors with one sign, from which the page says so
+PER_MILLE = 0.001  # error of all totals together, from which the page gives it
 LARGEST = 20  # number of errors of totals considered
 FEW = "Not shown: with few small counts it could reveal them."
 UNRELIABLE = "Not shown: it rests on unreliable weights, or on too few draws."
@@ -60,7 +68,7 @@ def internal_page_one(result: Protection) -> dict[str, Any]:
 
 
 def external_page_one(
-    result: Protection, adds: str, rows: str, uses: Mapping[str, list[str]]
+    result: Protection, adds: str, rows: str, use: Mapping[str, Any]
 ) -> dict[str, Any]:
     """First page for the public: what was released, and how much it reveals.
 
@@ -72,8 +80,9 @@ def external_page_one(
         The public's sentence on what the release adds; empty where it is withheld.
     rows : str
         Number of small cells, in words for the public.
-    uses : mapping from str to list of str
-        What the public reads of the uses, by verdict; empty where it is withheld.
+    use : mapping
+        What the public reads of the use: ``uses``, by verdict, empty where they are withheld, and
+        ``uses_why``, why they are.
     """
     table, measured = result.table, result.measured
     if measured is None:
@@ -83,7 +92,7 @@ def external_page_one(
             "What was released",
             f"A table of flows with {rows} small counts ({table.low} to {table.high}). They were "
             f"replaced by draws from a statistical model{_pinned(result)}. "
-            f"{_kept(result, measured)}{_others(result)}",
+            f"{_kept(result, measured, internal=False)}{_others(result)}{_earlier(measured)}",
         ),
         (
             "What it reveals about single counts",
@@ -92,8 +101,8 @@ def external_page_one(
         *_promised(result),
         (
             "What it is for",
-            f"{_public_uses(uses)} A single small count that was replaced is a draw, not a count "
-            "of persons.",
+            f"{_public_uses(use['uses']) or use['uses_why']} A single small count that was "
+            "replaced is a draw, not a count of persons.",
         ),
     ]
     return {"page_one": answers, "figures": []}
@@ -101,12 +110,17 @@ def external_page_one(
 
 def _public_uses(uses: Mapping[str, list[str]]) -> str:
     """Say what the public reads of the uses: what was judged, and nothing else."""
-    if not uses:
-        return "Not shown: with few small counts what it is good for could reveal them."
     return " ".join(
         f"{verdict.capitalize()}: {listed([_lower(use) for use in named], len(named))}."
         for verdict, named in uses.items()
     )
+
+
+def _earlier(measured: Measured) -> str:
+    """Name the releases that are out already: who has them knows more."""
+    number = measured.worst.already_released.sizes["dataset"]
+    counts = "is out already and counts" if number == 1 else "are out already and count"
+    return f" {earlier_in_words(number)} of this table {counts} in the risk." if number else ""
 
 
 def _left(low: int) -> str:
@@ -118,13 +132,15 @@ def _left(low: int) -> str:
 
 def _changed(result: Protection, measured: Measured) -> str:
     table, risk = result.table, measured.risk
-    by_chance = "" if result.pinned else " by chance"
-    kept = f"; {risk.believes_release:.0%} of all equal the true ones{by_chance}"
+    equal = (released_counts(table, result.release) == table.cells["y"].to_numpy()).mean()
+    several = " on average over these" if risk.datasets > 1 else ""
+    by_chance = "" if _keeps(measured) else " by chance"  # kept totals leave less to it
+    kept = f"; {equal:.0%} of all equal the true ones{several}{by_chance}"
     sets = "" if risk.datasets == 1 else f", in {risk.datasets} data sets"
     return (
         f"{table.n_small:,} of {table.n_read:,} rows hold a small count ({table.low} to "
         f"{table.high}). They were replaced by draws from a model of the whole table{sets}"
-        f"{_pinned(result)}{kept}. {_kept(result, measured)}{_others(result)}"
+        f"{_pinned(result)}{kept}. {_kept(result, measured, internal=True)}{_others(result)}"
     )
 
 
@@ -153,7 +169,11 @@ def _pinned(result: Protection) -> str:
     )
 
 
-def _kept(result: Protection, measured: Measured) -> str:
+def _keeps(measured: Measured) -> bool:
+    return measured.kept is not None and bool(measured.kept.sides)
+
+
+def _kept(result: Protection, measured: Measured, *, internal: bool) -> str:
     """Say which totals the release has in common with the table; empty where none is kept."""
     kept = measured.kept
     if kept is None or not kept.sides:
@@ -167,13 +187,21 @@ def _kept(result: Protection, measured: Measured) -> str:
         if kept.base == 1
         else f"kept to a base: they round to the same multiples of {kept.base} as the true ones"
     )
-    merged = ", some of them in sum only" if len(kept.merged) else ""
-    return f"Totals of the release by {' and '.join(kept.names)}{left_aside} are {how}{merged}. "
+    names, merged = " and ".join(kept.names), len(kept.merged)
+    if internal and merged:
+        return (
+            f"{kept.number:,} of {kept.number + merged:,} totals of the release by "
+            f"{names}{left_aside} are {how}; {merged:,} are so only in sum. "
+        )
+    # how many are merged, single cells decide
+    in_sum = ", each by itself or only in sum with others" if merged else ""
+    return f"Totals of the release by {names}{left_aside} are {how}{in_sum}. "
 
 
 def _others(result: Protection) -> str:
     """Say how the other counts were treated."""
-    stayed = "Small counts of people who stayed in their area are synthetic or left blank. "
+    how = "left blank" if result.own_area == "withhold" else "synthetic"
+    stayed = f"Small counts of people who stayed in their area are {how}. "
     few = "What rests on too few people is left blank. "
     return (
         stayed * (result.stayed > 0)
@@ -186,10 +214,12 @@ def _told_by(measured: Measured, bounds: str) -> str:
     risk = measured.worst
     gain = risk.strongest
     pushed, certain = gain.pushed[LIMITS[1]], int((gain.by_cell["before"] > LIMITS[1]).sum())
+    earlier = risk.already_released.sizes["dataset"]
+    by = f"{'counts of the ' * gain.totals}release{'s' * (earlier > 0)}"
     text = (
-        f"{headline(gain)}. {_knows(risk.knowledge, bounds)} "
+        f"{headline(gain, earlier)}. {_knows(risk.knowledge, bounds)} "
         f"The true count of {pushed:,} of {gain.cells:,} cells gets a probability above 80 % by "
-        f"the {'counts of the ' * gain.totals}release; {certain:,} had one "
+        f"the {by}; {certain:,} had one "
         f"{'by the totals that it keeps' if gain.totals else 'before'}. "
         f"{_weaker(risk.gains.values(), gain)}"
     )
@@ -226,7 +256,7 @@ def _weaker(gains: Iterable[Gain], strongest: Gain) -> str:
     if finds_more and not (gains_more and finds_most is gains_most):
         said.append(("finds", finds_most))
     return " ".join(
-        f"One with another prior, {one.prior}, {does} more: from "
+        f"One who {PRIORS[one.prior]} (prior {one.prior}) {does} more: from "
         f"{or_undefined(one.guessed.before, '.1%')} to {or_undefined(one.guessed.after, '.1%')}."
         for does, one in said
     )
@@ -258,24 +288,27 @@ def one_sided(margins: pd.DataFrame) -> str:
     margins : DataFrame
         From :func:`bayes_sdc.flows.release.use.utility.margins`.
     """
-    relative = (margins["synthetic"] - margins["true"]) / margins["true"].where(margins["true"] > 0)
+    error, true = margins["synthetic"] - margins["true"], margins["true"]
+    relative = error / true.where(true > 0)
     worst = relative.dropna().sort_values(key=abs, ascending=False, kind="stable")[:LARGEST]
     worst = worst[worst != 0.0]
     if len(worst) < LARGEST // 2:
         return ""
     above = float((worst > 0.0).mean())
-    if above == 1.0:
-        return "All the worst totals are too large: small areas are drawn towards the mean."
-    if above >= ONE_SIDED:
-        return (
-            f"Of the {len(worst)} worst totals {above:.0%} are too large: small areas are drawn "
-            "towards the mean."
-        )
-    if above == 0.0:
-        return "All the worst totals are too small."
-    if above <= 1.0 - ONE_SIDED:
-        return f"Of the {len(worst)} worst totals {1.0 - above:.0%} are too small."
-    return ""
+    share, sign, side = (above, 1.0, "large") if above > 0.5 else (1.0 - above, -1.0, "small")
+    if share < ONE_SIDED:
+        return ""
+    which = (
+        "All the worst totals" if share == 1.0 else f"Of the {len(worst)} worst totals {share:.0%}"
+    )
+    large = true > true.median()
+    of_all = float(error.sum() / true.sum())
+    why = ""
+    if side == "large" and (~large[worst.index]).mean() >= ONE_SIDED and error[large].sum() < 0.0:
+        why = ": small areas are drawn towards the mean"
+    elif sign * of_all >= PER_MILLE:
+        why = f": totals are {abs(of_all):.1%} too {side} in all"
+    return f"{which} are too {side}{why}."
 
 
 def _to_decide(checks: list[Check], figures: list[Figure]) -> str:
@@ -285,7 +318,7 @@ def _to_decide(checks: list[Check], figures: list[Figure]) -> str:
     sentences = []
     if failed:
         sentences.append(
-            f"Failed: {listed(failed)}. The release is held until somebody answers for it."
+            f"Failed: {', '.join(failed)}. The release is held until somebody answers for it."
         )
     if look:
         sentences.append(f"Read before a release: {listed(look, len(look))}. {NOT_HELD}")

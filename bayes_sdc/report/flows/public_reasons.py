@@ -42,7 +42,8 @@ PUBLIC_REASONS = {
     ("fit", "pass"): "The model reproduces how common each small count is.",
     ("fit", "look"): "The model misses how common some small counts are.",
     ("fit", "fail"): "The model misses how common some small counts are by far.",
-    ("fit_by_size", "pass"): "It does so in groups with few and with many small counts.",
+    ("fit_by_size", "pass"): "Taken by size of group, the model reproduces how common each small "
+    "count is, wherever there are cells enough to tell.",
     ("fit_by_size", "look"): "In groups of some size the model misses how common some "
     "small counts are.",
     ("dispersion", "pass"): "The small counts scatter as the model says.",
@@ -131,14 +132,12 @@ def tell_check(check: Check, result: Protection, shares: PublicShares) -> Told:
         # printed once more with the risk: with the same noise, or it could be averaged away
         equal = shares.percent(risk.believes_release, risk.rho.sizes["cell"], BELIEVED)
         first = " of the first data set" if risk.datasets > 1 else ""
-        by = (
-            "some because the kept totals leave them one value, some by chance"
-            if result.pinned
-            else "by chance"
-        )
+        by = ": by chance"
+        if measured.kept is not None and measured.kept.sides:  # then it is not chance alone
+            by = ": some because the kept totals leave them one value" if result.pinned else ""
         words = (
             f"{equal or 'Some'} of the released small counts{first} equal the true ones, up to a "
-            f"little noise: {by}. The others differ; this report does not say which."
+            f"little noise{by}. The others differ; this report does not say which."
         )
     return Told(check.name, check.verdict, words, check.key)
 

@@ -44,8 +44,8 @@ from bayes_sdc.report.flows.utility import (
     internal_utility,
 )
 from bayes_sdc.report.page import render_page
-from bayes_sdc.report.policy_limits import Told, limit_section
-from bayes_sdc.report.words import values_explained
+from bayes_sdc.report.policy_limits import WITHHELD, Told, limit_section
+from bayes_sdc.report.words import covariate_in_words, values_explained
 from bayes_sdc.shapes import Shapes
 
 SECTIONS = {  # id: title, keys of its checks
@@ -211,17 +211,18 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     shares = PublicShares(call["seed"])
     diverges = measured is not None and has_divergences(measured)
     use = {} if measured is None else external_utility(table, measured, shares)
-    limited = {check.key for check in result.checks}
-    checks = [
-        *(
-            tell_check(check, result, shares)
-            for check in result.checks
-            if diverges or check.key != "divergences"
-        ),
-        *(use["use_checks"] if use and "limit_totals_error" not in limited else ()),
+    told = [
+        tell_check(check, result, shares)
+        for check in result.checks
+        if diverges or check.key != "divergences"
     ]
+    checks = [*told, *_told_use(use["use_checks"] if use else (), told)]
     arguments = {
-        name: _base_name(", ".join(map(str, value)) if isinstance(value, list) else str(value))
+        name: _base_name(
+            ", ".join(covariate_in_words(str(one)) for one in value)
+            if isinstance(value, list)
+            else str(value)
+        )
         for name, value in call["arguments"].items()
         if name in PUBLIC_OPTIONS and measured is not None and value not in (None, "", [], ())
     }
@@ -251,7 +252,7 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     worst = float(measured.groups["rhat"].max())
     intruder = external_intruder(table, measured, shares)
     return context | {
-        **external_page_one(result, intruder["adds"], rounded(table.n_small), use["uses"]),
+        **external_page_one(result, intruder["adds"], rounded(table.n_small), use),
         "worst_rhat": f"{math.ceil(100.0 * worst) / 100.0:.2f}" if math.isfinite(worst) else "",
         **intruder,
         **use,
@@ -260,10 +261,25 @@ def _external(result: Protection, call: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _told_use(use: Sequence[Told], told: Sequence[Told]) -> list[Told]:
+    """Judge the use as the policy does, where it limits it; what is withheld stays so."""
+    limit = next((one for one in told if one.key == "limit_totals_error"), None)
+    if limit is None:
+        return list(use)
+    words = "The limit of the policy: "
+    return [
+        one
+        if one.verdict == WITHHELD
+        else one._replace(verdict=limit.verdict, reason=words + limit.reason)
+        for one in use
+    ]
+
+
 def _besides(result: Protection) -> dict[str, bool]:
     """Which rows there are beside the small cells, and how they were treated."""
     return {
         "stayed": result.stayed > 0,
+        "stayed_blank": result.own_area == "withhold",
         "few": len(result.table.withheld) > 0,
         "stayed_as_they_are": result.own_area == "publish" and len(own_area_rows(result.table)) > 0,
     }

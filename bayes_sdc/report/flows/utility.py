@@ -13,13 +13,19 @@ from bayes_sdc.flows.release.use.utility import Utility
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.report import plots
 from bayes_sdc.report.flows.public_shares import PUBLIC_CELLS, PublicShares
-from bayes_sdc.report.flows.public_verdicts import public_uses
+from bayes_sdc.report.flows.public_verdicts import public_uses, relied_on
 from bayes_sdc.report.policy_limits import PUBLIC_WORDS, WITHHELD, Told
 from bayes_sdc.results import or_undefined
 
 SHARES = ("r_all", "r_unq", "true_count_probability", "totals_error", "right_band")
 CLOSE = 0.10  # error of totals up to which it passes
+FEW_CELLS = "Not shown: with few small counts what it is good for could reveal them."
 PUBLIC_AREAS = 100  # totals of fewer areas may belong to one that can be recognised
+FEW_AREAS = (
+    f"Not shown: with fewer than {PUBLIC_AREAS} totals by area what it is good for could reveal "
+    "single ones."
+)
+BY_WEIGHTS = ["r_all", "r_unq", "true_count_probability", "mean_distance"]
 KNOWN = {
     "margins": "sums by origin",
     "all-others": "all other cells",
@@ -62,10 +68,11 @@ def external_utility(table: FlowTable, measured: Measured, public: PublicShares)
     """
     use, compared = measured.utility, measured.tradeoff
     nothing: dict[str, Any] = {
-        "uses": [], "utility": [], "map": [], "map_plot": "",
+        "uses": {}, "utility": [], "map": [], "map_plot": "",
         "combined": _public_combined(measured.combined), "ours": OURS, "use_checks": [
             Told("use", WITHHELD, PUBLIC_WORDS[WITHHELD], "use_totals_error")
         ],
+        "uses_why": FEW_CELLS if table.n_small < PUBLIC_CELLS else FEW_AREAS,
         "kept_totals": measured.keeps_totals,
     }  # fmt: skip
     areas = int(use.totals.loc[["origin", "destination"], "areas"].sum())
@@ -81,6 +88,8 @@ def external_utility(table: FlowTable, measured: Measured, public: PublicShares)
     }
     # rounded before it is drawn: the points of a picture can be read back
     told = _moved(told, units, public).round(dict.fromkeys(SHARES, 2) | {"mean_distance": 1})
+    if not relied_on(measured):
+        told.loc[told["method"] == OURS, BY_WEIGHTS] = np.nan
     # judged as it is printed, so the verdict tells nothing that the number does not
     error = round(public.moved(use.totals_error, persons, "error of totals"), 2)
     if measured.keeps_totals and use.totals_error == 0.0:
@@ -88,7 +97,8 @@ def external_utility(table: FlowTable, measured: Measured, public: PublicShares)
     judged, reason = "pass" if error <= CLOSE else "look", f"{error:.0%}, pass up to {CLOSE:.0%}"
     return nothing | {
         "use_checks": [Told("error of totals", judged, reason, "use_totals_error")],
-        "uses": [] if measured.uses is None else _by_verdict(measured.uses.table, public),
+        "uses_why": "Not judged.",
+        "uses": {} if measured.uses is None else _by_verdict(measured.uses.table, public),
         "utility": [
             ["error of totals by area", f"{error:.0%}"],
             [
@@ -98,7 +108,9 @@ def external_utility(table: FlowTable, measured: Measured, public: PublicShares)
         ],
         "map": [_compared(row, "{:.0%}", "{:.1f}", "not shown")[:-1] for row in _ends(told)],
         # numbers between the ends would stand in columns and rows of whole per cents
-        "map_plot": plots.ru_map(pd.DataFrame(_ends(told))),
+        "map_plot": plots.ru_map(
+            pd.DataFrame(_ends(told)).dropna(subset=["true_count_probability"])
+        ),
     }
 
 
@@ -245,10 +257,10 @@ def _compared(row: pd.Series, percent: str, plain: str, missing: str = "undefine
         str(row["method"]),
         KNOWN[str(row["knowledge"])],
         f"{row['datasets']}",
-        _percent(row["r_all"], percent),
+        _percent(row["r_all"], percent, missing),
         _percent(row["r_unq"], percent, missing),
-        _percent(row["true_count_probability"], percent),
-        plain.format(row["mean_distance"]),
+        _percent(row["true_count_probability"], percent, missing),
+        _percent(row["mean_distance"], plain, missing),
         _percent(row["totals_error"], percent),
         _percent(row["right_band"], percent),
         _percent(row["pmse_ratio"], plain),

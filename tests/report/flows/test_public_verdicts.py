@@ -5,10 +5,14 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bayes_sdc.checks import Check
 from bayes_sdc.flows.diagnostics import Dispersion
+from bayes_sdc.flows.diagnostics.verdicts import MISFIT_FAIL
 from bayes_sdc.flows.release.use.uses import GOOD, NOT_GOOD, WITH_CARE, Z
+from bayes_sdc.report.flows.public_reasons import PUBLIC_REASONS
 from bayes_sdc.report.flows.public_shares import PublicShares
 from bayes_sdc.report.flows.public_verdicts import public_fit, public_uses
 
@@ -41,6 +45,24 @@ def test_a_fit_near_the_limit_may_be_told_either_way(key):
     assert told(key, measured(0.15)) == told(key, measured(0.15 + 9 / 2700)) == {"pass", "look"}
     assert told(key, measured(0.0)) == {"pass"}
     assert told(key, measured(0.6)) == {"look"}, "a check that failed would have held the release"
+
+
+@given(seed=st.integers(0, 10**6), error=st.sampled_from([0.1, 0.15, 0.2, 0.25, 0.4, 1.2]))
+def test_by_size_is_never_better_than_the_whole(seed: int, error: float) -> None:
+    """The groups add up to the whole: it cannot be missed where all of them are met."""
+    of = measured(error)
+    checks = {
+        "fit": Check("fit", "fail" if error > MISFIT_FAIL else "look", "", key="fit"),
+        "fit_by_size": Check("fit by size", "pass", "", key="fit_by_size"),
+    }
+    whole, by_size = (public_fit(one, of, PublicShares(seed)) for one in checks.values())
+    assert by_size == "look" or whole == "pass"
+
+
+def test_what_is_said_by_size_stands_alone() -> None:
+    """A sentence that says "it does so" is false after one that says that it does not."""
+    said = PUBLIC_REASONS["fit_by_size", "pass"]
+    assert "reproduces how common each small count is" in said
 
 
 def test_a_dispersion_near_the_limit_may_be_told_either_way():

@@ -164,10 +164,13 @@ def test_risk_by_count_adds_up_to_r_all(result: Protection, internal: str) -> No
 
 def test_every_check_has_its_verdict_and_reason(result: Protection, internal: str) -> None:
     page = Page(internal)
+    sections = Page(
+        internal[internal.index("<main") : internal.index("</main>")]
+    ).text  # the contents name it in short
     for check in result.checks:
         if check.key == "divergences":  # a Gibbs sampler has none to count
             continue
-        assert check.reason in page.text, f"the reason of {check.name} is missing"
+        assert check.reason in sections, f"the reason of {check.name} is missing"
     contents = next(rows for name, rows in page.tables.items() if name.startswith("Contents"))
     verdicts = {cells[0].partition(". ")[2]: cells[1].split()[-1] for cells in contents[1:]}
     by_name = {check.name: check.verdict for check in result.checks}
@@ -316,7 +319,11 @@ def test_external_does_not_depend_on_the_true_counts(result: Protection, externa
 def test_external_shares_of_a_large_table_are_rounded(result: Protection) -> None:
     share = Share("cells found", 2731, 0.25123, (0.23, 0.27), 0.001, 1 / 9, trusted=True)
     few = dataclasses.replace(share, definition="few cells found", cells=499)
-    risk = dataclasses.replace(result.measured.risk, r_all=share, r_unq=few)
+    gains = {
+        name: dataclasses.replace(gain, unreliable=0)
+        for name, gain in result.measured.risk.gains.items()
+    }
+    risk = dataclasses.replace(result.measured.risk, r_all=share, r_unq=few, gains=gains)
     large = changed(result, risk=risk)
     page = Page(render_flows(large, audience="external", call=CALL))
     told = PublicShares(SEED).percent(0.25123, 2731, "R_all, all-others")
@@ -382,6 +389,77 @@ def test_mistrust_is_visible(result: Protection, audience: Any, trusted: bool) -
     assert ("R_all and R_unq: not to be trusted" in text) is not trusted
     of_few = render_flows(few, audience=audience, call=CALL)
     assert ("not to be trusted" in of_few) is (not trusted and audience == "internal")
+
+
+@pytest.mark.parametrize("of", ["shares", "gain"])
+@pytest.mark.usefixtures("no_pictures")
+def test_what_rests_on_weights_is_withheld_everywhere_or_nowhere(
+    large: Protection, of: str
+) -> None:
+    """Page one withheld what the section on the intruder printed."""
+    text = Page(render_flows(large, audience="external", call=CALL)).text
+    assert "rests on unreliable weights" not in text
+    assert "Risk by number of data sets, rounded" in text
+    risk = large.measured.risk
+    if of == "shares":
+        risk = dataclasses.replace(risk, r_all=dataclasses.replace(risk.r_all, trusted=False))
+    else:
+        risk = dataclasses.replace(
+            risk, gains={k: dataclasses.replace(g, unreliable=9999) for k, g in risk.gains.items()}
+        )
+    page = Page(render_flows(changed(large, risk=risk), audience="external", call=CALL))
+    assert "Not shown: it rests on unreliable weights" in page.text
+    assert "What rests on the importance weights is not shown" in page.text
+    (caption,) = [name for name in page.tables if name == "Risk, rounded"]
+    shares = {cells[0].partition(":")[0]: cells[1:] for cells in page.tables[caption]}
+    for name in ("R_all", "R_unq", "share of correct guesses that the intruder expects"):
+        assert set(shares[name]) == {"not shown"}
+    assert "Risk by number of data sets, rounded" not in page.tables
+    assert "Over repetitions of drawing" not in page.text
+    (caption,) = [name for name in page.tables if name.startswith("Risk and utility by method")]
+    for cells in page.tables[caption][1:]:
+        hidden = [cells[place] for place in (3, 4, 5, 6)]
+        ours = cells[0].startswith("model-based synthesis")
+        assert (set(hidden) == {"not shown"}) is ours
+
+
+@pytest.mark.parametrize("areas", [400, 20])
+@pytest.mark.usefixtures("no_pictures")
+def test_a_limit_on_totals_leaves_no_section_that_calls_them_facts(
+    large: Protection, areas: int
+) -> None:
+    """What was judged, and what is withheld, is neither; and why it is withheld is said rightly."""
+    found = large.measured.utility
+    totals = found.totals.assign(areas=areas)
+    limit = Policy("B", datetime.date(2026, 1, 15), FlowLimits(totals_error=0.9)).judge(
+        "totals_error", 0.9, 0.1, units=2731, definition="error"
+    )
+    result = dataclasses.replace(
+        changed(large, utility=dataclasses.replace(found, totals=totals)),
+        checks=[*large.checks, limit],
+    )
+    page = Page(render_flows(result, audience="external", call=CALL))
+    said = verdict_of(page, "Utility and other protections").split()
+    assert said[-1] == ("pass" if areas == 400 else "shown")
+    assert ("fewer than 100 totals by area" in page.text) is (areas == 20)
+    assert "with few small counts what it is good for" not in page.text
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_the_public_reads_how_it_was_made_in_words(result: Protection) -> None:
+    call = CALL | {
+        "created": "2026-11-27T08:58:41+00:00",
+        "arguments": {
+            "covariates": ["log_safe_outflow_origin", "log_odds_safe_group", "mine"],
+            "draws": 31, "chains": 2,
+        },
+    }  # fmt: skip
+    text = Page(render_flows(result, audience="external", call=call)).text
+    assert "Made on 2026-11-27 08:58:41 UTC." in text
+    assert "log_safe" not in text.replace(" ", "")
+    assert "sum of the safe counts from the origin, share of safe counts of the group, mine" in text
+    for word in ("draws: ", "tune: ", "chains: "):
+        assert word in text
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -552,7 +630,8 @@ def test_what_is_said_of_people_who_stayed_and_of_too_few_holds(
     done = protect_flows(table, own_area=own_area, seed=1)
     text = Page(render_flows(done, audience=audience, call=CALL)).text
     assert "too few people is left blank" in text
-    assert ("draws from a model of their own" in text) == (own_area != "publish")
+    assert ("draws from a model of their own" in text) == (own_area == "protect")
+    assert ("who stayed in their area are left blank" in text) == (own_area == "withhold")
     assert ("by choice of the agency" in text) == (own_area == "publish")
 
 

@@ -139,8 +139,21 @@ class Gain(Result):
         )
 
 
-def headline(gain: Gain) -> str:
-    """Return one sentence: what the intruder finds before and after the release."""
+def earlier_in_words(earlier: int) -> str:
+    """Name the releases that are out already; empty where there are none."""
+    return f"{earlier:,} earlier release{'s' * (earlier > 1)}" if earlier else ""
+
+
+def headline(gain: Gain, earlier: int = 0) -> str:
+    """Return one sentence: what the intruder finds before and after the releases.
+
+    Parameters
+    ----------
+    gain : Gain
+        Of the intruder.
+    earlier : int
+        Number of earlier releases, which tell as well.
+    """
     found = gain.guessed
     if found.before is None or found.after is None:
         return "What the release adds is undefined: there is no cell."
@@ -152,6 +165,9 @@ def headline(gain: Gain) -> str:
         if gain.totals
         else ("before any release", "after it", "the release adds")
     )
+    if others := earlier_in_words(earlier):
+        then = f"{'from the whole of ' if gain.totals else 'after '}this and {others}"
+        what = "its counts and they add" if gain.totals else "together they add"
     return (
         f"Of every 1,000 small counts the strongest intruder finds {before} {when} and {after} "
         f"{then}: {what} {adds}"
