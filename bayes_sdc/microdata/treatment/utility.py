@@ -365,8 +365,8 @@ def _good_for(
     found.append(
         UseVerdict(
             "single records and small cells", not treatment.treated.any(),
-            f"{int(treatment.treated.sum()):,} records are not what they were: do not take small "
-            "counts of this file for facts",
+            f"{int(treatment.treated.sum()):,} records were treated, so their keys may not be what "
+            "they were: do not take small counts of this file for facts",
         )
     )  # fmt: skip
     return found

@@ -246,13 +246,15 @@ def _public_numbers(
             share.value if relied else None, share.cells, f"{name}, {risk.knowledge}"
         )
 
-    def few(name: str, number: int) -> str:
+    def few(name: str, number: int, least: float = 0.0) -> str:
         if cells < PUBLIC_CELLS:
             return NOT_SHOWN
-        return in_words(public.moved(number / cells, cells, f"{name}, {risk.knowledge}"))
+        return in_words(
+            max(public.moved(number / cells, cells, f"{name}, {risk.knowledge}"), least)
+        )
 
     believed = "R_unq of an intruder who believes the first released count"
-    unique = risk.r_unq
+    unique, least = risk.r_unq, 0.0 if risk.r_all.trusted else 0.01  # as the warning says
     numbers = {
         f"R_all: {risk.r_all.definition}": found("R_all", risk.r_all),
         f"R_unq: {unique.definition}": found("R_unq", unique),
@@ -266,7 +268,7 @@ def _public_numbers(
     }
     return {name: value or NOT_SHOWN for name, value in numbers.items()} | {
         "cells refitted": few("refitted", int(risk.refitted.sum())),
-        "cells that cannot be relied on": few("unreliable", risk.unreliable_cells),
+        "cells that cannot be relied on": few("unreliable", risk.unreliable_cells, least),
     }
 
 

@@ -6,7 +6,7 @@ from bayes_sdc.flows.model.parameters import NATION
 from bayes_sdc.flows.protection import Measured, Protection
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report.flows.intruder import BELIEVED
-from bayes_sdc.report.flows.public_shares import PUBLIC_CELLS, PublicShares
+from bayes_sdc.report.flows.public_shares import PUBLIC_CELLS, PublicShares, usual_noise
 from bayes_sdc.report.flows.public_verdicts import OF_FIT, public_fit
 from bayes_sdc.report.policy_limits import PUBLIC_REASON, PUBLIC_WORDS, WITHHELD, Told, tell_limit
 
@@ -136,9 +136,12 @@ def tell_check(check: Check, result: Protection, shares: PublicShares) -> Told:
         if measured.kept is not None and measured.kept.sides:  # then it is not chance alone
             by = ": some because the kept totals leave them one value" if result.pinned else ""
         words = (
-            f"{equal or 'Some'} of the released small counts{first} equal the true ones, up to a "
-            f"little noise{by}. The others differ; this report does not say which."
+            f"{equal or 'Some'} of the released small counts{first} equal the true ones{by}. The "
+            "others differ; this report does not say which."
         )
+        if equal:
+            noise = usual_noise(risk.rho.sizes["cell"])
+            words += f" The share is moved by noise, in 19 of 20 reports by at most {noise}."
     return Told(check.name, check.verdict, words, check.key)
 
 

@@ -80,3 +80,16 @@ class PublicShares:
         rng = generator(self._seed, "public shares", name)
         up, down = rng.geometric(-math.expm1(-ODDS), 2)
         return float(up - down) / units
+
+
+def usual_noise(units: int) -> str:
+    """Say how far the noise moves a share of so many units in 19 of 20 reports.
+
+    Examples
+    --------
+    >>> usual_noise(812), usual_noise(70_000)
+    ('4 percentage points', '1 percentage point')
+    """
+    tail = 0.05 * (1.0 + math.exp(-ODDS)) / 2.0
+    points = math.ceil(100.0 * math.ceil(-math.log(tail) / ODDS) / units)
+    return "1 percentage point" if points == 1 else f"{points} percentage points"

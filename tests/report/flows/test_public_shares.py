@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayes_sdc.report.flows.public_shares import ODDS, PUBLIC_CELLS, PublicShares
+from bayes_sdc.report.flows.public_shares import ODDS, PUBLIC_CELLS, PublicShares, usual_noise
 
 FAR = 400  # moves beyond which there is next to nothing: e**-40
 
@@ -84,3 +84,10 @@ def test_of_few_cells_nothing_is_printed():
     assert PublicShares(1).percent(0.4, PUBLIC_CELLS - 1, "x") == ""
     assert PublicShares(1).percent(None, 5000, "x") == ""
     assert PublicShares(1).percent(math.nan, 5000, "x") == ""
+
+
+def test_nineteen_of_twenty_reports_move_a_share_by_no_more_than_is_said() -> None:
+    units = 1_000
+    noise = np.array([abs(PublicShares(seed).noise(units, "a share")) for seed in range(4_000)])
+    points = int(usual_noise(units).split()[0])
+    assert 0.95 <= np.mean(noise <= points / 100) < 0.99
