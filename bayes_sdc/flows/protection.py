@@ -25,6 +25,8 @@ from bayes_sdc.flows.release.use.utility import Utility
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.results import Fact, Result, or_undefined, summary_lines
 
+NONE_KEPT = "no totals are kept, because they would tell small counts: see the check"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Measured(Result):
@@ -66,7 +68,7 @@ class Measured(Result):
     choice : Choice, optional
         How the release was chosen, if it was.
     kept : KeptTotals, optional
-        Totals that the release has exactly as the table; None without any.
+        Totals that the release has exactly as the table; None where none were asked for.
     uses : FlowUses
         :func:`bayes_sdc.flow_uses`.
     distinguished : Distinguished
@@ -99,6 +101,11 @@ class Measured(Result):
     def keeps_totals(self) -> bool:
         """Whether totals of the release are exactly those of the table, because they were kept."""
         return self.kept is not None and bool(self.kept.sides) and self.kept.base == 1
+
+    @property
+    def none_kept(self) -> bool:
+        """Whether as many totals as possible were to be kept, and none could be."""
+        return self.kept is not None and not self.kept.sides
 
     @property
     def scenarios(self) -> list[IntruderRisk]:
@@ -139,8 +146,9 @@ class Measured(Result):
                 f"R_unq in the worst case: {worst.r_unq}; {others['r_unq']}",
             ]
         intruder = f"intruder: estimator {risk.estimator}, prior {risk.prior}, knows {risk.knows}"
+        none = [NONE_KEPT] * self.none_kept
         more = [str(one) for one in (self.combined, self.choice) if one is not None]
-        return [*gain_lines(worst.gains), intruder, *shares, str(self.utility), *more]
+        return [*gain_lines(worst.gains), intruder, *shares, str(self.utility), *more, *none]
 
     def _other_releases(self, measure: str) -> str:
         values = self.repeats[measure].dropna()

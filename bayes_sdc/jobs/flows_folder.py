@@ -121,7 +121,7 @@ def _tables(result: Protection, measured: Measured) -> dict[str, pd.DataFrame]:
     if measured.uses is not None:
         tables["uses"] = measured.uses.table.set_index("use")
     if measured.kept is not None and len(measured.kept.merged):
-        tables["totals_not_to_publish"] = measured.kept.merged.set_index("margin")
+        tables["totals_not_to_publish"] = measured.kept.not_to_publish.set_index("margin")
     if measured.combined is not None:
         tables["combined_totals"] = measured.combined.totals.set_index("side")
     return tables

@@ -3,10 +3,12 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from bayes_sdc import InputError, protect_flows, read_flows
+from bayes_sdc.flows.release.totals.kept import kept_by_name
 from bayes_sdc.flows.table.simulate import simulate_flows
 from bayes_sdc.jobs.flows import run_flows
 from bayes_sdc.report.flows.render import render_flows
@@ -124,3 +126,52 @@ def test_unusable_totals_are_refused_before_the_fit(file: Path, tmp_path: Path, 
     with pytest.raises(InputError, match=said):
         run(file, tmp_path / "out", **arguments)
     assert not (tmp_path / "out").exists()
+
+
+def test_no_totals_kept_is_said_in_the_summary_and_in_both_reports() -> None:
+    """Asked for as many as possible, the job found none; nothing said so."""
+    frame = pd.DataFrame([(f"o{i}", f"d{j}") for i in range(5) for j in range(5)])
+    frame.columns = ["o", "d"]
+    frame["n"] = 1
+    frame.loc[[0, 8, 21], "n"] = [30, 44, 50]
+    table = read_flows(frame, origin="o", destination="d", count="n")
+    done = protect_flows(table, totals_kept="auto", draws=40, tune=40, chains=2, releases=1, seed=1)
+    (check,) = [check for check in done.checks if check.key == "totals_kept"]
+    assert check.verdict == "look"
+    assert "they make small counts follow" in check.reason
+    assert "no totals are kept" in done.summary()
+    call = {"command": "", "created": "2026-01-01", "seed": 1, "arguments": {}, "versions": {}}
+    for audience in ("internal", "external"):
+        said = render_flows(done, audience=audience, call=call)
+        assert "No totals of the table are kept, because they would make small counts" in said
+
+
+def test_as_many_as_possible_to_a_base_of_one_origin() -> None:
+    """The total of the only origin follows from the others only where these are exact."""
+    frame = pd.DataFrame({"o": ["a"] * 6, "d": list("uvwxyz"), "n": [2, 5, 7, 3, 8, 4]})
+    table = read_flows(frame, origin="o", destination="d", count="n")
+    done = protect_flows(
+        table, totals_kept="auto", totals_base=5, draws=40, tune=40, chains=2, releases=1, seed=1
+    )
+    assert done.measured is not None
+    assert done.measured.kept is not None
+    assert set(done.measured.kept.names) <= {"destination"}
+
+
+def test_rounded_totals_are_those_of_what_the_file_shows() -> None:
+    """What rests on too few people is left blank, and is in no total that a reader adds up."""
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame([(f"o{i}", f"d{j}") for i in range(6) for j in range(6)])
+    frame.columns = ["o", "d"]
+    large = rng.random(36) < 0.4
+    frame["n"] = np.where(large, rng.integers(12, 60, 36), rng.integers(1, 10, 36))
+    frame["people"] = np.where(rng.random(36) < 0.6, frame["n"], 4).clip(max=frame["n"])
+    table = read_flows(frame, origin="o", destination="d", count="n", threshold_column="people")
+    assert len(table.withheld) > 3
+    shown = ~frame.index.isin(table.withheld)
+    for side in kept_by_name(table, "origin,destination", base=5).sides:
+        y = table.cells["y"].to_numpy()
+        total = side.rest + np.bincount(side.cells, y)
+        short = side.labels.columns[0][0]
+        sums = frame[shown].groupby(short)["n"].sum()
+        assert (sums.loc[side.labels.iloc[:, 0]].to_numpy() == total).all()

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -174,36 +175,30 @@ def audit_families(
     -------
     Audit
     """
-    rows = table.cells["row"].to_numpy()
-    counts = table.frame[table.count].to_numpy(np.int64)
-    n = len(rows)
-    lower, upper = np.full(n, table.low), np.full(n, table.high)
-    more = _hidden_besides(table, counts, own_area_hidden)
-    every = np.concatenate([rows, *more])
+    hidden = hidden_counts(table, own_area_hidden)
+    n = table.n_small
     bounds = bounds_of(
         families,
-        counts,
-        every,
-        np.concatenate(
-            [lower, np.full(len(more[0]), table.low), np.full(len(more[1]), table.high + 1)]
-        ),
-        np.concatenate([upper, np.full(len(more[0]), table.high), np.full(len(more[1]), FREE)]),
+        hidden.counts,
+        hidden.rows,
+        hidden.lower,
+        hidden.upper,
         [
             *map(str, table.cells.index),
-            *_named(table, more[0], "own area"),
-            *_named(table, more[1], "withheld"),
+            *_named(table, hidden.stayed, "own area"),
+            *_named(table, hidden.withheld, "withheld"),
         ],
-        counts[every],
+        hidden.counts[hidden.rows],
     )
-    besides = bounds.iloc[n:] if len(every) > n else None
+    besides = bounds.iloc[n:] if len(hidden.rows) > n else None
     bounds = bounds.iloc[:n]
     return Audit(
         bounds=pd.concat([table.cells[["group", "origin", "destination"]], bounds], axis=1),
         source=table.source,
         published=tuple(family.name for family in families),
         totals=sum(len(family.labels) for family in families),
-        before=upper - lower + 1,
-        covered=covered_cells(families, rows),
+        before=np.full(n, table.high - table.low + 1),
+        covered=covered_cells(families, hidden.rows[:n]),
         besides=besides,
     )
 
@@ -217,15 +212,35 @@ def _named(table: FlowTable, rows: Ints, what: str) -> list[str]:
     ]
 
 
-def _hidden_besides(table: FlowTable, counts: Ints, own_area_hidden: bool) -> tuple[Ints, Ints]:
-    """Rows that no release shows although they are not small cells: own areas, and withheld."""
+class HiddenCounts(NamedTuple):
+    """Rows whose count no release shows, and the range that anyone knows of each."""
+
+    counts: Ints  # (row,) of the table
+    rows: Ints  # (hidden,) small cells in their order, then own areas, then withheld rows
+    lower: Ints  # (hidden,)
+    upper: Ints  # (hidden,) FREE where there is none
+    stayed: Ints  # rows of own areas
+    withheld: Ints  # rows that rest on too few people
+
+
+def hidden_counts(table: FlowTable, own_area_hidden: bool) -> HiddenCounts:
+    """Rows that no release shows: small cells, own areas if they are hidden, and withheld ones."""
+    rows = table.cells["row"].to_numpy(np.int64)
+    counts = table.frame[table.count].to_numpy(np.int64)
     codes = [
         read_codes(table.frame[name], name).texts() for name in (table.origin, table.destination)
     ]
     own = (codes[0] == codes[1]) & (counts >= table.low) & (counts <= table.high)
     own[list(table.totals)] = False
+    stayed = np.flatnonzero(own & own_area_hidden).astype(np.int64)
     withheld = np.array(sorted(set(table.withheld) - set(table.totals)), dtype=np.int64)
-    return np.flatnonzero(own & own_area_hidden).astype(np.int64), withheld
+    shown = len(rows) + len(stayed)  # rows of which the range is that of a small count
+    lower = np.full(shown + len(withheld), table.low)
+    upper = np.full(shown + len(withheld), table.high)
+    lower[shown:], upper[shown:] = table.high + 1, FREE
+    return HiddenCounts(
+        counts, np.concatenate([rows, stayed, withheld]), lower, upper, stayed, withheld
+    )
 
 
 def published_families(
@@ -252,7 +267,7 @@ def system_of(table: FlowTable, families: Sequence[Family]) -> tuple[System, Int
     return make_system(counts, hidden, lower, upper, families), order
 
 
-def covered_cells(families: list[Family], rows: Ints) -> int:
+def covered_cells(families: Sequence[Family], rows: Ints) -> int:
     """Count the cells that are in an exact total."""
     covered = np.zeros(len(rows), dtype=bool)
     for family in families:

@@ -8,6 +8,7 @@ taken out again.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -82,7 +83,14 @@ def pinned_cells(
     return np.asarray(~unpinned(network, np.concatenate(flow).astype(np.int64)))[:cells]
 
 
-def without_pinned(kept: KeptTotals, y: np.ndarray, upper: int) -> KeptTotals:
+def without_pinned(
+    kept: KeptTotals,
+    y: np.ndarray,
+    upper: int,
+    *,
+    pinned: Callable[[KeptTotals], np.ndarray] | None = None,
+    fits: Callable[[KeptTotals], bool] | None = None,
+) -> KeptTotals:
     """Merge totals until no cell is pinned; where that is impossible, keep no total.
 
     Parameters
@@ -93,6 +101,10 @@ def without_pinned(kept: KeptTotals, y: np.ndarray, upper: int) -> KeptTotals:
         True counts, from 0.
     upper : int
         Largest count.
+    pinned : callable, optional
+        Cells that follow from some totals; by default from these alone, with nothing published.
+    fits : callable, optional
+        Whether some totals can be kept; by default those that pin no cell.
 
     Notes
     -----
@@ -101,22 +113,44 @@ def without_pinned(kept: KeptTotals, y: np.ndarray, upper: int) -> KeptTotals:
     in halves (:func:`taken_out`).
     """
 
-    def fits(kept: KeptTotals) -> bool:
-        return not pinned_cells(kept.margins(y), y, upper, kept.band(y)).any()
+    def alone(kept: KeptTotals) -> np.ndarray:
+        return pinned_cells(kept.margins(y), y, upper, kept.band(y))
 
+    pinned = pinned or alone
     wanted = kept
     while kept.sides:
-        pinned = pinned_cells(kept.margins(y), y, upper, kept.band(y))
-        if not pinned.any():
+        found = pinned(kept)
+        if not found.any():
             break
-        kept = merge_around(kept, pinned, PINS)
-    return taken_out(kept, wanted, fits, trials=WORK // len(y))
+        kept = merged_near(kept, found, PINS)
+    return taken_out(
+        kept, wanted, fits or (lambda kept: not pinned(kept).any()), trials=WORK // len(y)
+    )
+
+
+def merged_near(kept: KeptTotals, cells: np.ndarray, why: int, *, more: int = 1) -> KeptTotals:
+    """Merge around these cells, or around more and more of those that share a total with them.
+
+    Parameters
+    ----------
+    kept, cells, why, more
+        As for :func:`merge_around`. Where all that is of use is merged around some cells, because
+        their other totals are published, those of their neighbours tell them.
+    """
+    merged = merge_around(kept, cells, why, more=more)
+    while not merged.sides and not cells.all():
+        near = cells.copy()
+        for side in kept.sides:
+            near |= np.isin(side.cells, side.cells[cells])
+        cells = np.ones_like(cells) if (near == cells).all() else near
+        merged = merge_around(kept, cells, why, more=more)
+    return merged
 
 
 def merge_around(kept: KeptTotals, cells: np.ndarray, why: int, *, more: int = 1) -> KeptTotals:
     """Merge further one of the two totals of each of these cells.
 
-    It is the smaller one, or the other one if that is merged with all already.
+    It is the smaller one, or the other one if that is merged as far as is of any use already.
 
     Parameters
     ----------
@@ -136,7 +170,7 @@ def merge_around(kept: KeptTotals, cells: np.ndarray, why: int, *, more: int = 1
     """
     blocks = [side.cells for side in kept.sides]
     sizes = [np.bincount(block)[block] for block in blocks]
-    merged = [side.level[side.of] == WITH_ALL for side in kept.sides]
+    merged = [(side.level >= side.ends)[side.of] for side in kept.sides]
     first = np.argmin(np.where(merged, len(cells) + np.array(sizes), sizes), axis=0)
     sides = [
         _merged(side, cells & (first == number), why, more)
@@ -146,8 +180,8 @@ def merge_around(kept: KeptTotals, cells: np.ndarray, why: int, *, more: int = 1
         # all of these are in one already: then the others
         sides = [_merged(side, cells, why, more) for side in kept.sides]
         if _same_levels(sides, kept.sides):
-            return KeptTotals((), ())
-    return KeptTotals(kept.names, tuple(sides), kept.base)
+            return KeptTotals((), (), why=why)
+    return replace(kept, sides=tuple(sides))
 
 
 def _same_levels(some: Sequence[KeptSide], others: Sequence[KeptSide]) -> bool:
@@ -158,37 +192,48 @@ def _merged(side: KeptSide, cells: np.ndarray, why: int, more: int) -> KeptSide:
     """Merge the blocks of some cells one step further."""
     if not cells.any():
         return side
-    level, block = side.level.copy(), side.block
+    level, block, ends = side.level.copy(), side.block, side.ends
     inside = np.isin(block, block[side.of[cells]])
     last = level == WITH_ALL
-    level[inside & (level < WITH_ALL)] += 1 if side.area is not None else 2
+    level[inside] = np.minimum(level[inside] + (1 if side.area is not None else 2), ends[inside])
     size = np.bincount(side.of, minlength=len(level))
     if side.area is not None:
-        _join_of_area(level, size, np.unique(side.labels[side.area], return_inverse=True)[1])
+        area = np.unique(side.labels[side.area], return_inverse=True)[1]
+        full = inside & (side.level == WITH_AREA) & (ends == WITH_AREA)
+        _join_of_area(level, size, area, ends, np.unique(area[full]))
     # a single total is merged with nothing, and one that still pins cells needs others
     lacks = more if (inside & last).any() else int((level == WITH_ALL).sum() == 1)
-    while lacks > 0 and (level < WITH_ALL).any():
+    while lacks > 0 and (free := (level < WITH_ALL) & (ends == WITH_ALL)).any():
         now = side._replace(level=level).block
-        rest = np.flatnonzero(level < WITH_ALL)
+        rest = np.flatnonzero(free)
         members = np.bincount(now, size)
         joined = now == now[rest[np.argmin(members[now[rest]])]]
         level[joined] = WITH_ALL
         lacks -= int(joined.sum())
+    if (ends < WITH_ALL).any() and (level == WITH_ALL).sum() == 1:
+        level[level == WITH_ALL] = BY_ITSELF  # all others are published, and so it follows
     own = np.bincount(side.of, cells, minlength=len(level)) > 0
     beside = np.where(side.why == 0, BESIDE, side.why)
     reason = np.where(level == side.level, side.why, np.where(own, why, beside))
     return side._replace(level=level, why=reason)
 
 
-def _join_of_area(level: np.ndarray, size: np.ndarray, area: np.ndarray) -> None:
-    """Give a lone merged total of an area the smallest other one; without any it goes further."""
+def _join_of_area(
+    level: np.ndarray, size: np.ndarray, area: np.ndarray, ends: np.ndarray, full: np.ndarray
+) -> None:
+    """Give a lone merged total of an area the smallest other one; without any it goes further.
+
+    So does each area of ``full``, whose total is published: merging further would be of no use.
+    """
     merged = np.bincount(area[level == WITH_AREA], minlength=int(area.max()) + 1)
-    for one in np.flatnonzero(merged == 1):
-        others = np.flatnonzero((area == one) & (level == BY_ITSELF))
+    for one in np.union1d(np.flatnonzero(merged == 1), full):
+        others = np.flatnonzero((area == one) & (level == BY_ITSELF) & (ends > BY_ITSELF))
         if len(others):
             level[others[np.argmin(size[others])]] = WITH_AREA
-        else:
-            level[(area == one) & (level == WITH_AREA)] = WITH_ALL
+        elif merged[one] == 1:
+            lone = (area == one) & (level == WITH_AREA)
+            # where the area's total is published, one that is left follows from it
+            level[lone] = np.where(ends[lone] == WITH_ALL, WITH_ALL, BY_ITSELF)
 
 
 def taken_out(
@@ -225,7 +270,7 @@ def taken_out(
             _as_wanted(now, then, some[(some >= first) & (some < first + len(now.level))] - first)
             for now, then, first in zip(kept.sides, wanted.sides, start[:-1], strict=True)
         ]
-        tried = KeptTotals(kept.names, tuple(sides), kept.base)
+        tried = replace(kept, sides=tuple(sides))
         if fits(tried):
             kept = tried
         elif len(some) > 1:

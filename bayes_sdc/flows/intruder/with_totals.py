@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayes_sdc.errors import InputError
-from bayes_sdc.flows.audit.result import Audit
+from bayes_sdc.flows.audit.audit import covered_cells
 from bayes_sdc.flows.intruder.probabilities.knowledge import known_cells
 from bayes_sdc.flows.intruder.probabilities.settings import RiskSettings
 from bayes_sdc.flows.intruder.result import IntruderRisk
@@ -56,7 +56,6 @@ class WithTotals(Result):
 def with_totals(
     table: FlowTable,
     risk: IntruderRisk,
-    audit: Audit,
     settings: RiskSettings,
     families: Sequence[Family],
 ) -> WithTotals:
@@ -68,20 +67,20 @@ def with_totals(
         The true table.
     risk : IntruderRisk
         Of the intruder asked for.
-    audit : Audit
-        Of the same totals.
     settings : RiskSettings
         What was asked for: knowledge, share and seed.
     families : sequence of Family
-        The same totals.
+        What is published beside, or was kept by an earlier release.
     """
+    cells = table.n_small
     if settings.knowledge == "all-others":
+        covered = covered_cells(families, table.cells["row"].to_numpy(np.int64))
         return WithTotals(
             "Anyone who knows all other small counts subtracts them from the totals: "
-            f"{audit.covered:,} of {audit.cells:,} cells are then known exactly, with or without "
+            f"{covered:,} of {cells:,} cells are then known exactly, with or without "
             "the release."
         )
-    if audit.cells > MOST_CELLS:
+    if cells > MOST_CELLS:
         return WithTotals(
             "What the release and the totals tell together was not computed: of more than "
             f"{MOST_CELLS:,} small cells it takes too long."

@@ -8,7 +8,9 @@ from typing import Any, Literal
 import xarray as xr
 
 from bayes_sdc.arguments import PathLike, checked
-from bayes_sdc.flows.audit.audit import audit_families, published_families
+from bayes_sdc.checks import Check
+from bayes_sdc.flows.audit.audit import published_families
+from bayes_sdc.flows.audit.beside import Beside, beside
 from bayes_sdc.flows.audit.result import Audit
 from bayes_sdc.flows.audit.settle import settle_totals
 from bayes_sdc.flows.compiling import start_compiling
@@ -30,7 +32,7 @@ from bayes_sdc.flows.intruder.probabilities.settings import (
     RiskSettings,
     Unique,
 )
-from bayes_sdc.flows.intruder.totals.keeping import LIMIT
+from bayes_sdc.flows.intruder.totals.keeping import LIMIT, pinned_by
 from bayes_sdc.flows.intruder.with_totals import with_totals
 from bayes_sdc.flows.job.asked import Job, check_needed
 from bayes_sdc.flows.job.steps import protected
@@ -43,7 +45,6 @@ from bayes_sdc.flows.release.synthetic.own_areas import OwnArea
 from bayes_sdc.flows.release.synthetic.synthesis import synthesize
 from bayes_sdc.flows.table.cells import under_rule
 from bayes_sdc.flows.table.centres import Centres
-from bayes_sdc.flows.table.families import Family as Totals
 from bayes_sdc.flows.table.families import Published
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.flows.table.weights import Weights
@@ -144,7 +145,9 @@ scheduler
         As for :func:`bayes_sdc.flow_uses`.
     published, published_base
         Totals that are published beside the table, and what they are rounded to a multiple of, as
-        for :func:`bayes_sdc.audit_totals`: a check fails if they pin a small count.
+        for :func:`bayes_sdc.audit_totals`: a check fails if they pin a small count, alone or with
+        the totals that this release keeps and those that an earlier one kept. ``"auto"`` merges
+        totals until they do not.
     seed : int, optional
         Everything random follows from it. It is confidential and should be as long as
         ``secrets.randbits(128)``: a short one can be found by trial, which undoes the release. By
@@ -218,7 +221,9 @@ scheduler
     settle_totals(table)  # refuses totals inside the table that nobody has decided about
     told = published_families(table, published, base=published_base)
     told += [family for _, _, family in kept_totals(table, job.columns.kept)]
-    audit = _audited(table, told, job)
+    known = beside(
+        table, told, already_released=already_released, own_area_hidden=own_area != "publish"
+    )
     ready()
     if table.n_small == 0:
         release = synthesize(table, xr.DataTree(), datasets=datasets, own_area=own_area, seed=seed)
@@ -231,36 +236,39 @@ scheduler
             table, job.columns.of(release), None, checks, {}, job.columns, own_area=own_area
         )
     else:
-        protection = protected(table, job)
+        protection = protected(table, job, known)
         missing = [None] * (len(already_released) - len(released_epsilon))
-        protection = _with_guarantee(protection, job, audit, [*released_epsilon, *missing])
+        protection = _with_guarantee(protection, job, known, [*released_epsilon, *missing])
+    measured = protection.measured
+    audit = known.audit(None if measured is None else measured.kept)
     if audit is None:
         return protection
-    measured = protection.measured
     combined = (
-        None if measured is None else with_totals(table, measured.risk, audit, job.asked, told)
+        None if measured is None else with_totals(table, measured.risk, job.asked, known.families)
     )
-    checks = [*protection.checks, audit.check()]
+    checks = [*protection.checks, _judged(audit, protection, known, pinned_allowed)]
     return replace(protection, audit=audit, with_totals=combined, checks=checks)
 
 
+def _judged(audit: Audit, protection: Protection, known: Beside, pinned_allowed: bool) -> Check:
+    """Judge the audit; what kept totals alone pin may have been allowed."""
+    check = audit.check()
+    kept = None if protection.measured is None else protection.measured.kept
+    if not pinned_allowed or kept is None or known.alone.any() or audit.pinned_besides:
+        return check
+    more = audit.bounds["pinned"].to_numpy(bool) & ~pinned_by(protection.table, kept)
+    return check if more.any() or check.verdict != "fail" else replace(check, verdict="look")
+
+
 def _with_guarantee(
-    protection: Protection, job: Job, audit: Audit | None, earlier: Sequence[float | None]
+    protection: Protection, job: Job, known: Beside, earlier: Sequence[float | None]
 ) -> Protection:
     """Add what is promised, and a check of it, where an epsilon was asked for."""
     if job.sampling.bound is None or protection.measured is None:
         return protection
     found = guarantee(
         protection.table, protection.measured.posterior, datasets=job.datasets, earlier=earlier,
-        own_area=job.own_area, candidates=job.candidates, totals=audit is not None,
+        own_area=job.own_area, candidates=job.candidates, totals=bool(known.families),
     )  # fmt: skip
     checks = protection.checks
     return with_checks(replace(protection, guarantee=found, checks=[]), checks)
-
-
-def _audited(table: FlowTable, families: list[Totals], job: Job) -> Audit | None:
-    """Audit what is published beside the table, the totals inside it, and in columns that stay."""
-    if not families:
-        return None
-    audit = audit_families(table, families, own_area_hidden=job.own_area != "publish")
-    return audit if audit.cells or audit.besides is not None else None

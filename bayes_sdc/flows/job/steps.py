@@ -8,6 +8,7 @@ import xarray as xr
 
 from bayes_sdc.checks import Check
 from bayes_sdc.flows import diagnostics
+from bayes_sdc.flows.audit.beside import Beside
 from bayes_sdc.flows.compiling import finish_compiling, seconds_left
 from bayes_sdc.flows.fit.stored_results import fingerprint, fingerprint_of_draws, kept_frame
 from bayes_sdc.flows.fitting import fit_weighted
@@ -22,7 +23,8 @@ from bayes_sdc.flows.intruder.comparing.repeats import (
 from bayes_sdc.flows.intruder.comparing.tradeoff import risk_utility
 from bayes_sdc.flows.intruder.measure import measured_risk
 from bayes_sdc.flows.intruder.result import IntruderRisk
-from bayes_sdc.flows.intruder.totals.keeping import keep_totals, kept_checks, pinned_by
+from bayes_sdc.flows.intruder.totals.keeping import keep_beside, pinned_by
+from bayes_sdc.flows.intruder.totals.kept_checks import kept_checks
 from bayes_sdc.flows.intruder.weighting import weights_checks
 from bayes_sdc.flows.job.asked import FEW, MOST_DATASETS, Job
 from bayes_sdc.flows.job.laps import Laps
@@ -41,8 +43,8 @@ from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import say
 
 
-def protected(table: FlowTable, job: Job) -> Protection:
-    """Fit, release, measure and check a table with small cells."""
+def protected(table: FlowTable, job: Job, known: Beside) -> Protection:
+    """Fit, release, measure and check a table with small cells, some totals being published."""
     compiling = seconds_left() if job.sampling.sampler == "gibbs" else 0.0
     expected = ({"compiling": compiling} if compiling else {}) | job.forecast(table)
     say(job_in_words(expected, job.sampling.cores))
@@ -60,7 +62,7 @@ def protected(table: FlowTable, job: Job) -> Protection:
     predictive, by_size = compare_counts(table, posterior, seed=seed)
     dispersion = diagnostics.dispersion(table, posterior, seed=seed)
     laps.lap("diagnostics")
-    kept, release = _released(table, posterior, job)
+    kept, release = _released(table, posterior, job, known)
     laps.lap("synthesis")
     release, worst, choice = _release_and_risk(table, posterior, release, job, kept)
     risk = worst
@@ -86,9 +88,9 @@ def protected(table: FlowTable, job: Job) -> Protection:
         classes={by: risk_by(table, risk, by) for by in CLASSES},
         combined=combined_totals(table, release) if job.datasets > 1 else None,
         choice=choice,
-        kept=kept if kept.sides else None,
+        kept=kept if kept.sides or kept.why else None,
     )
-    checks = _checks(table, release, measured, kept, job)
+    checks = _checks(table, release, measured, kept, job, known)
     columns = job.columns
     return Protection(
         table, columns.of(release), measured, checks, laps.seconds, columns, own_area=job.own_area
@@ -96,12 +98,12 @@ def protected(table: FlowTable, job: Job) -> Protection:
 
 
 def _released(
-    table: FlowTable, posterior: xr.DataTree, job: Job
+    table: FlowTable, posterior: xr.DataTree, job: Job, known: Beside
 ) -> tuple[KeptTotals, pd.DataFrame]:
     """Choose the totals to keep, and draw the release."""
     seed = job.sampling.seed
-    kept = keep_totals(
-        table, posterior, totals=job.totals_kept, base=job.totals_base, limit=job.kept_limit,
+    kept = keep_beside(
+        table, posterior, known, totals=job.totals_kept, base=job.totals_base, limit=job.kept_limit,
         seed=seed, cores=job.sampling.cores,
     )  # fmt: skip
     release = synthesize(
@@ -127,7 +129,12 @@ def _release_and_risk(
 
 
 def _checks(
-    table: FlowTable, release: pd.DataFrame, measured: Measured, kept: KeptTotals, job: Job
+    table: FlowTable,
+    release: pd.DataFrame,
+    measured: Measured,
+    kept: KeptTotals,
+    job: Job,
+    known: Beside,
 ) -> list[Check]:
     """Verdicts on fit, release, totals, risk and what is released as it is."""
     unique = job.asked.unique
@@ -151,6 +158,7 @@ def _checks(
             measured.posterior,
             release,
             kept,
+            known,
             limit=job.kept_limit,
             pinned_allowed=job.pinned_allowed,
             seed=job.sampling.seed,

@@ -19,6 +19,7 @@ from bayes_sdc.flows.intruder.probabilities.gain import (
 )
 from bayes_sdc.flows.protection import Measured, Protection
 from bayes_sdc.flows.release.synthetic.released import released_counts
+from bayes_sdc.flows.release.totals.kept import PINS
 from bayes_sdc.flows.release.use.uses import VERDICTS
 from bayes_sdc.policy import LimitCheck
 from bayes_sdc.report.contents import NOT_HELD
@@ -176,12 +177,13 @@ def _keeps(measured: Measured) -> bool:
 def _kept(result: Protection, measured: Measured, *, internal: bool) -> str:
     """Say which totals the release has in common with the table; empty where none is kept."""
     kept = measured.kept
-    if kept is None or not kept.sides:
+    if kept is None:
         return ""
-    besides = result.besides
-    left_aside = (
-        ", people who stayed and what rests on too few people left aside," if besides else ""
-    )
+    if not kept.sides:
+        tells = "follow" if kept.why == PINS else "nearly certain"
+        return f"No totals of the table are kept, because they would make small counts {tells}. "
+    aside = _aside(result, rounded=kept.base > 1)
+    left_aside = f", {aside} left aside," if aside else ""
     how = (
         "the true ones"
         if kept.base == 1
@@ -196,6 +198,17 @@ def _kept(result: Protection, measured: Measured, *, internal: bool) -> str:
     # how many are merged, single cells decide
     in_sum = ", each by itself or only in sum with others" if merged else ""
     return f"Totals of the release by {names}{left_aside} are {how}{in_sum}. "
+
+
+def _aside(result: Protection, *, rounded: bool) -> str:
+    """Rows that are not in a kept total: those not released as they are, or any own area.
+
+    Exact totals stay the true ones with counts that are released as they are; rounding does not.
+    """
+    table = result.table
+    stayed = result.stayed > 0 or (rounded and len(table.own_areas) > 0)
+    few = bool(table.withheld)
+    return " and ".join(["people who stayed"] * stayed + ["what rests on too few people"] * few)
 
 
 def _others(result: Protection) -> str:

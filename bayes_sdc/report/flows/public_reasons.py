@@ -22,6 +22,7 @@ OF_TRUE_COUNTS = (
     "weights",
 )
 PINNED = "The totals that the release keeps pin small counts: these are released as they are."
+NONE_KEPT = "No totals of the table are kept, because they would tell small counts."
 NOTHING_SMALL = ("row_order", "other_columns", "small_counts_left")
 NO_SMALL = "There are no small counts of flows in the table."
 OF_FEW_CELLS = "Not shown, because a verdict on few cells could reveal single cells."
@@ -72,7 +73,8 @@ PUBLIC_REASONS = {
     ("released_before", "look"): "This table was protected more than once. Whoever has another "
     "release of it knows more than the risk here says, which is that of this release alone.",
     ("totals_kept", "look"): "Some totals are kept in sum only.",
-    ("totals_kept", "fail"): "The totals that the release keeps pin small counts.",
+    ("totals_kept", "fail"): "The totals that the release keeps, alone or together with those that "
+    "are published beside, pin small counts.",
     (
         "kept_totals_error",
         "pass",
@@ -86,13 +88,14 @@ PUBLIC_REASONS = {
     ): "There is no clear sign that longer mixing would leave fewer true counts.",
     ("mixing_given_totals", "look"): "Longer mixing would change the share of true counts.",
     ("mixing_given_totals", "fail"): "The release is not mixed: true counts are left in it.",
-    ("published_totals", "pass"): "The totals that are published beside, and the counts that "
-    "are released as they are, leave every small count more than two possible "
-    "values.",
-    ("published_totals", "look"): "The totals that are published beside leave some small counts "
-    "two possible values, or it could not be found out exactly.",
+    ("published_totals", "pass"): "The totals that are published beside, those that a release "
+    "keeps, and the counts that are released as they are, leave every small count more than two "
+    "possible values.",
+    ("published_totals", "look"): "The totals that are published beside, and those that a release "
+    "keeps, leave some small counts at most two possible values, or it could not be found out "
+    "exactly.",
     ("published_totals", "fail"): "Some small counts follow from the totals that are published "
-    "beside.",
+    "beside and those that a release keeps.",
     ("weights", "look"): "Some cells weigh less in the model: a release tells less about them. "
     "That is local and asymptotic: judged for this table, and no bound for every table.",
     ("weights", "fail"): "Some cells weigh less in the model, and a release still tells more about "
@@ -110,6 +113,8 @@ def tell_check(check: Check, result: Protection, shares: PublicShares) -> Told:
         return Told(check.name, WITHHELD, " ".join([*said, OF_FEW_CELLS]), check.key)
     if (check.key, check.verdict) == ("totals_kept", "look") and result.pinned:
         return Told(check.name, "look", PINNED, check.key)
+    if check.key == "totals_kept" and measured is not None and measured.none_kept:
+        return Told(check.name, check.verdict, NONE_KEPT, check.key)
     if check.key == "totals_kept" and check.verdict != "fail" and not result.totals_merged:
         return Told(check.name, WITHHELD, PUBLIC_WORDS[WITHHELD], check.key)  # one cell decides
     if check.key == "small_groups" and measured is not None:

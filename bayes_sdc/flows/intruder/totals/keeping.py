@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import xarray as xr
 
 from bayes_sdc.arguments import checked
-from bayes_sdc.checks import Check, Verdict
 from bayes_sdc.errors import InputError
+from bayes_sdc.flows.audit.audit import published_families
+from bayes_sdc.flows.audit.beside import Beside, beside, marked, with_published
 from bayes_sdc.flows.audit.kept_totals import (
-    merge_around,
+    merged_near,
     pinned_cells,
     taken_out,
     without_pinned,
@@ -20,11 +20,10 @@ from bayes_sdc.flows.audit.kept_totals import (
 from bayes_sdc.flows.fit.fitted_to import check_posterior
 from bayes_sdc.flows.model.rates import Rates, rates_by_draw
 from bayes_sdc.flows.model.truncated import log_table
-from bayes_sdc.flows.release.synthetic.plateau import share_at_plateau
-from bayes_sdc.flows.release.synthetic.released import released_counts
 from bayes_sdc.flows.release.synthetic.synthesis import spread_draws
 from bayes_sdc.flows.release.totals.chances import chances
 from bayes_sdc.flows.release.totals.kept import TELLS, KeptTotals, kept_by_name
+from bayes_sdc.flows.release.totals.margins import finest_of
 from bayes_sdc.flows.table.cells import SmallCells, fitted_cells
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.progress import say
@@ -117,6 +116,32 @@ def keep_totals(
     >>> keep_totals(table, posterior, seed=1).merged["area"].sort_values().tolist()
     ['a', 'c']
     """
+    known = beside(table, published_families(table, ()))
+    return keep_beside(
+        table, posterior, known, totals=totals, base=base, limit=limit, seed=seed, cores=cores
+    )
+
+
+def keep_beside(
+    table: FlowTable,
+    posterior: xr.DataTree,
+    known: Beside,
+    *,
+    totals: str | Sequence[str],
+    base: int,
+    limit: float,
+    seed: int | None,
+    cores: int | None,
+) -> KeptTotals:
+    """As :func:`keep_totals`, so that nothing follows from kept and published totals together.
+
+    Parameters
+    ----------
+    table, posterior, totals, base, limit, seed, cores
+        As for :func:`keep_totals`.
+    known : Beside
+        What is published.
+    """
     if not 0.0 < limit <= 1.0:
         raise InputError(f"limit must be above 0 and at most 1; it is {limit}")
     if table.n_small == 0:
@@ -124,32 +149,46 @@ def keep_totals(
     if totals != "auto":
         return kept_by_name(table, totals, base=base)
     check_posterior(table, posterior)
-    names = ("origin", "destination")
+    names: tuple[str, ...] = ("origin", "destination")
     if table.groups:
         names = ("origin-by-group", "destination-by-group")
+    if base > 1:  # a coarser one would not be kept to the base by a finer one
+        names = tuple(finest_of(table, names))
     y = table.cells["y"].to_numpy(np.int64)
-    kept = kept_by_name(table, names, base=base)
+    kept = marked(kept_by_name(table, names, base=base), known)
     seed = seed_or_fresh(seed)
-    kept = without_pinned(kept, y, table.k)
+    if known.families:
+        kept = without_pinned(
+            kept, y, table.k, pinned=known.pinned,
+            fits=lambda kept: not known.pinned(kept, quick=True).any(),
+        )  # fmt: skip
+    else:
+        kept = without_pinned(kept, y, table.k)
     if not kept.sides:
         return kept
-    return _without_told(table, posterior, kept, limit=limit, seed=seed, cores=cores)
+    return _without_told(table, posterior, kept, known, limit=limit, seed=seed, cores=cores)
 
 
 def _without_told(
     table: FlowTable,
     posterior: xr.DataTree,
     kept: KeptTotals,
+    known: Beside,
     *,
     limit: float,
     seed: int,
     cores: int | None,
 ) -> KeptTotals:
     """Merge totals until they make no true count more probable than the limit."""
+    published = with_published(KeptTotals((), ()), known)
+    before = np.zeros(table.n_small, dtype=bool)  # so probable that no kept total is to blame
+    if published.sides:
+        chance = chance_of_truth(table, posterior, published, seed=seed, cores=cores)
+        before = chance.told(limit)
 
     def told(kept: KeptTotals) -> npt.NDArray[np.bool_]:
         chance = chance_of_truth(table, posterior, kept, seed=seed, cores=cores)
-        found = chance.told(limit)
+        found = chance.told(limit) & ~before
         say(f"{kept}; {int(found.sum()):,} cells above {limit:.0%}")
         return found
 
@@ -157,15 +196,19 @@ def _without_told(
     if not above.any():
         return kept
     while above.any():
-        kept = merge_around(kept, above, TELLS, more=more)
+        kept = merged_near(kept, above, TELLS, more=more)
         if not kept.sides:
             return kept
         more, above = 2 * more, told(kept)
     y = table.cells["y"].to_numpy(np.int64)
 
     def fits(kept: KeptTotals) -> bool:
-        pinned = pinned_cells(kept.margins(y), y, table.k, kept.band(y))
-        return not pinned.any() and not told(kept).any()
+        pinned = pinned_cells(kept.margins(y), y, table.k, kept.band(y)) & ~known.alone
+        return (
+            not pinned.any()
+            and not (known.families and known.pinned(kept, quick=True).any())
+            and not told(kept).any()
+        )
 
     return taken_out(kept, wanted, fits, trials=TRIALS)
 
@@ -235,112 +278,3 @@ def pinned_by(table: FlowTable, kept: KeptTotals) -> npt.NDArray[np.bool_]:
     if not kept.sides:
         return np.zeros(len(y), dtype=bool)
     return pinned_cells(kept.margins(y), y, table.k, kept.band(y))
-
-
-def check_kept(
-    table: FlowTable,
-    kept: KeptTotals,
-    chance: ChanceOfTruth,
-    *,
-    limit: float = LIMIT,
-    pinned_allowed: bool = False,
-) -> Check:
-    """Judge the totals that a release keeps: a cell that they pin is released as it is.
-
-    Parameters
-    ----------
-    table : FlowTable
-        The true table.
-    kept : KeptTotals
-        The totals.
-    chance : ChanceOfTruth
-        From :func:`chance_of_truth`.
-    limit : float
-        Above it a cell is as good as known.
-    pinned_allowed : bool
-        Whether somebody decided that pinned cells may be released.
-    """
-    pinned = pinned_by(table, kept)
-    near = chance.told(limit) & ~pinned
-    known = int((chance.alone > limit).sum())
-    number, n = int(pinned.sum()), len(pinned)
-    verdict: Verdict = "look" if number or near.any() or len(kept.merged) else "pass"
-    if number and not pinned_allowed:
-        verdict = "fail"
-    words = f"{kept}; they pin {number:,} of {n:,} small counts ({number / n:.1%})"
-    if number:
-        words += ", which are released as they are"
-        words += " because that was allowed" if pinned_allowed else (
-            "; merge totals (auto), keep fewer, or allow it"
-        )  # fmt: skip
-    if near.any():
-        words += (
-            f"; of {int(near.sum()):,} more the true count has a probability above {limit:.0%} "
-            "before any release"
-        )
-    if known:
-        words += (
-            f"; of {known:,} the rates alone make the true count more probable than {limit:.0%}, "
-            "whatever totals are kept"
-        )
-    if len(kept.merged):
-        words += "; those kept in sum only must not be published by themselves"
-    return Check("totals kept", verdict, words, key="totals_kept")
-
-
-def check_totals(table: FlowTable, release: pd.DataFrame, kept: KeptTotals) -> Check:
-    """Check on the released table that every kept total is the true one, in every data set."""
-    y = table.cells["y"].to_numpy(np.int64)
-    wanted, band = kept.margins(y), kept.band(y)
-    bounds = [np.stack([sums, sums], axis=1) for sums in wanted[2:]]
-    if band is not None:
-        bounds = [band.left, band.right]
-    wrong = 0
-    for data in released_counts(table, release):
-        for sums, within in zip(kept.margins(data)[2:], bounds, strict=True):
-            wrong += int(((sums < within[:, 0]) | (sums > within[:, 1])).sum())
-    number = sum(int(side.block.max()) + 1 for side in kept.sides)
-    return Check(
-        "error of kept totals",
-        "fail" if wrong else "pass",
-        f"{wrong:,} of {number:,} totals differ from the true ones in a data set",
-        key="kept_totals_error",
-    )
-
-
-def kept_checks(
-    table: FlowTable,
-    posterior: xr.DataTree,
-    release: pd.DataFrame,
-    kept: KeptTotals,
-    *,
-    limit: float,
-    pinned_allowed: bool,
-    seed: int,
-    cores: int | None = None,
-) -> list[Check]:
-    """Judge what the totals of a release reveal, whether it has them, and how well it is mixed.
-
-    Parameters
-    ----------
-    table, posterior, release
-        The true table, its posterior and what is released.
-    kept : KeptTotals
-        What the release keeps; without totals there is nothing to judge.
-    limit, pinned_allowed
-        As for :func:`check_kept`.
-    seed : int
-        Of the release.
-    cores : int, optional
-        Threads; by default all.
-    """
-    if not kept.sides:
-        return []
-    chance = chance_of_truth(table, posterior, kept, seed=seed, cores=cores)
-    cells, rates = fitted_cells(table, posterior), rates_by_draw(posterior)
-    prepared, released = kept.mixing(cells.y), released_counts(table, release)
-    return [
-        check_kept(table, kept, chance, limit=limit, pinned_allowed=pinned_allowed),
-        check_totals(table, release, kept),
-        share_at_plateau(cells, prepared, rates, released, seed=seed, cores=cores),
-    ]

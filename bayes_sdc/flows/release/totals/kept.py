@@ -29,6 +29,7 @@ REASONS = {
     TELLS: "a small count would be nearly certain",
     BESIDE: "another total of this list would follow from it",
 }
+COARSER = "totals of this list"  # what a total that sums some of them is merged with
 
 
 class KeptSide(NamedTuple):
@@ -50,6 +51,9 @@ class KeptSide(NamedTuple):
         Content of the total besides the small counts, from 0.
     why : array of int, shape (total,)
         Reason for which it is merged; 0 where it is not.
+    farthest : array of int, shape (total,), optional
+        How far it is of any use to merge it: not at all where it is published anyway, with its area
+        where the area's total is. Everything by default.
     """
 
     name: str  # of the margin
@@ -58,6 +62,12 @@ class KeptSide(NamedTuple):
     level: np.ndarray  # (total,) BY_ITSELF, WITH_AREA or WITH_ALL
     rest: np.ndarray  # (total,) content of the total besides the small counts, from 0
     why: np.ndarray  # (total,) 0, PINS, TELLS or BESIDE
+    farthest: np.ndarray | None = None  # (total,) level; beyond, what is published tells it anyway
+
+    @property
+    def ends(self) -> np.ndarray:
+        """How far it is of any use to merge each total: (total,)."""
+        return np.full(len(self.level), WITH_ALL) if self.farthest is None else self.farthest
 
     @property
     def area(self) -> str | None:
@@ -74,6 +84,13 @@ class KeptSide(NamedTuple):
         member = np.choose(self.level, [np.arange(len(self.level)), area, 0])
         both = np.stack([self.level, member])
         return np.asarray(np.unique(both, axis=1, return_inverse=True)[1].ravel(), np.int64)
+
+    @property
+    def whole_groups(self) -> set[str]:
+        """Groups whose total follows from what is kept here, no total being merged with others."""
+        groups = self.labels["group"].astype(str)
+        crossing = groups.groupby(self.block).transform("nunique") > 1
+        return {*groups} - {*groups[crossing]}
 
     @property
     def cells(self) -> np.ndarray:
@@ -96,11 +113,17 @@ class KeptTotals(Result):
     base : int
         Each data set's totals round to the same multiple of it as the true ones; 1 where they are
         exact.
+    why : int
+        Reason for which no totals are kept although some were asked for; 0 otherwise.
+    groups_published : tuple of str
+        Groups whose total is published anyway.
     """
 
     names: tuple[str, ...]
     sides: tuple[KeptSide, ...]
     base: int = 1
+    why: int = 0
+    groups_published: tuple[str, ...] = ()
 
     def mixing(self, y: np.ndarray) -> Mixing:
         """What draws tables with these totals; ``y`` are counts from 0 that have them."""
@@ -151,6 +174,27 @@ class KeptTotals(Result):
         return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=columns)
 
     @property
+    def not_to_publish(self) -> pd.DataFrame:
+        """Totals that must not be published: ``merged``, and coarser ones that tell them apart.
+
+        Without the totals of the other partner groups, the total of an area tells what it has in
+        the sum of several areas; and that of a group what it has in the sum of an area.
+        """
+        found = [self.merged]
+        for side in self.sides:
+            if side.area is not None:
+                apart = (side.level == WITH_ALL) & (side.ends == WITH_ALL)
+                areas = side.labels[side.area][apart].drop_duplicates()
+                found.append(_coarser(str(side.area), "area", areas))
+        if all("group" in side.labels.columns for side in self.sides):
+            told = [side.whole_groups for side in self.sides] + [{*self.groups_published}]
+            every = pd.Series(
+                sorted({group for side in self.sides for group in side.labels["group"]}), dtype=str
+            )
+            found.append(_coarser("group", "group", every[~every.isin(set().union(*told))]))
+        return pd.concat([each for each in found if len(each)] or found[:1], ignore_index=True)
+
+    @property
     def number(self) -> int:
         """How many totals are kept by themselves."""
         return sum(int((side.level == BY_ITSELF).sum()) for side in self.sides)
@@ -173,6 +217,15 @@ class KeptTotals(Result):
             ("kept", f"{self.number:,}", "totals of small counts, by themselves"),
             ("in sum only", f"{len(self.merged):,}", "totals that must not be published"),
         ]
+
+
+def _coarser(margin: str, column: str, of: pd.Series) -> pd.DataFrame:
+    """Rows of the list for totals that sum some of those that are merged."""
+    columns = ["margin", "area", "group", "with", "why"]
+    rows = pd.DataFrame(index=range(len(of)), columns=columns, dtype="string")
+    rows["margin"], rows["with"], rows["why"] = margin, COARSER, REASONS[BESIDE]
+    rows[column] = of.to_numpy()
+    return rows.astype("string")
 
 
 def kept_by_name(table: FlowTable, totals: str | Sequence[str], *, base: int = 1) -> KeptTotals:
@@ -213,11 +266,14 @@ def kept_by_name(table: FlowTable, totals: str | Sequence[str], *, base: int = 1
 
 
 def _rest(table: FlowTable, name: str, labels: pd.DataFrame, cells: np.ndarray) -> np.ndarray:
-    """What each total holds besides its small counts from 0: counts above, and low for each."""
+    """What each total holds besides its small counts from 0: counts above, and low for each.
+
+    Without what is withheld: a total is what a reader of the release can add up.
+    """
     frame = table.frame
     ends = [read_codes(frame[column], column) for column in (table.origin, table.destination)]
     flow = ~own_area(*ends)
-    flow[list(table.totals)] = False
+    flow[[*table.totals, *table.withheld]] = False
     flow[table.cells["row"].to_numpy()] = False
     texts = dict(zip(("origin", "destination"), (end.texts() for end in ends), strict=True))
     groups = [read_codes(frame[column], column) for column in table.groups]

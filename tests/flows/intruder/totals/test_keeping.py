@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayes_sdc import read_flows
+from bayes_sdc.flows.audit.beside import beside
 from bayes_sdc.flows.audit.kept_totals import without_pinned
 from bayes_sdc.flows.intruder.totals import keeping
 from bayes_sdc.flows.intruder.totals.keeping import TRIALS, ChanceOfTruth, pinned_by
@@ -58,7 +59,8 @@ def test_few_looks_at_the_probabilities_whatever_must_be_merged(
     start = without_pinned(
         kept_by_name(table, "origin,destination"), table.cells["y"].to_numpy(), table.k
     )
-    kept = keeping._without_told(table, pd.DataFrame(), start, limit=0.9, seed=1, cores=1)
+    nothing = beside(table, [])
+    kept = keeping._without_told(table, pd.DataFrame(), start, nothing, limit=0.9, seed=1, cores=1)
     assert 50 <= len(kept.merged) < 80
     assert len(looks) <= 5 + np.log2(120) + TRIALS
 
