@@ -175,3 +175,16 @@ def test_rounded_totals_are_those_of_what_the_file_shows() -> None:
         short = side.labels.columns[0][0]
         sums = frame[shown].groupby(short)["n"].sum()
         assert (sums.loc[side.labels.iloc[:, 0]].to_numpy() == total).all()
+
+
+@pytest.mark.parametrize("totals", ["auto", "origin"])
+def test_counts_that_a_rule_excludes_are_refused_before_the_fit(totals: str) -> None:
+    frame = pd.DataFrame({"o": list("aabb"), "d": list("xyxy"), "n": [3, 5, 4, 7]})
+    table = read_flows(frame, origin="o", destination="d", count="n")
+    ready = []
+    with pytest.raises(InputError, match="impossible: counts are moved by one where totals"):
+        protect_flows(
+            table, totals_kept=totals, family="base", impossible=[1, 2], draws=40, tune=40,
+            chains=2, releases=1, seed=1, ready=lambda: ready.append(True),
+        )  # fmt: skip
+    assert not ready

@@ -77,6 +77,11 @@ class Job:
                 "totals_kept: totals contain small counts, and with epsilon the guarantee would "
                 "end; leave one of the two out"
             )
+        if keeps and self.sampling.impossible:
+            raise InputError(
+                "impossible: counts are moved by one where totals are kept, and so pass through "
+                "those that are excluded; leave one of the two out (--impossible, --totals-kept)"
+            )
         if self.totals_kept != "auto" and table.n_small:
             kept_by_name(table, self.totals_kept, base=self.totals_base)
         if keeps and self.candidates > 1:
