@@ -188,3 +188,23 @@ def test_counts_that_a_rule_excludes_are_refused_before_the_fit(totals: str) -> 
             chains=2, releases=1, seed=1, ready=lambda: ready.append(True),
         )  # fmt: skip
     assert not ready
+
+
+def test_what_kept_and_published_totals_pin_together_holds_the_release() -> None:
+    """Origins kept, destinations published: each pins nothing, and both every count."""
+    square = [("a", "x", 1), ("a", "y", 5), ("b", "x", 5), ("b", "y", 9)]
+    frame = pd.DataFrame(
+        [(f"{o}{k}", f"{d}{k}", n) for k in range(4) for o, d, n in square], columns=["o", "d", "n"]
+    )
+    table = read_flows(frame, origin="o", destination="d", count="n")
+    done = protect_flows(
+        table, totals_kept="origin", published="destination", pinned_allowed=True, draws=40,
+        tune=40, chains=2, releases=1, seed=1,
+    )  # fmt: skip
+    checks = {check.key: check for check in done.checks}
+    assert checks["totals_kept"].verdict == "fail"
+    assert checks["published_totals"].verdict == "fail"
+    assert "pin 16 of 16" in checks["published_totals"].reason
+    call = {"command": "", "created": "2026-01-01", "seed": 1, "arguments": {}, "versions": {}}
+    said = render_flows(done, audience="external", call=call)
+    assert "that are published beside and those that a release keeps" in said
