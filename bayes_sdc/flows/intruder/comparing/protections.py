@@ -20,7 +20,8 @@ from bayes_sdc.flows.intruder.comparing.suppressed import MOST, suppressed
 from bayes_sdc.flows.intruder.measure import intruder_risk
 from bayes_sdc.flows.intruder.probabilities.bayes import TINY, measures, posterior_of_counts
 from bayes_sdc.flows.intruder.summarize import unique_cells
-from bayes_sdc.flows.intruder.totals.cycles import Cycles, log_weights, tables_along, widest_cycles
+from bayes_sdc.flows.intruder.totals.cycles import log_weights, tables_along
+from bayes_sdc.flows.intruder.totals.search import Cycles, widest_cycles
 from bayes_sdc.flows.release.protections.alternatives import draw_release, random_rounding
 from bayes_sdc.flows.release.protections.controlled_rounding import controlled_rounding
 from bayes_sdc.flows.release.protections.noise import (
@@ -115,7 +116,8 @@ def compare_protections(
     risk. How likely a cell is to be swapped is counted cell by cell. For the model with totals kept
     they use the released count of the target, whose distribution is known given each table of the
     cycle. Where further cells are hidden with the small ones (in tables of up to 20,000 small
-    cells), all but those of one cycle of hidden cells are known, and the tables along it are left;
+    cells whose totals are at most a two-way table of all cells), all but those of one
+    cycle of hidden cells are known, and the tables along it are left;
     the error of totals is that of small cells, because the totals of all hidden cells are exact.
 
     References
@@ -308,6 +310,8 @@ def _suppressed_further(table: FlowTable, kept: KeptTotals, seed: int) -> Iterat
     if table.n_small > MOST or len(kept.merged):
         return
     found = suppressed(table, kept, rng=generator(seed, "protections", "further cells hidden"))
+    if found is None:
+        return
     name = f"suppression of {found.further:,} further cells ({found.movers:,} movers) too, fitted"
     nothing = np.zeros(found.prior.shape)  # it follows from the totals
     yield Protected(name, found.filled, nothing, totals=True, given_cycle=True, prior=found.prior)

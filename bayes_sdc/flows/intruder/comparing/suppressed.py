@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayes_sdc.flows.intruder.totals.cycles import widest_cycles
+from bayes_sdc.flows.intruder.totals.search import widest_cycles
 from bayes_sdc.flows.release.protections.suppression import proportional_fit, secondary_cells
 from bayes_sdc.flows.release.totals.alternating_cycles import graph_of
 from bayes_sdc.flows.release.totals.kept import KeptTotals
-from bayes_sdc.flows.release.totals.margins import COLUMNS
+from bayes_sdc.flows.release.totals.margins import COLUMNS, MARGINS, not_following
 from bayes_sdc.flows.table.labels import group_places
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.io.columns import own_area, read_codes
@@ -31,7 +31,9 @@ class Suppressed(NamedTuple):
     prior: np.ndarray  # (cell, count) what totals and all but a cycle leave of each; rows sum to 1
 
 
-def suppressed(table: FlowTable, kept: KeptTotals, *, rng: np.random.Generator) -> Suppressed:
+def suppressed(
+    table: FlowTable, kept: KeptTotals, *, rng: np.random.Generator
+) -> Suppressed | None:
     """Hide the small cells and further ones, and measure what the totals still tell.
 
     Parameters
@@ -42,11 +44,20 @@ def suppressed(table: FlowTable, kept: KeptTotals, *, rng: np.random.Generator) 
         Totals that are published, none of them merged.
     rng : Generator
         Source of the cycles.
+
+    Returns
+    -------
+    Suppressed or None
+        None where the totals are more than a two-way table of all cells, so that not all of them
+        can be kept.
     """
     cells = table.cells
     y, small_rows = cells["y"].to_numpy(np.int64), cells["row"].to_numpy()
     rows = np.concatenate([small_rows, _safe_rows(table)])
-    left, right = _blocks(table, kept, rows)
+    blocks = _blocks(table, kept, rows)
+    if blocks is None:
+        return None
+    left, right = blocks
     counts = table.frame[table.count].to_numpy(np.int64)[rows]
     small = np.arange(len(rows)) < len(y)
     more = secondary_cells(left, right, counts, small)
@@ -77,10 +88,12 @@ def _safe_rows(table: FlowTable) -> np.ndarray:
     return np.flatnonzero(shown)
 
 
-def _blocks(table: FlowTable, kept: KeptTotals, rows: np.ndarray) -> list[np.ndarray]:
-    """Total of each row, of both kinds; of one kind twice.
+def _blocks(table: FlowTable, kept: KeptTotals, rows: np.ndarray) -> list[np.ndarray] | None:
+    """Total of each row, of both kinds; of one kind twice, and None for more than two kinds.
 
-    By the names of the totals, because it depends on the cells which of them follow from others.
+    Which totals follow from others depends on the cells: among the small ones a group may be that
+    of the origin, and not among all. So it is asked of all rows, and more than two kinds that do
+    not follow from each other cannot all be kept.
     """
     frame = table.frame
     columns = {
@@ -89,10 +102,13 @@ def _blocks(table: FlowTable, kept: KeptTotals, rows: np.ndarray) -> list[np.nda
     }
     groups = [read_codes(frame[name], name) for name in table.groups]
     columns["group"] = group_places(groups, len(frame))[0]
-    found = []
-    for name in kept.names:
-        if any(set(COLUMNS[name]) < set(COLUMNS[other]) for other in kept.names):
-            continue
-        of = np.column_stack([columns[column][rows] for column in COLUMNS[name]])
-        found.append(np.unique(of, axis=0, return_inverse=True)[1].ravel().astype(np.int64))
-    return [*found, found[0]][:2]
+    found: dict[str, np.ndarray] = {}
+    for name in MARGINS:  # in this order, whatever that of the names
+        if name in kept.names:
+            of = np.column_stack([columns[column][rows] for column in COLUMNS[name]])
+            number = np.unique(of, axis=0, return_inverse=True)[1].ravel()
+            found[name] = number.astype(np.int64)
+    finest = list(not_following(found).values())
+    if len(finest) > 2:
+        return None
+    return [*finest, finest[0]][:2]

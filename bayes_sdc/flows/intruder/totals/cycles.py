@@ -2,9 +2,9 @@
 
 An intruder who knows all cells but the target subtracts them from a total and needs no release. So
 the strongest intruder with something to learn lacks the counts along one alternating cycle: the
-totals tie these to the target's count, one table for each of its values. For the true count
-replaced by y the counts along the cycle are y_c + d and y_c - d in turn, d = y - y_t, and draw s of
-the posterior gets the weight
+totals tie these to the target's count, one table for each of its values. A cell on no such cycle is
+pinned, and known. For the true count replaced by y the counts along the cycle are y_c + d and
+y_c - d in turn, d = y - y_t, and draw s of the posterior gets the weight
 
     w_s(y) = prod_c P(y_c +- d | s) / P(y_c | s).
 
@@ -28,83 +28,14 @@ import numba
 import numpy as np
 
 from bayes_sdc.flows.intruder.probabilities.pareto import TINY, smooth
-from bayes_sdc.flows.release.totals.alternating_cycles import Graph, random_cycle
-
-LONGEST = 64  # largest number of cells of a cycle; longer ones are skipped
-TRIES = 40  # cycles from which the widest is taken
-
-
-class Cycles(NamedTuple):
-    """One cycle for each cell; the target first, and every second cell moves with it."""
-
-    path: np.ndarray  # (cell, place) cells of the cycle
-    length: np.ndarray  # (cell,) 0: no cycle was found, the totals and all other counts tell it
-    low: np.ndarray  # (cell,) least change of the target within the bounds of all, 0 or less
-    high: np.ndarray  # (cell,) largest one
-
-
-def widest_cycles(
-    rng: np.random.Generator, graph: Graph, y: np.ndarray, upper: int | np.ndarray
-) -> Cycles:
-    """Find for each cell, among some random cycles, the one along which most tables lie.
-
-    Parameters
-    ----------
-    rng : Generator
-        Source of the cycles.
-    graph : Graph
-        Of the totals.
-    y : array of int, shape (cell,)
-        True counts, from 0.
-    upper : int or array of int, shape (cell,)
-        Largest count.
-    """
-    n = len(y)
-    found = Cycles(
-        np.zeros((n, LONGEST), np.int32), np.zeros(n, np.int64), np.zeros(n, np.int64),
-        np.zeros(n, np.int64),
-    )  # fmt: skip
-    if len(graph.edges):
-        largest = np.broadcast_to(np.asarray(upper, np.int64), n).copy()
-        _widest(rng, graph, y, largest, *found)
-    return found
-
-
-@numba.njit(cache=True, nogil=True)
-def _widest(
-    rng: np.random.Generator,
-    graph: Graph,
-    y: np.ndarray,
-    upper: np.ndarray,
-    best: np.ndarray,
-    length: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-) -> None:
-    left_place = np.full(len(graph.left_start) - 1, -1, np.int64)
-    right_place = np.full(len(graph.right_start) - 1, -1, np.int64)
-    path = np.empty(len(left_place) + len(right_place) + 4, np.int64)
-    for edge in graph.edges:
-        for _ in range(TRIES):
-            first, n = random_cycle(rng, graph, edge, path, left_place, right_place)
-            if first > 0 or n == 0 or n > LONGEST:
-                continue
-            least, most = -y[edge], upper[edge] - y[edge]
-            for k in range(0, n, 2):
-                more, less = y[path[k]], y[path[k + 1]]
-                least = max(least, -more, less - upper[path[k + 1]])
-                most = min(most, upper[path[k]] - more, less)
-            if length[edge] == 0 or most - least > high[edge] - low[edge]:
-                length[edge], low[edge], high[edge] = n, least, most
-                for k in range(n):
-                    best[edge, k] = path[k]
-            if high[edge] - low[edge] == upper[edge]:
-                break
+from bayes_sdc.flows.intruder.totals.search import Cycles
 
 
 @numba.njit(cache=True, nogil=True)
 def log_weights(log_table: np.ndarray, y: np.ndarray, cycles: Cycles) -> np.ndarray:
     """Log of w_s(y) in one draw: (cell, count); minus infinity for counts that no table has.
+
+    Cells of one cycle share the work.
 
     Parameters
     ----------
@@ -113,17 +44,29 @@ def log_weights(log_table: np.ndarray, y: np.ndarray, cycles: Cycles) -> np.ndar
     y : array of int, shape (cell,)
         True counts, from 0.
     cycles : Cycles
-        From :func:`widest_cycles`.
+        From :func:`bayes_sdc.flows.intruder.totals.search.widest_cycles`.
     """
+    width = log_table.shape[1]
     result = np.full(log_table.shape, -np.inf)
-    for t in range(len(y)):
-        for d in range(cycles.low[t], cycles.high[t] + 1):
-            total = 0.0
-            for k in range(cycles.length[t]):
-                cell = cycles.path[t, k]
-                to = y[cell] + (d if k % 2 == 0 else -d)
-                total += log_table[cell, to] - log_table[cell, y[cell]]
-            result[t, y[t] + d] = total
+    done, last = np.zeros(2 * width - 1), -1  # of the cycle that was last, by change of its first
+    for t in cycles.order:
+        cycle, sign = cycles.of[t], cycles.sign[t]
+        if cycle < 0:
+            result[t, y[t]] = 0.0
+            continue
+        least, most = cycles.low[t], cycles.high[t]
+        if cycle != last:
+            start, stop = cycles.start[cycle], cycles.start[cycle + 1]
+            for d in range(least, most + 1):
+                total = 0.0
+                for k in range(start, stop):
+                    cell = cycles.path[k]
+                    to = y[cell] + (sign * d if (k - start) % 2 == 0 else -sign * d)
+                    total += log_table[cell, to] - log_table[cell, y[cell]]
+                done[width - 1 + sign * d] = total
+            last = cycle
+        for d in range(least, most + 1):
+            result[t, y[t] + d] = done[width - 1 + sign * d]
     return result
 
 
@@ -247,7 +190,7 @@ def tables_along(weight: np.ndarray, y: np.ndarray, cycles: Cycles) -> np.ndarra
     y : array of int, shape (cell,)
         True counts, from 0.
     cycles : Cycles
-        From :func:`widest_cycles`.
+        From :func:`bayes_sdc.flows.intruder.totals.search.widest_cycles`.
 
     Returns
     -------

@@ -31,14 +31,13 @@ from bayes_sdc.flows.intruder.probabilities.pareto import khat_threshold
 from bayes_sdc.flows.intruder.probabilities.prior import prior_of_cells, shares_of_counts
 from bayes_sdc.flows.intruder.probabilities.settings import RiskSettings
 from bayes_sdc.flows.intruder.totals.cycles import (
-    Cycles,
     leave_out,
     log_weights,
     release_given_cycles,
     tables_along,
-    widest_cycles,
 )
 from bayes_sdc.flows.intruder.totals.given_totals import by_block
+from bayes_sdc.flows.intruder.totals.search import Cycles, lone_cells, widest_cycles
 from bayes_sdc.flows.model.rates import Rates, rates_by_draw
 from bayes_sdc.flows.model.truncated import log_probabilities, log_table
 from bayes_sdc.flows.release.totals.bands import Band, band_of
@@ -149,16 +148,7 @@ def cells_alone(band: Band, y: np.ndarray, upper: int) -> Cycles:
         room.append((bounds - sums[:, np.newaxis])[of])
     low = np.maximum.reduce([-y, *(one[:, 0] for one in room)])
     high = np.minimum.reduce([upper - y, *(one[:, 1] for one in room)])
-    path = np.arange(len(y), dtype=np.int32)[:, np.newaxis]
-    return Cycles(path, np.ones(len(y), np.int64), low.astype(np.int64), high.astype(np.int64))
-
-
-def _bounds(kept: KeptTotals, y: np.ndarray) -> list[np.ndarray]:
-    """Least and largest sum of each block, on both sides."""
-    band = kept.band(y)
-    if band is not None:
-        return [band.left, band.right]
-    return [np.stack([sums, sums], axis=1) for sums in kept.margins(y)[2:]]
+    return lone_cells(low, high)
 
 
 def _log_weights(cells: SmallCells, rates: Rates, draw: int, cycles: Cycles) -> np.ndarray:
@@ -261,10 +251,7 @@ def _of_fit(
     rng = generator(settings.seed, "draws of the intruder's fit")
     draws = draws_by_chain(rates.n_draws, chains, len(counts) * (cells.upper + 1), rng)
     chance = _unknown_chances(cells, rates, kept, draws, settings)
-    alone = Cycles(
-        np.arange(len(counts), dtype=np.int32)[:, None], np.ones(len(counts), np.int64),
-        -counts, cells.upper - counts,
-    )  # fmt: skip
+    alone = lone_cells(-counts, cells.upper - counts)
     weights = np.stack(
         [_log_weights(cells._replace(y=counts), rates, int(h), alone) for h in draws]
     )
@@ -311,7 +298,7 @@ def _unknown_chances(
             left = [
                 (of - whole[:, np.newaxis])[blocks] + part[:, np.newaxis]
                 for of, whole, (blocks, _), part in zip(
-                    _bounds(kept, cells.y), margins[2:], ends, sums, strict=True
+                    kept.bounds(cells.y), margins[2:], ends, sums, strict=True
                 )
             ]
             band = band_of(*inside, *left)
@@ -376,7 +363,7 @@ def _tied(
 ) -> np.ndarray:
     """Tie the cells that are not known."""
     margins = kept.margins(y)
-    bounds = _bounds(kept, y)
+    bounds = kept.bounds(y)
     families = [
         Family(side.name, [""] * len(within), of.astype(np.int64), within[:, 0], within[:, 1])
         for side, of, within in zip(kept.sides, margins[:2], bounds, strict=False)

@@ -135,7 +135,9 @@ def random_cycle(
     kind = rng.random()
     if kind < SQUARE:
         return 0, random_square(rng, graph, edge, path)
-    first, length = _walk(rng, graph, edge, kind < SQUARE + SHORT, path, left_place, right_place)
+    first, length = random_walk(
+        rng, graph, edge, kind < SQUARE + SHORT, path, left_place, right_place
+    )
     return first, length
 
 
@@ -161,7 +163,7 @@ def random_square(rng: np.random.Generator, graph: Graph, edge: int, path: np.nd
 
 
 @numba.njit(cache=True, nogil=True)
-def _walk(
+def random_walk(
     rng: np.random.Generator,
     graph: Graph,
     edge: int,
@@ -170,7 +172,7 @@ def _walk(
     left_place: np.ndarray,
     right_place: np.ndarray,
 ) -> tuple[int, int]:
-    """Write a walk into ``path``; return where its cycle begins and ends."""
+    """Write a walk into ``path``, as :func:`random_cycle`; a short one may find no cycle."""
     origin = graph.left[edge]
     # place of a node: number of the edge by which the walk leaves it
     left_place[origin], path[0], length = 0, edge, 1

@@ -142,6 +142,13 @@ class KeptTotals(Result):
         ]  # fmt: skip
         return band_of(margins.left, margins.right, *bounds)
 
+    def bounds(self, y: np.ndarray) -> list[np.ndarray]:
+        """Least and largest sum from 0 of each block, on both sides: (block, 2)."""
+        band = self.band(y)
+        if band is not None:
+            return [band.left, band.right]
+        return [np.stack([sums, sums], axis=1) for sums in self.margins(y)[2:]]
+
     def margins(self, y: np.ndarray) -> Margins:
         """The graph of the totals, with the sums of these counts, from 0."""
         left, right = [*(side.cells for side in self.sides), self.sides[0].cells][:2]

@@ -40,9 +40,11 @@ class Margins(NamedTuple):
 def check_margins(totals: str | Sequence[str]) -> tuple[str, ...]:
     """Names of margins, from a sequence or from text with commas; "none" and "" are no margins.
 
+    They come in one order, whatever that of the names, so that no result depends on it.
+
     Examples
     --------
-    >>> check_margins("origin, destination")
+    >>> check_margins("destination, origin")
     ('origin', 'destination')
     >>> check_margins("none")
     ()
@@ -56,7 +58,7 @@ def check_margins(totals: str | Sequence[str]) -> tuple[str, ...]:
     for name in names:
         if name not in MARGINS:
             raise InputError(f"totals {name!r} is unknown; choose from {list(MARGINS)}")
-    return names
+    return tuple(name for name in MARGINS if name in names)
 
 
 def finest_of(table: FlowTable, totals: Sequence[str]) -> dict[str, np.ndarray]:
@@ -68,7 +70,25 @@ def finest_of(table: FlowTable, totals: Sequence[str]) -> dict[str, np.ndarray]:
         If they are more than a two-way table.
     """
     cells = table.cells
-    partitions = {name: _blocks(cells, COLUMNS[name]) for name in totals}
+    finest = not_following({name: _blocks(cells, COLUMNS[name]) for name in totals})
+    if len(finest) > 2:
+        raise InputError(
+            f"totals by {', '.join(finest)} are more than a two-way table and cannot be kept "
+            "together; ask for origin-by-group or destination-by-group instead of group, or drop "
+            "one of them"
+        )
+    return finest
+
+
+def not_following(partitions: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Partitions of cells into blocks whose sums do not follow from those of another one.
+
+    Examples
+    --------
+    >>> state, area = np.array([0, 0, 1]), np.array([0, 1, 2])
+    >>> list(not_following({"state": state, "area": area}))
+    ['area']
+    """
     finest: dict[str, np.ndarray] = {}
     for name, blocks in partitions.items():
         others = [other for kept, other in partitions.items() if kept != name]
@@ -77,12 +97,6 @@ def finest_of(table: FlowTable, totals: Sequence[str]) -> dict[str, np.ndarray]:
         equal_later = [o for o in finer if _refines(blocks, o) and not _is_in(o, finest)]
         if len(finer) == len(equal_later):
             finest[name] = blocks
-    if len(finest) > 2:
-        raise InputError(
-            f"totals by {', '.join(finest)} are more than a two-way table and cannot be kept "
-            "together; ask for origin-by-group or destination-by-group instead of group, or drop "
-            "one of them"
-        )
     return finest
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from bayes_sdc import InputError, compare_protections, fit_flows, read_flows
 from bayes_sdc.flows.intruder.comparing.protections import Protected, believed_counts
-from bayes_sdc.flows.intruder.totals.cycles import tables_along, widest_cycles
+from bayes_sdc.flows.intruder.totals.cycles import tables_along
+from bayes_sdc.flows.intruder.totals.search import widest_cycles
 from bayes_sdc.flows.release.protections.noise import geometric_noise
 from bayes_sdc.flows.release.totals.alternating_cycles import graph_of
 
@@ -27,7 +28,7 @@ def test_what_is_released_along_a_cycle_counts_where_totals_are_published() -> N
         expected = np.zeros(5)
         for d in range(cycles.low[t], cycles.high[t] + 1):
             other = y.copy()
-            cells = cycles.path[t, : cycles.length[t]]
+            cells = cycles.through(t)
             other[cells] += d * np.resize([1, -1], len(cells))
             expected[other[t]] = np.prod(m[other, released])
         np.testing.assert_allclose(found[t], expected / expected.sum(), atol=1e-12)

@@ -1,7 +1,10 @@
 """Further cells that are hidden: what they leave is what enumeration of the cycle leaves."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
+import pytest
 
 from bayes_sdc import read_flows
 from bayes_sdc.flows.audit.kept_totals import pinned_cells
@@ -51,3 +54,36 @@ def test_what_is_hidden_never_tells_more_than_small_cells_hidden_alone() -> None
     assert (chance[pinned] < 1).any()
     assert (chance > 0).all()
     assert hidden.further > 0
+
+
+@pytest.mark.parametrize(
+    "names", list(itertools.permutations(["group", "origin", "destination"])), ids=", ".join
+)
+def test_no_total_is_dropped_by_the_order_of_names(names: tuple[str, ...]) -> None:
+    """The first two of three were kept: with the group first, destinations were not."""
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(
+        [(f"o{i}", f"d{j}", "A" if i < 4 else "B") for i in range(8) for j in range(8)],
+        columns=["o", "d", "state"],
+    )
+    frame["n"] = np.where(rng.random(64) < 0.6, rng.integers(12, 60, 64), rng.integers(1, 10, 64))
+    found = read_flows(frame, origin="o", destination="d", count="n", groups=["state"])
+    wanted = suppressed(found, kept_by_name(found, TOTALS), rng=np.random.default_rng(2))
+    hidden = suppressed(found, kept_by_name(found, names), rng=np.random.default_rng(2))
+    assert hidden is not None
+    assert wanted is not None
+    for one, other in zip(hidden, wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_totals_that_cannot_all_be_kept_give_no_row() -> None:
+    """Among the small cells a group is that of the origin; among all it is that of the pair."""
+    frame = pd.DataFrame(
+        [(f"o{i}", f"d{j}", f"{i % 2}{j % 2}") for i in range(6) for j in range(6)],
+        columns=["o", "d", "pair"],
+    )
+    small = [(i, j) for i in range(6) for j in range(6) if j % 2 == 0]
+    frame["n"] = [3 if (k // 6, k % 6) in small else 50 for k in range(36)]
+    found = read_flows(frame, origin="o", destination="d", count="n", groups=["pair"])
+    kept = kept_by_name(found, "group,origin,destination")
+    assert suppressed(found, kept, rng=np.random.default_rng(1)) is None
