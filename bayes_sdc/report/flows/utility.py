@@ -7,7 +7,7 @@ import pandas as pd
 
 from bayes_sdc.flows.intruder.comparing.tradeoff import OURS
 from bayes_sdc.flows.protection import Measured
-from bayes_sdc.flows.release.use.combining import CombinedTotals, by_area
+from bayes_sdc.flows.release.use.combining import CombinedTotals, by_area, possible_totals
 from bayes_sdc.flows.release.use.uses import VERDICTS
 from bayes_sdc.flows.release.use.utility import Utility
 from bayes_sdc.flows.table.read import FlowTable
@@ -52,6 +52,7 @@ def internal_utility(
             for side, t in measured.totals.iterrows()
         ],
         "combined": _combined(combined),
+        "exact_totals": _exact(combined),
         "map": [_compared(row, "{:.1%}", "{:.2f}") for row in _ends(compared)],
         "map_plot": plots.ru_map(compared),
         "map_answer": _why_this(compared),
@@ -69,11 +70,12 @@ def external_utility(table: FlowTable, measured: Measured, public: PublicShares)
     use, compared = measured.utility, measured.tradeoff
     nothing: dict[str, Any] = {
         "uses": {}, "utility": [], "map": [], "map_plot": "",
-        "combined": _public_combined(measured.combined), "ours": OURS, "use_checks": [
+        "combined": _public_combined(measured.combined),
+        "exact_totals": _exact(measured.combined), "ours": OURS, "use_checks": [
             Told("use", WITHHELD, PUBLIC_WORDS[WITHHELD], "use_totals_error")
         ],
         "uses_why": FEW_CELLS if table.n_small < PUBLIC_CELLS else FEW_AREAS,
-        "kept_totals": measured.keeps_totals,
+        "kept_totals": measured.keeps_totals, "kept_base": _to_a_base(measured),
     }  # fmt: skip
     areas = int(use.totals.loc[["origin", "destination"], "areas"].sum())
     if table.n_small < PUBLIC_CELLS or areas < PUBLIC_AREAS:
@@ -92,7 +94,7 @@ def external_utility(table: FlowTable, measured: Measured, public: PublicShares)
         told.loc[told["method"] == OURS, BY_WEIGHTS] = np.nan
     # judged as it is printed, so the verdict tells nothing that the number does not
     error = round(public.moved(use.totals_error, persons, "error of totals"), 2)
-    if measured.keeps_totals and use.totals_error == 0.0:
+    if keeps_all_areas(table, measured):
         error = 0.0  # by construction: anyone who has the release knows that they are the true ones
     judged, reason = "pass" if error <= CLOSE else "look", f"{error:.0%}, pass up to {CLOSE:.0%}"
     return nothing | {
@@ -112,6 +114,22 @@ def external_utility(table: FlowTable, measured: Measured, public: PublicShares)
             pd.DataFrame(_ends(told)).dropna(subset=["true_count_probability"])
         ),
     }
+
+
+def keeps_all_areas(table: FlowTable, measured: Measured) -> bool:
+    """Whether the release keeps the total of every origin and destination exactly.
+
+    By what is kept: the measured error is a mean of fractions, and can be 2e-17 where it is 0.
+    """
+    if measured.kept is None or not measured.keeps_totals:
+        return False
+    y = table.cells["y"].to_numpy(np.int64)
+    for side in ("origin", "destination"):
+        area, names = pd.factorize(table.cells[side])
+        bounds = possible_totals(measured.kept, y, table.k, area, len(names))
+        if (bounds[:, 0] < bounds[:, 1]).any():
+            return False
+    return True
 
 
 def _by_verdict(uses: pd.DataFrame, public: PublicShares) -> dict[str, list[str]]:
@@ -182,13 +200,14 @@ def internal_uses(measured: Measured) -> dict[str, Any]:
         ]
         for _, row in measured.uses.table.iterrows()
     ]  # fmt: skip
-    told, kept = measured.distinguished, measured.keeps_totals
+    told, kept, base = measured.distinguished, measured.keeps_totals, _to_a_base(measured)
     if told is None:
-        return {"uses": rows, "told": [], "kept_totals": kept}
+        return {"uses": rows, "told": [], "kept_totals": kept, "kept_base": base}
     null = "unknown" if told.null is None else "{:.2f} to {:.2f}".format(*told.null)
     return {
         "uses": rows,
         "kept_totals": kept,
+        "kept_base": base,
         "told": [
             ["count, log count, smallest, largest", or_undefined(told.every.ratio, ".2f")],
             ["the same without the count", or_undefined(told.others.ratio, ".2f")],
@@ -196,6 +215,11 @@ def internal_uses(measured: Measured) -> dict[str, Any]:
             ["excess over 1, per 10,000 cells", or_undefined(told.excess, ".2f")],
         ],
     }
+
+
+def _to_a_base(measured: Measured) -> bool:
+    """Whether totals are kept to multiples of a base only."""
+    return measured.kept is not None and measured.kept.base > 1
 
 
 def _measures(measured: Utility) -> list[list[str]]:
@@ -226,6 +250,7 @@ def _combined(combined: CombinedTotals | None) -> list[list[str]]:
         [
             by_area(str(side)),
             f"{t['areas']:,.0f}",
+            f"{t['exact']:,.0f}",
             f"{t['coverage']:.1%}",
             f"{t['mean_width']:,.1f}",
         ]
@@ -233,13 +258,30 @@ def _combined(combined: CombinedTotals | None) -> list[list[str]]:
     ]
 
 
+def _exact(combined: CombinedTotals | None) -> str:
+    """Name the kinds of totals that are exact, all or some of them; empty for none."""
+    if combined is None:
+        return ""
+    return ", ".join(
+        by_area(str(side)) + (" (some of them)" if t["exact"] < t["areas"] else "")
+        for side, t in combined.by_side.iterrows()
+        if t["exact"]
+    )
+
+
 def _public_combined(combined: CombinedTotals | None) -> list[list[str]]:
-    """Mean widths, which anyone can compute from the release.
+    """Mean widths of the totals that are not kept, which anyone can compute from the release.
 
     Coverage stays out: if all intervals held the truth, that would bound every true count, and the
     number of those that do not changes with single counts.
     """
-    return [[row[0], row[3]] for row in _combined(combined)]
+    if combined is None:
+        return []
+    return [
+        [by_area(str(side)), f"{t['mean_width'] * t['areas'] / (t['areas'] - t['exact']):,.1f}"]
+        for side, t in combined.by_side.iterrows()
+        if t["exact"] < t["areas"]
+    ]
 
 
 def _ends(compared: pd.DataFrame) -> list[pd.Series]:

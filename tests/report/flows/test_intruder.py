@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from bayes_sdc import CombinedTotals, Protection
 from bayes_sdc.flows.intruder.result import KNOWLEDGE
+from bayes_sdc.flows.release.totals.kept import kept_by_name
 from bayes_sdc.jobs.flows_record import record_of
 from bayes_sdc.report import plots
 from bayes_sdc.report.flows.intruder import (
@@ -20,7 +21,9 @@ from bayes_sdc.report.flows.intruder import (
     MEASURES,
     PRIORS,
 )
+from bayes_sdc.report.flows.public_shares import PublicShares
 from bayes_sdc.report.flows.render import render_flows
+from bayes_sdc.report.flows.utility import external_utility
 
 pytestmark = pytest.mark.usefixtures("sketches")
 
@@ -215,21 +218,67 @@ def test_coverage_of_totals_is_internal_and_the_width_public(result: Protection)
     """That an interval holds the truth is a bound on a true count where an area has one cell."""
     sides = ["origin", "destination", "group", "net migration"]
     frame = pd.DataFrame(
-        {"areas": [1234, 40, 3, 50], "coverage": 0.9753, "mean_width": [12.34, 5.0, 90.1, 7.0]},
+        {
+            "areas": [1234, 40, 3, 50], "exact": 0, "coverage": 0.9753,
+            "mean_width": [12.34, 5.0, 90.1, 7.0],
+        },
         index=sides,
-    )
+    )  # fmt: skip
     several = changed(result, combined=CombinedTotals(pd.DataFrame(), frame, 3))
     inside = tables(render_flows(several, audience="internal", call=CALL))["Intervals for totals"]
-    assert inside[0] == ["by origin", "1,234", "97.5%", "12.3"]
+    assert inside[0] == ["by origin", "1,234", "0", "97.5%", "12.3"]
     assert [row[0] for row in inside][3] == "net migration by area"
     assert "97.5% (mean width 12.3)" in several.summary()
     public = render_flows(several, audience="external", call=CALL)
-    assert tables(public)["Intervals for totals"] == [[row[0], row[3]] for row in inside]
+    assert tables(public)["Intervals for totals"] == [[row[0], row[4]] for row in inside]
     assert "97.5%" not in public
     assert "1,234" not in public
     assert "Intervals for totals" not in tables(
         render_flows(result, audience="internal", call=CALL)
     )
+
+
+@pytest.mark.parametrize("audience", ["internal", "external"])
+def test_totals_that_the_release_keeps_have_no_public_interval(
+    result: Protection, audience: str
+) -> None:
+    """Both reports gave a width in persons to totals that are the true ones."""
+    frame = pd.DataFrame(
+        {"areas": [8, 8, 4], "exact": [8, 6, 0], "coverage": 1.0, "mean_width": [0.0, 2.0, 5.0]},
+        index=["origin", "destination", "group"],
+    )
+    kept = kept_by_name(result.table, "origin")
+    combined = CombinedTotals(pd.DataFrame(), frame, 3)
+    shown = render_flows(
+        changed(result, combined=combined, kept=kept), audience=audience, call=CALL
+    )
+    assert "Exact totals of small cells: by origin, by destination (some of them)." in shown
+    if audience == "external":
+        # the width is that of the totals that have an interval
+        rows = [["by destination", "8.0"], ["by group", "5.0"]]
+        assert tables(shown)["Intervals for totals"] == rows
+    every = CombinedTotals(pd.DataFrame(), frame.iloc[:1], 3)
+    shown = render_flows(changed(result, combined=every, kept=kept), audience="external", call=CALL)
+    assert "Intervals for totals" not in tables(shown)
+    assert "Exact totals of small cells: by origin." in shown
+    assert "Exact totals" not in render_flows(result, audience=audience, call=CALL)
+
+
+@pytest.mark.parametrize(
+    ("totals", "base", "number"),
+    [("origin,destination", 1, "0%"), ("origin", 1, None), ("origin,destination", 5, None)],
+)
+def test_the_public_error_of_totals_is_zero_by_what_is_kept(
+    large: Protection, totals: str, base: int, number: str | None
+) -> None:
+    """A mean of three equal counts can be off by 2e-17, and noise was added to the number."""
+    found = large.measured.utility
+    errors = found.totals.assign(total_error=2e-17)
+    kept = kept_by_name(large.table, totals, base=base)
+    of = changed(large, kept=kept, utility=dataclasses.replace(found, totals=errors))
+    told = [external_utility(of.table, of.measured, PublicShares(seed)) for seed in range(8)]
+    values = {dict(map(tuple, one["utility"]))["error of totals by area"] for one in told}
+    assert values == {number} if number else len(values) > 1
 
 
 def test_choice_is_told(result: Protection, internal: str) -> None:

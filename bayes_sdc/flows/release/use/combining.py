@@ -1,5 +1,10 @@
-"""Totals estimated from several data sets; the intervals include the noise of the synthesis."""
+"""Totals estimated from several data sets; the intervals include the noise of the synthesis.
 
+A total that the release keeps is the true one in every data set, whatever its cells do: nothing is
+left to estimate, and its interval has no width.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +14,8 @@ from scipy.special import stdtrit
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.release.synthetic.released import released_counts
+from bayes_sdc.flows.release.totals.kept import KeptTotals, kept_of
+from bayes_sdc.flows.release.totals.margins import totals_kept
 from bayes_sdc.flows.release.use.utility import SIDES
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.results import Fact, Result
@@ -27,10 +34,11 @@ class CombinedTotals(Result):
         is a group, or "net migration", inflow minus outflow. ``cells``, ``true`` total,
         ``estimate`` (mean of the data sets), variances ``between`` and ``within`` data sets,
         ``variance`` of the estimate, degrees of freedom ``df`` (infinite when the data sets agree),
-        ``lower`` and ``upper`` end of the interval, and whether the true total is ``covered``.
+        ``lower`` and ``upper`` end of the interval, whether the true total is ``covered``, and
+        whether it is ``exact``: kept by the release, with variance 0 and an interval of no width.
     by_side : DataFrame
-        One row per side: ``areas``, ``coverage`` (share of true totals inside) and ``mean_width``
-        of the intervals in persons.
+        One row per side: ``areas``, ``exact`` ones among them, ``coverage`` (share of true totals
+        inside) and ``mean_width`` of the intervals in persons, exact ones included.
     datasets : int
         Number m of data sets.
     """
@@ -47,7 +55,9 @@ class CombinedTotals(Result):
             (
                 f"true totals {by_area(str(side))} inside",
                 f"{t['coverage']:.1%}",
-                f"of {t['areas']:,.0f} intervals of 95 %, mean width {t['mean_width']:,.1f}",
+                "kept by the release, and exact"
+                if t["exact"] == t["areas"]
+                else f"of {t['areas']:,.0f} intervals of 95 %, mean width {t['mean_width']:,.1f}",
             )
             for side, t in self.by_side.iterrows()
         ]
@@ -55,7 +65,9 @@ class CombinedTotals(Result):
     def __str__(self) -> str:
         """Return in one line how many intervals for totals hold the true one."""
         parts = [
-            f"{by_area(str(side))} {t['coverage']:.1%} (mean width {t['mean_width']:,.1f})"
+            f"{by_area(str(side))} exact"
+            if t["exact"] == t["areas"]
+            else f"{by_area(str(side))} {t['coverage']:.1%} (mean width {t['mean_width']:,.1f})"
             for side, t in self.by_side.iterrows()
         ]
         return (
@@ -65,7 +77,9 @@ class CombinedTotals(Result):
 
 
 @checked
-def combined_totals(table: FlowTable, release: pd.DataFrame) -> CombinedTotals:
+def combined_totals(
+    table: FlowTable, release: pd.DataFrame, *, totals: str | Sequence[str] | KeptTotals = ()
+) -> CombinedTotals:
     """Estimate totals of small cells from several data sets, by the rules for partial synthesis.
 
     For the total of an area, q is its mean over the m data sets, b its variance between them and u
@@ -78,6 +92,9 @@ def combined_totals(table: FlowTable, release: pd.DataFrame) -> CombinedTotals:
         The table that was fitted.
     release : pandas.DataFrame
         Two data sets or more from :func:`bayes_sdc.synthesize`.
+    totals : str, sequence of str or KeptTotals
+        Totals that the release keeps, as for :func:`bayes_sdc.synthesize`. By default those kinds
+        of which ten totals or more agree in all data sets, and with the truth.
 
     Returns
     -------
@@ -88,8 +105,8 @@ def combined_totals(table: FlowTable, release: pd.DataFrame) -> CombinedTotals:
     Raises
     ------
     InputError
-        If the release belongs to another table, has one data set, for which b is undefined, or the
-        table has no small cells.
+        If the release belongs to another table, has one data set, for which b is undefined, or does
+        not keep the totals, or the table has no small cells.
 
     See Also
     --------
@@ -108,8 +125,13 @@ def combined_totals(table: FlowTable, release: pd.DataFrame) -> CombinedTotals:
     standard error, because few areas estimate it badly.
 
     In tables drawn from the model the intervals hold 94 to 99 % of the true totals by area. They
-    end at the least and largest total of so many small counts. Net migration is the difference of
-    two totals without a common cell.
+    end at the least and largest total of so many small counts, or at those that kept totals leave.
+    Net migration is the difference of two totals without a common cell.
+
+    Kept totals are exact, and so is net migration where inflow and outflow are; they are left out
+    of the sums of b and C. Where totals are kept to a base, the interval ends where the total would
+    round to another multiple. Cells of kept totals scatter against each other, so totals across
+    them, such as of merged ones, scatter less than C, and their intervals are rather too wide.
 
     Estimates and ends of the intervals follow from the release alone, and anyone can compute them
     from it. The rest is a comparison with the truth.
@@ -145,41 +167,123 @@ def combined_totals(table: FlowTable, release: pd.DataFrame) -> CombinedTotals:
             "the release has 1 data set, and the variance between data sets is undefined; "
             "synthesize with datasets=2 or more"
         )
-    true = (table.cells["y"] + table.low).to_numpy()
-    scatter, sides = scatter_of_cells(counts), []
-    for side in (*SIDES, "net migration"):
-        if side == "net migration":
-            ends = pd.concat([table.cells["destination"], table.cells["origin"]])
-            both, names = pd.factorize(ends, sort=True)
-            into, out = both[: len(true)], both[len(true) :]
-        else:
-            into, names = pd.factorize(table.cells[side], sort=True)
-            out = into[:0]
-        inflow, outflow = (
-            np.stack([np.bincount(area, one[: len(area)], len(names)) for one in (true, *counts)])
-            for area in (into, out)
-        )
-        difference = inflow - outflow
-        of_area = np.bincount(into, scatter[: len(into)], len(names))
-        of_area = of_area + np.bincount(out, scatter[: len(out)], len(names))
-        combined = combine(difference[1:], known_share(difference[1:], of_area) * of_area)
-        into_cells, out_cells = (np.bincount(a, minlength=len(names)) for a in (into, out))
-        # least and largest total of so many small counts
-        least = table.low * into_cells - table.high * out_cells
-        most = table.high * into_cells - table.low * out_cells
-        for end in ("lower", "upper"):
-            combined[end] = np.clip(combined[end], least, most)
-        at_true = difference[0].astype(np.int64)
-        inside = (combined["lower"] <= at_true) & (at_true <= combined["upper"])
-        first = {"side": side, "area": names, "cells": into_cells + out_cells, "true": at_true}
-        sides.append(pd.DataFrame({**first, **combined, "covered": inside}))
-    found = pd.concat(sides, ignore_index=True)
+    kept = _kept(table, counts - table.low, totals)
+    scatter = scatter_of_cells(counts)
+    found = pd.concat(
+        [_of_side(table, counts, scatter, kept, side) for side in (*SIDES, "net migration")],
+        ignore_index=True,
+    )
     by_side = (
         found.assign(width=found["upper"] - found["lower"])
         .groupby("side", sort=False)
-        .agg(areas=("area", "size"), coverage=("covered", "mean"), mean_width=("width", "mean"))
-    )
+        .agg(
+            areas=("area", "size"), exact=("exact", "sum"), coverage=("covered", "mean"),
+            mean_width=("width", "mean"),
+        )
+    )  # fmt: skip
     return CombinedTotals(totals=found, by_side=by_side, datasets=m)
+
+
+def _kept(
+    table: FlowTable, released: np.ndarray, totals: str | Sequence[str] | KeptTotals
+) -> KeptTotals:
+    """Totals that the release was told to keep, or those that are seen to be kept."""
+    y = table.cells["y"].to_numpy(np.int64)
+    kept = kept_of(table, totals)
+    if not kept.sides:  # one at a time: together they may be more than a two-way table
+        sides = [
+            side for name in totals_kept(table, released) for side in kept_of(table, name).sides
+        ]
+        return KeptTotals(tuple(side.name for side in sides), tuple(sides))
+    for data in released:
+        for sums, within in zip(kept.margins(data)[2:], kept.bounds(y), strict=True):
+            if ((sums < within[:, 0]) | (sums > within[:, 1])).any():
+                raise InputError(
+                    f"the release does not keep the totals by {' and '.join(kept.names)}; name "
+                    "those that it was drawn with, or none"
+                )
+    return kept
+
+
+def _of_side(
+    table: FlowTable, counts: np.ndarray, scatter: np.ndarray, kept: KeptTotals, side: str
+) -> pd.DataFrame:
+    """Estimates and intervals of one kind of total."""
+    y = table.cells["y"].to_numpy(np.int64)
+    true = y + table.low
+    if side == "net migration":
+        ends = pd.concat([table.cells["destination"], table.cells["origin"]])
+        both, names = pd.factorize(ends, sort=True)
+        into, out = both[: len(true)], both[len(true) :]
+    else:
+        into, names = pd.factorize(table.cells[side], sort=True)
+        out = into[:0]
+    n = len(names)
+    inflow, outflow = (
+        np.stack([np.bincount(area, one[: len(area)], n) for one in (true, *counts)])
+        for area in (into, out)
+    )
+    difference = inflow - outflow
+    # least and largest total of so many small counts, and given what is kept
+    into_cells, out_cells = (np.bincount(area, minlength=n) for area in (into, out))
+    more = possible_totals(kept, y, table.k, into, n) + table.low * into_cells[:, None]
+    less = np.zeros((n, 2), np.int64)
+    if len(out):
+        less = possible_totals(kept, y, table.k, out, n) + table.low * out_cells[:, None]
+    least, most = more[:, 0] - less[:, 1], more[:, 1] - less[:, 0]
+    exact = least == most
+    of_area = np.bincount(into, scatter[: len(into)], n)
+    of_area = of_area + np.bincount(out, scatter[: len(out)], n)
+    of_area[exact] = 0.0
+    share = known_share(difference[1:, ~exact], of_area[~exact]) if not exact.all() else 0.0
+    combined = combine(difference[1:], share * of_area)
+    for end in ("lower", "upper"):
+        combined[end] = np.clip(combined[end], least, most)
+    at_true = difference[0].astype(np.int64)
+    inside = (combined["lower"] <= at_true) & (at_true <= combined["upper"])
+    first = {"side": side, "area": names, "cells": into_cells + out_cells, "true": at_true}
+    return pd.DataFrame({**first, **combined, "covered": inside, "exact": exact})
+
+
+def possible_totals(
+    kept: KeptTotals, y: np.ndarray, upper: int, area: np.ndarray, areas: int
+) -> np.ndarray:
+    """Least and largest total of each area given what is kept: (area, 2) of sums from 0.
+
+    A kept total that lies within an area bounds its cells together, the other cells have bounds of
+    their own.
+
+    Parameters
+    ----------
+    kept : KeptTotals
+        Totals, exact or to a base.
+    y : array of int, shape (cell,)
+        Counts from 0 with these totals.
+    upper : int
+        Largest count.
+    area : array of int, shape (cell,)
+        Area of each cell.
+    areas : int
+        Number of areas.
+    """
+    cells = np.bincount(area, minlength=areas)
+    found = np.stack([np.zeros(areas, np.int64), upper * cells], axis=1)
+    for side in kept.sides:
+        block = side.cells
+        alone = KeptTotals((side.name,), (side,), kept.base)
+        bounds, number = alone.bounds(y)[0], int(block.max()) + 1
+        first, last = np.full(number, areas), np.full(number, -1)
+        np.minimum.at(first, block, area)
+        np.maximum.at(last, block, area)
+        within = first == last
+        rest = np.bincount(area, ~within[block], areas).astype(np.int64)
+        least, most = (
+            np.bincount(first[within], bounds[within, end], areas).astype(np.int64)
+            for end in (0, 1)
+        )
+        found[:, 0] = np.maximum(found[:, 0], least)
+        found[:, 1] = np.minimum(found[:, 1], most + upper * rest)
+    return found
 
 
 def scatter_of_cells(counts: np.ndarray) -> np.ndarray:

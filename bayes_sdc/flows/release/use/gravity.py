@@ -14,8 +14,11 @@ Statistician 60, 2006, doi:10.1198/000313006X124640.
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import coo_array, hstack
+from scipy.sparse.linalg import lsmr
 
 STEPS, SWEEPS = 100, 500  # Newton steps, and projections in each
+FOLLOWS = 1e-6  # share of a column's length up to which it follows from effects and other columns
 ENOUGH = 1e-9  # relative change of the deviance, and of a projection
 
 
@@ -65,6 +68,41 @@ def fit_gravity(
         if abs(before - deviance) <= ENOUGH * (abs(deviance) + 1.0):
             break
     return Gravity(coefficient, np.diag(np.linalg.inv(information)), mu)
+
+
+def identified(origin: np.ndarray, destination: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Which columns tell something that the areas and the other columns do not: (covariate,).
+
+    A column that follows from them has no coefficient of its own. By arithmetic with rounding it
+    seldom is exactly so: a regression gives it a number all the same. Flows without people drive
+    such a coefficient to infinity, so columns are judged on the others alone (Santos Silva and
+    Tenreyro 2010, doi:10.1016/j.econlet.2010.02.020).
+
+    Parameters
+    ----------
+    origin, destination : array of int, shape (flow,)
+        Areas of each flow with people, numbered from 0.
+    x : array of float, shape (flow, covariate)
+        Columns.
+
+    Examples
+    --------
+    >>> o, d = np.divmod(np.arange(12), 4)
+    >>> x = np.column_stack([d < 2, o == d, (o == d) + 3.0 * o]).astype(float)
+    >>> identified(o, d, x).tolist(), identified(o, d, x[:, :2]).tolist()
+    ([False, False, False], [False, True])
+    """
+    told = np.zeros(x.shape[1], dtype=bool)
+    if len(x) == 0:
+        return told
+    flows, ones = np.arange(len(x)), np.ones(len(x))
+    effects = [coo_array((ones, (flows, of))) for of in (origin, destination)]
+    unit = x / np.maximum(np.linalg.norm(x, axis=0), 1e-300)
+    for k in range(x.shape[1]):
+        known = hstack([*effects, coo_array(np.delete(unit, k, axis=1))]).tocsr()
+        found = lsmr(known, unit[:, k], atol=1e-10, btol=1e-10, maxiter=10_000)[0]
+        told[k] = np.linalg.norm(unit[:, k] - known @ found) > FOLLOWS
+    return told
 
 
 def _projected(

@@ -10,8 +10,9 @@ import pandas as pd
 from bayes_sdc.arguments import checked
 from bayes_sdc.errors import InputError
 from bayes_sdc.flows.release.synthetic.released import released_counts
+from bayes_sdc.flows.release.totals.kept import KeptTotals
 from bayes_sdc.flows.release.use.combining import combine, combined_totals
-from bayes_sdc.flows.release.use.gravity import Gravity, fit_gravity, interval_overlap
+from bayes_sdc.flows.release.use.gravity import Gravity, fit_gravity, identified, interval_overlap
 from bayes_sdc.flows.table.read import FlowTable
 from bayes_sdc.io.columns import own_area, read_codes
 from bayes_sdc.results import Fact, Result, or_undefined
@@ -68,7 +69,11 @@ class Whole(NamedTuple):
 
 @checked
 def flow_uses(
-    table: FlowTable, release: pd.DataFrame, *, distance: Sequence[float] | None = None
+    table: FlowTable,
+    release: pd.DataFrame,
+    *,
+    distance: Sequence[float] | None = None,
+    totals: str | Sequence[str] | KeptTotals = (),
 ) -> FlowUses:
     """Measure what demographers do with a table of flows, true against released.
 
@@ -80,6 +85,8 @@ def flow_uses(
         What :func:`bayes_sdc.synthesize` returned.
     distance : sequence of float, optional
         Distance between the areas of each row of the table, above 0 but for own areas.
+    totals : str, sequence of str or KeptTotals
+        Totals that the release keeps, as for :func:`bayes_sdc.combined_totals`.
 
     Returns
     -------
@@ -123,7 +130,7 @@ def flow_uses(
         raise InputError(f"{table.source}: no small cells, so every release of it is the table")
     whole = whole_of(table, release, distance)
     rows = [
-        *_totals(table, release, whole),
+        *_totals(table, release, whole, totals),
         *_counts(table, release),
         *_structure(whole),
         *_gravity(whole),
@@ -192,11 +199,16 @@ def _row(use: str, measure: str, value: float, covered: float = np.nan) -> _Row:
     return use, measure, value, verdict, covered
 
 
-def _totals(table: FlowTable, release: pd.DataFrame, whole: Whole) -> list[_Row]:
+def _totals(
+    table: FlowTable,
+    release: pd.DataFrame,
+    whole: Whole,
+    kept: str | Sequence[str] | KeptTotals,
+) -> list[_Row]:
     """In-, out- and net migration: errors relative to whole totals, safe counts included."""
     covered = pd.Series(dtype=np.float64)
     if len(whole.released) > 1:
-        covered = combined_totals(table, release).by_side["coverage"]
+        covered = combined_totals(table, release, totals=kept).by_side["coverage"]
     mean = whole.released.mean(axis=0)
     sums = {
         "origin": [np.bincount(whole.origin, c) for c in (whole.true, mean)],
@@ -312,17 +324,23 @@ def _gravity(whole: Whole) -> list[_Row]:
         "gravity model: effect of one state": None if whole.same is None
         else whole.same.astype(float),
     }  # fmt: skip
-    used = {name: x for name, x in known.items() if x is not None and np.ptp(x) > 0}
+    used = {name: x for name, x in known.items() if x is not None}
     if not used:
         return []
     x = np.column_stack(list(used.values()))
-    try:
-        true, *data = [
-            fit_gravity(whole.origin, whole.destination, x, counts)
-            for counts in (whole.true, *whole.released)
-        ]
-    except np.linalg.LinAlgError:  # the covariates follow from the areas: they have no effects
+    # in the truth and in every data set; their flows with people differ where 0 is a small count
+    people = np.unique(np.vstack([whole.true, whole.released]) > 0, axis=0)
+    told = np.all(
+        [identified(whole.origin[at], whole.destination[at], x[at]) for at in people], axis=0
+    )
+    used = {name: x for (name, x), one in zip(used.items(), told, strict=True) if one}
+    if not used:
         return []
+    x = np.column_stack(list(used.values()))
+    true, *data = [
+        fit_gravity(whole.origin, whole.destination, x, counts)
+        for counts in (whole.true, *whole.released)
+    ]
     rows = []
     for k, name in enumerate(used):
         interval = _interval(data, k)

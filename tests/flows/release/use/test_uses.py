@@ -103,3 +103,14 @@ def test_distances_of_all_rows_are_those_of_the_areas_or_none() -> None:
     found = row_distances(table, areas, longitude="x", latitude="y")
     assert found == pytest.approx([111.2, 222.4, 248.6], rel=2e-3)
     assert row_distances(table, areas.drop("c"), longitude="x", latitude="y") is None
+
+
+def test_a_coefficient_that_no_data_determine_has_no_row() -> None:
+    """Whether both ends are in one state followed from the destination; it got a number."""
+    rng = np.random.default_rng(1)
+    pairs = [(f"o{i}", f"d{j}", "A", "A" if j < 5 else "B") for i in range(7) for j in range(11)]
+    frame = pd.DataFrame(pairs, columns=["o", "d", "os", "ds"]).assign(n=rng.integers(1, 14, 77))
+    found = read_flows(frame, origin="o", destination="d", count="n", groups=["os", "ds"])
+    km = np.exp(rng.normal(size=77))
+    uses = flow_uses(found, frame, distance=km.tolist()).table["use"]
+    assert uses[uses.str.contains("gravity")].tolist() == ["gravity model: effect of distance"]
