@@ -43,7 +43,11 @@ from bayes_sdc.commands.terminal import (
 @interruptible("the same command with --resume continues from here")
 def flows(
     file: Annotated[
-        Path, typer.Argument(help="CSV (also .gz) or Parquet, one row per pair of areas.")
+        Path,
+        typer.Argument(
+            help="CSV (also .gz), Parquet, Excel, Eurostat, fixed width or a database; one row per "
+            "pair of areas, or with --wide one per origin."
+        ),
     ],
     *,
     origin: Annotated[str, option("Column of the origin's code.", INPUT)],

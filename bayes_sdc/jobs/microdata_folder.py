@@ -61,7 +61,8 @@ def write_microdata(
     with all_or_nothing():
         internal = render_microdata(
             result, audience="internal", call=call, key_sets=key_sets, treatment=done,
-            treatments=treatments,
+            treatments=treatments, attributes=None if treated is None else treated.attributes,
+            proposals=None if treated is None else treated.proposals,
         )  # fmt: skip
         external = render_microdata(result, audience="external", call=call, treatment=done)
     tables = {"risk_by_record": _records(result), "risk_by_combination": _combinations(result)}

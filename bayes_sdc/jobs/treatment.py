@@ -183,8 +183,17 @@ class TreatedRun(NamedTuple):
             f"good for: {good}; not for: {bad}",
             *self._left_out(),
             *(f"note: {note}" for note in done.notes),
-            *(f"note: {note}" for note in (self.attributes.notes if self.attributes else ())),
+            *self._besides(),
         ]
+
+    def _besides(self) -> list[str]:
+        """Say what was measured besides, where that was asked for."""
+        lines = []
+        if self.attributes is not None:
+            lines = [f"{self.attributes}", *(f"note: {note}" for note in self.attributes.notes)]
+        if self.proposals is not None and len(self.proposals):
+            lines.append(f"recodings proposed, best first: {', '.join(self.proposals.index[:3])}")
+        return lines
 
     def _left_out(self) -> list[str]:
         """Say which columns do not leave, and how they could."""

@@ -196,6 +196,12 @@ def test_recoding_utility_and_sensitive_variables_stay_inside(csv: Path, tmp_pat
     for name in names:
         assert len(pd.read_csv(inside / f"{name}.csv")) > 0, name
     proposals = pd.read_csv(inside / "proposed_recodings.csv")
+    # both were files that no report named
+    told = (inside / "report.html").read_text(encoding="utf-8")
+    assert f"{pd.read_csv(inside / 'attribute_risk.csv')['gain'].max():+.3f}" in told
+    assert proposals["recoding"][0] in told
+    (public,) = set(tmp_path.glob("run/*/report.html")) - {inside / "report.html"}
+    assert "t-closeness" not in public.read_text(encoding="utf-8")
     assert proposals["recoding"].str.startswith("age=merge:").any()
     data = read_microdata(after, keys=KEYS, missing="conservative")
     assert data.f.min() >= 3
@@ -213,6 +219,8 @@ def test_what_is_of_one_data_set_alone_is_said(tmp_path: Path) -> None:
     )  # fmt: skip
     said = "note: what records tell of b is that of data set 1 of 2 alone"
     assert said in made._lines()
+    first = "what a tell of b by a record in the file"
+    assert any(line.startswith(first) for line in made._lines())
     made.confidential()["attribute_risk.csv"](tmp_path / "told.csv")
     assert set(pd.read_csv(tmp_path / "told.csv")["dataset"]) == {1}
 

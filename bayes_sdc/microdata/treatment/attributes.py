@@ -38,6 +38,7 @@ Codes = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 
 DRAWS = 400
+HIGH = 0.1  # gain of a target that is counted
 KHAT = 0.7  # above which a weight cannot be relied on
 MOST = 2_000  # targets of different values
 EQUAL = 1e-9  # spread of log ratios below which there is nothing to smooth
@@ -85,15 +86,29 @@ class AttributeRisk(Result):
         """Targets whose weights cannot be relied on."""
         return int((self.records["khat"] > KHAT).sum())
 
+    def __str__(self) -> str:
+        """Return the risk in one line."""
+        gain, high = self.records["gain"], int((self.records["gain"] > HIGH).sum())
+        return (
+            f"what {', '.join(self.keys)} tell of {self.sensitive} by a record in the file: mean "
+            f"gain of the true value's probability {gain.mean():+.4f}, largest {gain.max():+.3f}, "
+            f"above {HIGH:g} for {high:,} of {len(gain):,} targets; not reliable for "
+            f"{self.unreliable:,}"
+        )
+
     def _title(self) -> str:
         return f"What {', '.join(self.keys)} tell of {self.sensitive}: confidential"
+
+    def rows(self) -> list[Fact]:
+        """Return name, value and meaning of each number."""
+        return self._facts()
 
     def _facts(self) -> list[Fact]:
         gain = self.records["gain"]
         return [
             ("mean gain", f"{gain.mean():+.4f}", "of the true value's probability, by its record"),
             ("largest gain", f"{gain.max():+.3f}", "of a target"),
-            ("gain > 0.1", f"{int((gain > 0.1).sum()):,}", f"of {len(gain):,} targets"),
+            (f"gain > {HIGH:g}", f"{int((gain > HIGH).sum()):,}", f"of {len(gain):,} targets"),
             ("not reliable", f"{self.unreliable:,}", f"targets with k-hat above {KHAT:g}"),
             ("l-diversity", f"{self.smallest_l}", "fewest values among equal key values"),
             ("entropy l", f"{self.smallest_entropy_l:.2f}", "smallest exponential of the entropy"),

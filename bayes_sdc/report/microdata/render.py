@@ -15,6 +15,7 @@ from bayes_sdc.errors import InputError
 from bayes_sdc.microdata.individual.record_risk import BULK
 from bayes_sdc.microdata.latent_classes.risk import misfit
 from bayes_sdc.microdata.measure.result import Measurement
+from bayes_sdc.microdata.treatment.attributes import AttributeRisk
 from bayes_sdc.microdata.treatment.release import ReleasedFile
 from bayes_sdc.microdata.treatment.result import Treatment
 from bayes_sdc.microdata.treatment.utility import TreatedUtility
@@ -41,7 +42,12 @@ from bayes_sdc.report.microdata.tables import (
     unstructured_rows,
     violation_rows,
 )
-from bayes_sdc.report.microdata.treatment import tell_treatment, tell_treatments
+from bayes_sdc.report.microdata.treatment import (
+    tell_attributes,
+    tell_proposals,
+    tell_treatment,
+    tell_treatments,
+)
 from bayes_sdc.report.page import render_page
 from bayes_sdc.report.policy_limits import Told, limit_section
 
@@ -93,6 +99,8 @@ def render_microdata(
     key_sets: pd.DataFrame | None = None,
     treatment: tuple[Treatment, TreatedUtility, ReleasedFile] | None = None,
     treatments: pd.DataFrame | None = None,
+    attributes: AttributeRisk | None = None,
+    proposals: pd.DataFrame | None = None,
 ) -> str:
     """Return the report of a file as one HTML document that needs no other file.
 
@@ -114,6 +122,10 @@ def render_microdata(
         then those of the treated file.
     treatments : DataFrame, optional
         From :func:`bayes_sdc.compare_treatments`, for the internal report.
+    attributes : AttributeRisk, optional
+        From :func:`bayes_sdc.attribute_risk` of the treated file, for the internal report.
+    proposals : DataFrame, optional
+        Ranked recodings, for the internal report.
 
     Returns
     -------
@@ -142,6 +154,8 @@ def render_microdata(
             **_internal(result, call),
             **key_set_rows(key_sets),
             "treatments": None if treatments is None else tell_treatments(treatments),
+            "attributes": None if attributes is None else tell_attributes(attributes),
+            "proposals": None if proposals is None else tell_proposals(proposals),
         }
     elif audience == "external":
         context = public_context(result)

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from bayes_sdc.microdata.treatment.attributes import AttributeRisk
 from bayes_sdc.microdata.treatment.intruder import KNOWLEDGE, KNOWS, MatchRisk
 from bayes_sdc.microdata.treatment.release import ReleasedFile
 from bayes_sdc.microdata.treatment.result import METHODS, Treatment
@@ -140,6 +141,30 @@ def _left_out(treatment: Treatment, file: ReleasedFile, internal: bool) -> dict[
     if weight is not None and weight not in file.frame.columns:
         told["weights"] = "not released: the file tells nothing of numbers in the population"
     return told
+
+
+def tell_attributes(risk: AttributeRisk) -> dict[str, Any]:
+    """Numbers on what the released file tells of a sensitive variable, for the agency."""
+    return {
+        "sensitive": risk.sensitive,
+        "keys": ", ".join(risk.keys),
+        "rows": [[name, str(value), what] for name, value, what in risk.rows()],
+        "notes": risk.notes,
+    }
+
+
+def tell_proposals(frame: pd.DataFrame) -> list[list[str]]:
+    """Rows of the ranked recodings, best first, for the agency."""
+    return [
+        [
+            str(name),
+            *(f"{row['levels_' + when]:,.0f}" for when in ("before", "after")),
+            *(f"{row['uniques_' + when]:,.0f}" for when in ("before", "after")),
+            *(f"{row['expected_' + when]:,.1f}" for when in ("before", "after")),
+            f"{row['bits_lost']:.3f}",
+        ]
+        for name, row in frame.iterrows()
+    ]
 
 
 def tell_treatments(frame: pd.DataFrame) -> dict[str, Any]:
