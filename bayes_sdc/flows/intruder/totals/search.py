@@ -165,6 +165,15 @@ def _widest(
 
 
 @numba.njit(cache=True, nogil=True)
+def _longer(values: np.ndarray, used: int) -> np.ndarray:
+    """Give twice the room to the values that are used."""
+    longer = np.empty(2 * len(values), np.int64)
+    for k in range(used):
+        longer[k] = values[k]
+    return longer
+
+
+@numba.njit(cache=True, nogil=True)
 def _search_all(
     graph: Graph,
     y: np.ndarray,
@@ -192,13 +201,13 @@ def _search_all(
         cycle = scratch[:n]
         least, most = _range(cycle, y, upper)
         while used + len(cycle) > len(found):
-            found = np.concatenate((found, np.empty_like(found)))
+            found = _longer(found, used)
         if number == len(lengths):
-            lengths = np.concatenate((lengths, np.empty_like(lengths)))
-        found[used : used + len(cycle)] = cycle
+            lengths = _longer(lengths, number)
         lengths[number] = len(cycle)
         for k in range(len(cycle)):
             cell = cycle[k]
+            found[used + k] = cell
             if of[cell] < 0:
                 of[cell] = first + number
                 sign[cell] = 1 if k % 2 == 0 else -1
@@ -269,6 +278,8 @@ def _short(
             length += 1
             node = n_left + graph.right[cell] if node < n_left else graph.left[cell]
         if side == 0:
-            cycle[first:length] = cycle[first:length][::-1].copy()
+            for k in range((length - first) // 2):  # from the cell on, not back to it
+                one, other = first + k, length - 1 - k
+                cycle[one], cycle[other] = cycle[other], cycle[one]
             node = meet
     return length
