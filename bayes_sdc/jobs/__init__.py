@@ -27,7 +27,8 @@ Each job reads a file, does its work and writes a folder of its own, by the one 
 - ``gain_by_prior.csv``, ``gain_by_cell.csv``, ``log_ratios.csv``: what the release adds, for each
   prior and cell, and what one count can change of the release's distribution.
 - ``combined_totals.csv``: with several data sets, totals and net migration with intervals.
-- ``totals_not_to_publish.csv``: where totals are kept, those that are kept in sum only, and why.
+- ``totals_not_to_publish.csv``: where totals are kept, those that must not be published because
+  they are kept in sum only, or are coarser ones that tell these apart, and why.
 - ``published_totals.csv``, ``given_totals.csv``: where totals are published, the bounds that they
   leave each small count, and its probabilities given the release and them.
 - ``uses.csv``: what a demographer can do with the release, use by use, and what not.

@@ -2,7 +2,8 @@
 
 Kept totals that pin nothing, and published ones that pin nothing, can pin small counts together.
 Published are totals by name, tables of totals, totals inside the table and in columns that stay,
-and those that an earlier release kept.
+and those that an earlier release kept: margins of ten changed totals or more that it has exactly,
+all of them. Those kept to a base, or partly in sum only, are not seen in an earlier release.
 """
 
 from collections.abc import Sequence

@@ -64,7 +64,7 @@ def count_of_partner(table: FlowTable, column: pd.Series, side: str, ends: Ends)
         if _lists_counts(texts, at, getattr(ends, by), count, ends):
             return f"a list of counts of each {by}"
         if spells_counts(texts, at, getattr(ends, by), count, small, ends):
-            return f"a sign for each count of each {by}"
+            return f"a character for each count of each {by}"
     for by in ("origin", "destination"):
         key: Codes = getattr(ends, by)
         other = ends.destination if by == "origin" else ends.origin

@@ -91,12 +91,15 @@ def external_utility(table: FlowTable, measured: Measured, public: PublicShares)
     # rounded before it is drawn: the points of a picture can be read back
     told = _moved(told, units, public).round(dict.fromkeys(SHARES, 2) | {"mean_distance": 1})
     if not relied_on(measured):
-        told.loc[told["method"] == OURS, BY_WEIGHTS] = np.nan
+        # what the model predicts of a cell from the others rests on the weights, too
+        hidden = (told["method"] == OURS) | (told["prior"] == "model")
+        told.loc[hidden, BY_WEIGHTS] = np.nan
     # judged as it is printed, so the verdict tells nothing that the number does not
     error = round(public.moved(use.totals_error, persons, "error of totals"), 2)
     if keeps_all_areas(table, measured):
         error = 0.0  # by construction: anyone who has the release knows that they are the true ones
     judged, reason = "pass" if error <= CLOSE else "look", f"{error:.0%}, pass up to {CLOSE:.0%}"
+    shown = pd.DataFrame(_ends(told)).dropna(subset=["true_count_probability"])
     return nothing | {
         "use_checks": [Told("error of totals", judged, reason, "use_totals_error")],
         "uses_why": "Not judged.",
@@ -110,9 +113,7 @@ def external_utility(table: FlowTable, measured: Measured, public: PublicShares)
         ],
         "map": [_compared(row, "{:.0%}", "{:.1f}", "not shown")[:-1] for row in _ends(told)],
         # numbers between the ends would stand in columns and rows of whole per cents
-        "map_plot": plots.ru_map(
-            pd.DataFrame(_ends(told)).dropna(subset=["true_count_probability"])
-        ),
+        "map_plot": plots.ru_map(shown) if len(shown) else "",
     }
 
 

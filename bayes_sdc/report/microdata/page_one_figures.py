@@ -202,7 +202,7 @@ def _cost(done: Treatment, use: TreatedUtility) -> list[Figure]:
         ),
         Figure(
             or_undefined(ratio, ".1f"),
-            "pMSE ratio: how well released records are told from true ones, 1 if not at all"
+            "pMSE ratio: how well released records are told from true ones, 1 or less if not at all"
             f"{beside}",
             **judged(ratio, SMALL_RATIO, f"{SMALL_RATIO:g}"),
         ),

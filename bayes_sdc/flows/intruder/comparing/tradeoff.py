@@ -81,7 +81,8 @@ def risk_utility(
     risk : IntruderRisk
         Of any release of this table and posterior.
     datasets : iterable of int
-        Numbers m of data sets. Noise and rounding are repeated independently, as no agency should;
+        Numbers m of data sets: the first m of those of the largest number, so rows of a method go
+        together. Noise and rounding are repeated independently, as no agency should;
         suppression has one table, and one m.
     seed : int, optional
         Seed of all releases; a stream of its own for each method. By default a fresh one.

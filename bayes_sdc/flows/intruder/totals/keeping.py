@@ -73,8 +73,8 @@ def keep_totals(
     Returns
     -------
     KeptTotals
-        For ``totals`` of :func:`bayes_sdc.synthesize`; ``merged`` lists the totals that must not
-        be published.
+        For ``totals`` of :func:`bayes_sdc.synthesize`; ``not_to_publish`` lists the totals that
+        must not be published: those in ``merged``, and coarser ones that tell them apart.
 
     Raises
     ------
@@ -187,7 +187,8 @@ def _without_told(
         before = chance.told(limit)
 
     def told(kept: KeptTotals) -> npt.NDArray[np.bool_]:
-        chance = chance_of_truth(table, posterior, kept, seed=seed, cores=cores)
+        both = with_published(kept, known)
+        chance = chance_of_truth(table, posterior, both, seed=seed, cores=cores)
         found = chance.told(limit) & ~before
         say(f"{kept}; {int(found.sum()):,} cells above {limit:.0%}")
         return found

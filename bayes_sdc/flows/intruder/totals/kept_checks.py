@@ -95,7 +95,10 @@ def check_kept(
             f"{limit:.0%}, whatever totals are kept"
         )
     if len(kept.merged):
-        words += "; those kept in sum only must not be published by themselves"
+        words += (
+            "; those kept in sum only must not be published by themselves, nor coarser ones that "
+            "tell them apart (totals_not_to_publish)"
+        )
     return Check("totals kept", verdict, words, key="totals_kept")
 
 

@@ -198,6 +198,8 @@ def _search_all(
         n = _short(graph, y, upper, free, edge, True, by, seen, queue, scratch)
         if n == 0:
             n = _short(graph, y, upper, free, edge, False, by, seen, queue, scratch)
+        if n == 0:  # none: a cell that is not pinned always has one
+            continue
         cycle = scratch[:n]
         least, most = _range(cycle, y, upper)
         while used + len(cycle) > len(found):

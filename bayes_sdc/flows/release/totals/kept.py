@@ -222,7 +222,8 @@ class KeptTotals(Result):
         return [
             ("kinds", ", ".join(self.names) or "none", ""),
             ("kept", f"{self.number:,}", "totals of small counts, by themselves"),
-            ("in sum only", f"{len(self.merged):,}", "totals that must not be published"),
+            ("in sum only", f"{len(self.merged):,}", "totals that are not the true ones each"),
+            ("not to publish", f"{len(self.not_to_publish):,}", "these, and what tells them apart"),
         ]
 
 
