@@ -83,13 +83,13 @@ def statistic_in(table: FlowTable, column: pd.Series, side: str, ends: Ends) -> 
 def _of_group(shown: npt.NDArray[np.intp], numbers: Numbers, group: Alike) -> Numbers:
     """Log chances of statistics that are known of the same areas; nan where these are too few."""
     known = group.known
-    if known.sum() < 3 or len(np.unique(shown[known])) < 2:
+    classes = shown[known]
+    if len(classes) < 3 or len(np.unique(classes)) < 2:
         return np.full(len(group.places), np.nan)
     log_chance = log_chances(numbers[known], group.values)
     for place, y in enumerate(group.ranks):
-        if y.max() < known.sum() / 2:  # else any column is a function of it
-            of_classes = function_of_count(shown[known], y)
-            log_chance[place] = min(log_chance[place], of_classes)
+        if y.max() < len(classes) / 2:  # else any column is a function of it
+            log_chance[place] = min(log_chance[place], function_of_count(classes, y))
     return log_chance
 
 

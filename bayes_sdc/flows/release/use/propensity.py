@@ -78,21 +78,23 @@ def null_pmse(parameters: int, share: float, rows: int) -> float:
     return parameters * (1.0 - share) ** 2 * share / rows
 
 
-def propensity(totals: np.ndarray, true: np.ndarray, released: np.ndarray) -> Propensity:
-    """Propensity score pMSE of the released counts of the same cells.
+def propensity_of(
+    totals: np.ndarray, true: np.ndarray, released: Sequence[np.ndarray]
+) -> Propensity:
+    """Propensity score pMSE of released functions of the counts of the same cells.
 
-    The regressors are the count, the totals, and the products of the count with each total. The
-    columns of totals are the same in both halves: they enter the regression, but k does not count
-    them, nor columns that are combinations of others.
+    The regressors are the functions, the totals, and their products. The columns of totals are the
+    same in both halves: they enter the regression, but k does not count them, nor columns that are
+    combinations of others.
 
     Parameters
     ----------
     totals : array of float, shape (cell, side)
         What is known of each cell, such as log totals of its areas.
-    true : array of float, shape (cell,)
-        True counts.
-    released : array of float, shape (dataset, cell)
-        Released counts; each data set is compared with the true counts by itself.
+    true : array of float, shape (cell, function)
+        Of the true counts, such as the count itself.
+    released : sequence of array of float, shape (cell, function)
+        Of each data set; each is compared with the true counts by itself.
 
     Returns
     -------
@@ -107,18 +109,10 @@ def propensity(totals: np.ndarray, true: np.ndarray, released: np.ndarray) -> Pr
     Examples
     --------
     >>> totals = np.log([[30.0, 10.0], [30.0, 20.0], [50.0, 10.0], [50.0, 20.0], [50.0, 30.0]])
-    >>> same = np.array([1.0, 2.0, 2.0, 3.0, 5.0])
-    >>> round(propensity(totals, same, same[np.newaxis]).pmse, 12)
+    >>> same = np.array([[1.0], [2.0], [2.0], [3.0], [5.0]])
+    >>> round(propensity_of(totals, same, [same]).pmse, 12)
     0.0
     """
-    column = released[..., np.newaxis]
-    return propensity_of(totals, true[:, np.newaxis], list(column))
-
-
-def propensity_of(
-    totals: np.ndarray, true: np.ndarray, released: Sequence[np.ndarray]
-) -> Propensity:
-    """The same for several functions of the count: (cell, function), one array a data set."""
     return mean_score(by_dataset(totals, true, released))
 
 

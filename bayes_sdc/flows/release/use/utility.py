@@ -134,9 +134,9 @@ class Utility(Result):
         Whether one was added to both counts of these ratios, because some count can be 0.
     pmse : float
         Propensity score mean squared error, see
-        :func:`bayes_sdc.flows.release.use.propensity.propensity`; the regressors are the count, the
-        log totals of origin and destination in the true table, and the products of the count with
-        these.
+        :func:`bayes_sdc.flows.release.use.propensity.propensity_of`; the regressors are the count,
+        the log totals of origin and destination in the true table, and the products of the count
+        with these.
     pmse_ratio : float or None
         The pMSE in units of its expected value for a release from the right model: 1 from the
         fitted parameters, up to 2 from draws of them. None when nothing can differ.

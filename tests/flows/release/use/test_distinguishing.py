@@ -4,7 +4,7 @@ import numpy as np
 
 from bayes_sdc.flows.release.totals.alternating_cycles import graph_of, mix
 from bayes_sdc.flows.release.use.distinguishing import distinguished, null_ratios
-from bayes_sdc.flows.release.use.propensity import propensity
+from bayes_sdc.flows.release.use.propensity import propensity_of
 
 LEFT, RIGHT = np.divmod(np.arange(1600), 40)
 
@@ -24,7 +24,7 @@ def test_a_release_with_true_totals_is_told_by_other_functions_of_the_count() ->
     mix(rng, graph_of(LEFT, RIGHT), np.arange(1600), narrow, flat, 60_000)
     released = flat + 1.0
     assert (np.bincount(LEFT, released) == np.bincount(LEFT, true)).all()
-    assert propensity(known(true), true * 1.0, released[None]).ratio < 0.05
+    assert propensity_of(known(true), true[:, None] * 1.0, [released[:, None]]).ratio < 0.05
     found = distinguished(known(true), true * 1.0, released[None], low=1, high=9)
     assert found.others.ratio > 5
     assert found.every.ratio > 5
@@ -47,7 +47,7 @@ def test_the_right_model_gives_ratios_of_two_and_tables_of_another_are_told() ->
 def test_one_function_is_the_measure_of_the_count_alone() -> None:
     rng = np.random.default_rng(3)
     true, released = rng.integers(1, 10, (2, 1600)).astype(float)
-    before = propensity(known(true), true, released[None])
+    before = propensity_of(known(true), true[:, None], [released[:, None]])
     assert before.parameters == 3
     assert before.expected == 3 * 0.25 * 0.5 / 3200
 

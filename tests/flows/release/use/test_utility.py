@@ -18,7 +18,13 @@ from bayes_sdc import (
 )
 from bayes_sdc.flows.release.synthetic.synthesis import draw_counts, rates_by_draw
 from bayes_sdc.flows.release.use.combining import combine
-from bayes_sdc.flows.release.use.propensity import _basis, mean_score, null_pmse, propensity
+from bayes_sdc.flows.release.use.propensity import (
+    Propensity,
+    _basis,
+    mean_score,
+    null_pmse,
+    propensity_of,
+)
 from bayes_sdc.flows.release.use.utility import (
     error_of_totals,
     ground_truth,
@@ -30,6 +36,11 @@ from bayes_sdc.flows.release.use.utility import (
 from bayes_sdc.flows.table.cells import fitted_cells
 
 NAMES = {"origin": "from", "destination": "to", "count": "n"}
+
+
+def propensity(totals: np.ndarray, true: np.ndarray, released: np.ndarray) -> Propensity:
+    """Of the counts themselves."""
+    return propensity_of(totals, true[:, np.newaxis], list(released[..., np.newaxis]))
 
 
 def flows(low: int = 1) -> pd.DataFrame:
