@@ -5,13 +5,14 @@ r"""Negative binomial counts times a national base measure, as a PyMC distributi
 :mod:`bayes_sdc.models.base_measure`, which all cells share.
 """
 
+from functools import partial
 from typing import Any
 
-import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from bayes_sdc.models.truncated import UPPER_LIMIT, truncated_log_table
+from bayes_sdc.models.tabulated import pieces
+from bayes_sdc.models.truncated import truncated_log_table
 
 
 def base_log_table(log_rate: Any, kappa: Any, log_measure: Any, *, upper: int) -> Any:
@@ -82,32 +83,8 @@ def _parameters(*parts: Any) -> list[Any]:
 
 
 def _pieces(upper: int) -> dict[str, Any]:
-    """Arguments of CustomDist: forward draws, log-probability, a starting point."""
-    if not 1 <= upper <= UPPER_LIMIT:
-        raise ValueError(f"upper must be a whole number from 1 to {UPPER_LIMIT}; it is {upper}")
-
-    def draw(log_rate: Any, kappa: Any, log_measure: Any, size: Any) -> Any:
-        table = base_log_table(log_rate, kappa, log_measure, upper=upper)
-        return pm.Categorical.dist(logit_p=table, size=size)
-
-    def logp(value: Any, log_rate: Any, kappa: Any, log_measure: Any) -> Any:
-        value = pt.as_tensor(value)
-        within = (value >= 0) & (value <= upper) & pt.eq(value, pt.floor(value))
-        at = pt.clip(value, 0, upper).astype("int64")
-        chosen = pt.eq(at[..., None], np.arange(upper + 1))
-        table = base_log_table(log_rate, kappa, log_measure, upper=upper)
-        return pt.switch(within, pt.switch(chosen, table, 0.0).sum(axis=-1), -np.inf)
-
-    def start(rv: Any, size: Any, log_rate: Any, kappa: Any, log_measure: Any) -> Any:
-        table = base_log_table(log_rate, kappa, log_measure, upper=upper)
-        mean = (pt.exp(table) * np.arange(upper + 1)).sum(axis=-1)
-        return pt.round(pt.broadcast_to(mean, rv.shape))
-
-    return {
-        "dist": draw,
-        "logp": logp,
-        "support_point": start,
-        "class_name": "BaseCounts",
-        "dtype": "int64",
-        "signature": "(),(),(k)->()",
-    }
+    found: dict[str, Any] = pieces(
+        partial(base_log_table, upper=upper), upper,
+        class_name="BaseCounts", signature="(),(),(k)->()",
+    )  # fmt: skip
+    return found

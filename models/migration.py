@@ -23,6 +23,10 @@ with mean :math:`\lambda` and size :math:`r`, truncated to the same support,
 Its free parameter is the coefficient of variation of the cell effects, :math:`cv = r^{-1/2}`, one
 per group: 0 is the Poisson model.
 
+``canonical`` is the same distribution with the canonical link: not the log of the mean, but the
+log of the argument of its power series is :math:`\beta_i + \gamma_j`. So counts of large areas may
+be as large as they are: :mod:`bayes_sdc.models.canonical`.
+
 ``base`` multiplies these probabilities by a measure :math:`h(y)` that all cells of a nation share:
 :mod:`bayes_sdc.models.base_measure`. It needs the pooled prior.
 
@@ -79,12 +83,13 @@ import pytensor.tensor as pt
 from bayes_sdc.models.base_counts import BaseCounts
 from bayes_sdc.models.base_measure import IMPOSSIBLE, basis, possible
 from bayes_sdc.models.bounded import BoundedCounts
+from bayes_sdc.models.canonical import CanonicalNegativeBinomial
 from bayes_sdc.models.truncated import TruncatedNegativeBinomial, TruncatedPoisson
 
 NAME = "migration"
 VERSION = "4"
 
-FAMILIES = ("poisson", "negative-binomial", "base")
+FAMILIES = ("poisson", "negative-binomial", "canonical", "base")
 
 #: Hyperpriors by name. ``mu_sd``: standard deviation of mu_beta and mu_gamma, or of the free
 #: direction delta alone where the prior is pooled. Then either ``phi_shape`` and ``phi_rate``
@@ -271,7 +276,7 @@ def build(
         Labels of the groups.
     group_of_origin, group_of_destination : array of int, optional
         Position of each effect's group in ``groups``; not needed for one group.
-    family : {"default", "poisson", "negative-binomial", "base"}
+    family : {"default", "poisson", "negative-binomial", "canonical", "base"}
         Distribution of the counts.
     prior : str or mapping
         ``"paper"``, ``"weak"``, ``"pooled"``, ``"default"``, or a mapping like those in
@@ -310,8 +315,8 @@ def build(
     ------
     ValueError
         If the name of the family or of the prior is unknown, a prior that is not pooled is given
-        properties of groups or family "base", or this one an ``epsilon`` or fewer than three
-        possible values.
+        properties of groups or family "base", this one fewer than three possible values, or it or
+        "canonical" an ``epsilon``.
 
     References
     ----------
@@ -335,8 +340,8 @@ def build(
     if group_of_origin is None or group_of_destination is None:
         group_of_origin = np.zeros(len(origins), np.int64)
         group_of_destination = np.zeros(len(destinations), np.int64)
-    if family == "base" and epsilon is not None:
-        raise ValueError("family 'base' has no bounded steps")
+    if family in ("base", "canonical") and epsilon is not None:
+        raise ValueError(f"family {family!r} has no bounded steps")
     x = np.empty((len(y), 0)) if covariates is None else np.asarray(covariates, np.float64)
     cells_of_origin = np.bincount(origin_index, minlength=len(origins))
     cells_of_destination = np.bincount(destination_index, minlength=len(destinations))
@@ -394,6 +399,8 @@ def build(
             pm.Deterministic("r", 1.0 / kappa, dims="group")
             distribution = TruncatedNegativeBinomial
             likelihood["kappa"] = kappa[of_cell]
+        if family == "canonical":
+            distribution = CanonicalNegativeBinomial
         if family == "base":
             distribution = BaseCounts
             likelihood["log_measure"] = _base_measure(settings, len(y), upper, impossible)

@@ -73,10 +73,10 @@ def flows(
     family: Annotated[
         str,
         option(
-            "default (negative-binomial), base for heaped or rounded counts, or poisson: the "
-            "paper's.",
+            "default (negative-binomial), canonical to keep how counts grow with areas, base for "
+            "heaped or rounded counts, or poisson: the paper's.",
             MODEL,
-            choices=["default", "negative-binomial", "poisson", "base"],
+            choices=["default", "negative-binomial", "canonical", "poisson", "base"],
         ),
     ] = "default",
     prior: Annotated[

@@ -67,9 +67,11 @@ def fit_flows(
     ----------
     table : FlowTable
         The table with its small cells.
-    family : {"default", "negative-binomial", "poisson", "base"}
+    family : {"default", "negative-binomial", "canonical", "poisson", "base"}
         Distribution of the counts given the effects; see :mod:`bayes_sdc.models.migration`. The
-        default is the negative binomial, and the paper's Poisson with ``prior="paper"``. "base"
+        default is the negative binomial, and the paper's Poisson with ``prior="paper"``.
+        "canonical" is the negative binomial with its canonical link: the relation of counts with
+        areas is released as it is, but the largest small counts may be too common. "base"
         also learns which counts are heaped or rare in the whole table, for survey counts and for
         rounded or adjusted counts; a check of the fit says what it would gain.
     prior : {"default", "pooled", "weak", "paper"}

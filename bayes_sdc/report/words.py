@@ -96,6 +96,7 @@ UNFOLDED = 380
 VALUES = {
     "family": {
         "negative-binomial": "counts scatter more than by chance alone",
+        "canonical": "the same, and counts of large areas may be as large as they are",
         "poisson": "counts scatter by chance alone",
         "base": "counts are as common as the table itself tells",
     },

@@ -2,6 +2,7 @@
 
     python tests/validation/areas_study.py DATA [--tables norway gb ...] [--cells 1500]
         [--draws 100] [--seeds 2] [--known none published ...]
+        [--families negative-binomial canonical base ...] [--name areas_study]
         [--true-slopes 1500 5000]
 
 DATA is a folder with ``flows/`` (public files, not part of the repository). Of a table with more
@@ -31,6 +32,8 @@ pMSE
 z
     Mean over areas of (mean synthetic total of small counts less the true one) over the standard
     deviation of the releases, by number of the area's small cells: below 10, 10-19, 20-49, 50 up.
+worst count
+    Largest relative error of the share of a count over all small cells.
 tiny groups
     Groups of fewer than ten cells, all together: total variation of the shares of their counts, and
     the difference of their mean count; in brackets the total variation between two releases of one
@@ -48,7 +51,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +62,7 @@ from bayes_sdc import FlowTable, fit_flows, intruder_risk, read_flows, synthesiz
 from bayes_sdc.flows.table import published
 from bayes_sdc.flows.table.cells import SmallCells, small_cells
 from bayes_sdc.flows.table.simulate import example_flows_path
+from bayes_sdc.models.migration import DEFAULT_FAMILY, FAMILIES
 
 sys.path.insert(0, str(Path(__file__).parent))
 from default_study import GROUPED, SMALL_GROUP, predict, read_all, score
@@ -181,12 +185,19 @@ def knowing(choice: str) -> Iterator[str]:
         published.published_covariates.cache_clear()
 
 
-def study(table: FlowTable, covariates: str, draws: int, seed: int) -> dict[str, Any]:
+def worst_count(true: np.ndarray, released: np.ndarray) -> float:
+    """Largest relative error of the share of a count over all cells, with its sign."""
+    shares = np.bincount(true)[1:]
+    error = np.bincount(released.ravel(), minlength=len(shares) + 1)[1:] / len(released) / shares
+    return float(max(error - 1.0, key=abs))
+
+
+def study(table: FlowTable, covariates: str, family: str, draws: int, seed: int) -> dict[str, Any]:
     """All figures of one choice on one table."""
-    cells = small_cells(table, covariates=covariates)
+    cells = small_cells(table, covariates=covariates, canonical=family == "canonical")
     parts = held_out(table, cells, seed)
     held = np.logical_or.reduce(list(parts.values()))
-    predicted = predict(cells, held, "negative-binomial", "pooled", draws, seed)
+    predicted = predict(cells, held, family, "pooled", draws, seed)
     result: dict[str, Any] = {
         f"score_{name}": score(predicted[part[held]], cells.y[part])["log_score"]
         if part.any()
@@ -195,8 +206,9 @@ def study(table: FlowTable, covariates: str, draws: int, seed: int) -> dict[str,
     }
     start = time.process_time()
     posterior = fit_flows(
-        table, covariates=covariates, draws=draws, tune=draws, chains=CHAINS, seed=seed, cores=1
-    )
+        table, family=family, covariates=covariates, draws=draws, tune=draws, chains=CHAINS,
+        seed=seed, cores=1,
+    )  # fmt: skip
     result["seconds"] = time.process_time() - start
     release = synthesize(table, posterior, datasets=RELEASES, seed=seed)
     rows = table.cells["row"].to_numpy()
@@ -210,6 +222,7 @@ def study(table: FlowTable, covariates: str, draws: int, seed: int) -> dict[str,
     result["pmse"] = utility(table, release).pmse_ratio
     for size, z in zip(SIZES, z_by_size(table, true, released), strict=True):
         result[f"z_{size}"] = z
+    result["worst"] = worst_count(true, released)
     result |= tiny_groups(cells, released - table.low)
     one = release[release["dataset"] == 1].drop(columns="dataset")
     risk = intruder_risk(
@@ -236,7 +249,7 @@ def markdown(results: pd.DataFrame) -> str:
         "# Whether the model should know the published sizes of areas",
         "",
         f"Made by `python tests/validation/areas_study.py {' '.join(['DATA', *sys.argv[2:]])}`, "
-        f"first seed {SEED}, {CHAINS} chains of the Gibbs engine, default family and prior; "
+        f"first seed {SEED}, {CHAINS} chains of the Gibbs engine, default prior; "
         "columns as in the script, standard "
         "errors over seeds in brackets.",
     ]
@@ -248,12 +261,12 @@ def markdown(results: pd.DataFrame) -> str:
             f"groups, {one['tiny_cells'].mean():.0f} of them in groups under ten; "
             f"{part['draws'].iloc[0]} draws, {len(one)} seeds",
             "",
-            "| covariates | log score: tenth | small groups | whole areas | slopes | pMSE | "
-            "per 10,000 | z <10 | 10-19 | 20-49 | 50+ | tiny: variation (chance) | mean | "
-            "gain, bits | seconds |",
-            "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+            "| covariates | family | log score: tenth | small groups | whole areas | slopes | "
+            "pMSE | per 10,000 | z <10 | 10-19 | 20-49 | 50+ | worst count | "
+            "tiny: variation (chance) | mean | gain, bits | seconds |",
+            "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
         ]
-        for choice, rows in part.groupby("covariates", sort=False):
+        for (choice, family), rows in part.groupby(["covariates", "family"], sort=False):
             scaled = 1.0 + (rows["pmse"] - 1.0) * 1e4 / rows["cells"]
             columns = [
                 cell(rows["score_tenth"], ".4f"), cell(rows["score_groups"], ".4f"),
@@ -264,13 +277,14 @@ def markdown(results: pd.DataFrame) -> str:
                 ),
                 cell(rows["pmse"], ".1f"), cell(scaled, ".2f"),
                 *(cell(rows[f"z_{size}"], "+.2f") for size in SIZES),
+                cell(rows["worst"], "+.0%"),
                 ""
                 if rows["tiny_tv"].isna().all()
                 else f"{rows['tiny_tv'].mean():.3f} ({rows['tiny_chance'].mean():.3f})",
                 cell(rows["tiny_mean"], "+.2f"), cell(rows["gain"], ".4f"),
                 f"{rows['seconds'].mean():.0f}",
             ]  # fmt: skip
-            lines.append(f"| {choice} | " + " | ".join(columns) + " |")
+            lines.append(f"| {choice} | {family} | " + " | ".join(columns) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -307,19 +321,21 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--known", nargs="+", default=["none", "published"], choices=KNOWN)
+    parser.add_argument("--families", nargs="+", default=[DEFAULT_FAMILY], choices=FAMILIES)
+    parser.add_argument("--name", default="areas_study")
     parser.add_argument("--true-slopes", nargs="+", type=int, metavar="CELLS")
     asked = parser.parse_args()
     if asked.true_slopes:
         text = true_slopes(asked.data, asked.true_slopes)
         (HERE / "areas_slopes.md").write_text(text, encoding="utf-8")
         return
-    kept = HERE / "areas_study.csv"
+    kept = HERE / f"{asked.name}.csv"
     results = pd.read_csv(kept) if kept.exists() else pd.DataFrame()
     for seed in range(SEED, SEED + asked.seeds):
         for name in asked.tables:
             table = read(asked.data, name, asked.cells, seed)
-            for covariates in asked.known:
-                key = {"table": name, "covariates": covariates, "seed": seed}
+            for covariates, family in product(asked.known, asked.families):
+                key = {"table": name, "covariates": covariates, "family": family, "seed": seed}
                 if len(results) and (results[list(key)] == pd.Series(key)).all(axis=1).any():
                     continue
                 row = {
@@ -329,14 +345,14 @@ def main() -> None:
                     "draws": asked.draws,
                 }
                 with knowing(covariates) as asked_for:
-                    row |= study(table, asked_for, asked.draws, seed)
+                    row |= study(table, asked_for, family, asked.draws, seed)
                 results = pd.concat([results, pd.DataFrame([row])], ignore_index=True)
                 results.to_csv(kept, index=False)
                 sys.stdout.write(f"{row}\n")
                 sys.stdout.flush()
     order = [TABLES.index(name) for name in results["table"]]
     results = results.iloc[np.argsort(order, kind="stable")]
-    (HERE / "areas_study.md").write_text(markdown(results), encoding="utf-8")
+    (HERE / f"{asked.name}.md").write_text(markdown(results), encoding="utf-8")
 
 
 if __name__ == "__main__":

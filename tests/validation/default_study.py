@@ -157,7 +157,8 @@ def predict(
             if there.covariates:
                 log_rate += (there.x * values["coefficient"][s][there.group]).sum(axis=1)
             kappa = 1.0 / values["r"][s] if "r" in values else poisson
-            rungs = counts.ladder(kappa, cells.upper)
+            base = values["base"][s] if "base" in values else None
+            rungs = counts.ladder(kappa, cells.upper, base=base, canonical=cells.canonical)
             total += counts.probabilities(log_rate, there.group, rungs)
     return total / (CHAINS * draws)
 

@@ -13,7 +13,7 @@ from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.table.cells import SmallCells
 
 # of the engine on one thread of a server of 2020, from the benchmark: a cell and a group per sweep
-CELL = {"poisson": 0.25e-6, "negative-binomial": 0.4e-6, "base": 1.4e-6}
+CELL = {"poisson": 0.25e-6, "negative-binomial": 0.4e-6, "canonical": 0.4e-6, "base": 1.4e-6}
 GROUP = 10e-6
 SWEEP = 0.35e-3  # of a sweep whatever the table
 COVARIATE = 0.025  # of a sweep, more for each covariate

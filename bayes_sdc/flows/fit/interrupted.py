@@ -78,8 +78,9 @@ def posterior_so_far(table: FlowTable, folder: PathLike) -> xr.DataTree:
     bound = bound_of(call)
     rule = impossible_of(call)
     cells = small_cells(
-        table, covariates=call.get("covariates", "none"), bound=bound, impossible=rule
-    )
+        table, covariates=call.get("covariates", "none"), bound=bound, impossible=rule,
+        canonical=call["family"] == "canonical",
+    )  # fmt: skip
     if any(call.get(name) != value for name, value in identity(table, cells).items()):
         raise InputError(f"{folder}: holds the fit of another table than {table.source}")
     sampling = Sampling(

@@ -48,7 +48,7 @@ def migration_model(
     ----------
     table : FlowTable
         From :func:`bayes_sdc.read_flows`.
-    family : {"default", "negative-binomial", "poisson", "base"}
+    family : {"default", "negative-binomial", "canonical", "poisson", "base"}
         Distribution of the counts; "base" without a rule of impossible counts.
     prior : {"default", "pooled", "weak", "paper"}
         Hyperpriors by name.

@@ -30,7 +30,7 @@ from bayes_sdc.seeds import seed_sequence
 WARM_UP = {"nuts": 500, "gibbs": 1000, "reference": 1000}
 SAMPLERS = tuple(WARM_UP)
 
-Family = Literal["default", "negative-binomial", "poisson", "base"]
+Family = Literal["default", "negative-binomial", "canonical", "poisson", "base"]
 PriorName = Literal["default", "pooled", "weak", "paper"]
 Sampler = Literal["gibbs", "nuts", "reference"]
 InferenceGroup = Literal["prior", "prior_predictive", "posterior_predictive", "log_likelihood"]
@@ -97,6 +97,10 @@ def with_bound(
 def with_rule(sampling: Sampling, table: FlowTable, impossible: Sequence[int]) -> Sampling:
     """Add the counts that a rule excludes; refuse those that occur, and impossible models."""
     rule = sorted(set(impossible))
+    if sampling.family == "canonical" and sampling.bound is not None:
+        raise InputError(
+            "epsilon: the steps of family 'canonical' are not bounded; leave one of the two out"
+        )
     if sampling.family != "base":
         if rule:
             raise InputError(
@@ -150,6 +154,7 @@ def cells_to_fit(table: FlowTable, sampling: Sampling) -> SmallCells:
     cells = small_cells(
         table, covariates=sampling.covariates, bound=sampling.bound,
         impossible=sampling.impossible, weight=sampling.weight,
+        canonical=sampling.family == "canonical",
     )  # fmt: skip
     if not cells.cells:
         raise InputError(f"{table.source}: no small cells between {table.low} and {table.high}")

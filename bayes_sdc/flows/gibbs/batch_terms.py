@@ -9,6 +9,8 @@ whose coefficients are the same for all cells of the group: they are evaluated b
 power after the other for all cells, four cells at a time in the processor. From s = 1 on the
 polynomials in 1 / s count from the top: nothing overflows, and counts at the bound lose no digits.
 
+With the canonical link s is the rate itself, and kappa acts by the coefficients alone.
+
 A base measure of the counts multiplies the coefficients; its logarithm stands in a row of theirs.
 
 Where the coefficients hold a bound of the steps, :mod:`bayes_sdc.flows.gibbs.bounded_terms` is used
@@ -25,7 +27,8 @@ from bayes_sdc.flows.gibbs.bounded_terms import BOUNDED_ROWS, CENTRE, bounded_te
 UP, DOWN = 0, 6  # first of six rows of polynomial coefficients each, highest power first
 LOG_PRODUCT, SLOPE_KAPPA = 12, 13  # rows: log of c_0 ... c_(y-1), and its derivative by kappa
 BASE = BOUNDED_ROWS  # row after those of the bound: log of the base measure, 0 without one
-ROWS = BASE + 1  # of the coefficients of a group
+LINK = BASE + 1  # row of 1 where the rate is the step itself (the canonical link), else of 0
+ROWS = LINK + 1  # of the coefficients of a group
 LARGEST_RATE = 700.0  # a log rate whose exponential is a number
 STEP, RISING, SHRINK, SHARE, LOG_STEP, POLYNOMIALS = 0, 1, 2, 3, 4, 5
 WORK_ROWS = POLYNOMIALS + 6  # of the scratch array
@@ -37,13 +40,15 @@ compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"co
 
 @compiled
 def fill_coefficients(log_cv: float, coefficients: np.ndarray) -> None:
-    """Write the coefficients of a group, shape (ROWS, K + 1), with its rows of bound and base.
+    """Write the coefficients of a group, shape (ROWS, K + 1), which hold bound, base and link.
 
-    Above kappa = 1 the polynomials that rise are in kappa s, which is below 1, and none falls.
+    Where kappa s is below 1, that is with the log of the mean as link, and kappa is above 1, the
+    polynomials that rise are in kappa s, and none falls.
     """
     upper = coefficients.shape[1] - 1
     kappa = math.exp(2.0 * log_cv)
-    unit = max(kappa, 1.0)
+    capped = kappa > 1.0 and coefficients[LINK, 0] == 0.0
+    unit = kappa if capped else 1.0
     coefficients[LOG_PRODUCT, 0], coefficients[SLOPE_KAPPA, 0] = 0.0, 0.0
     for y in range(upper):
         factor = (1.0 + kappa * y) / (y + 1.0)
@@ -56,7 +61,7 @@ def fill_coefficients(log_cv: float, coefficients: np.ndarray) -> None:
         rising *= (1.0 + kappa * (k - 1.0)) / (k * unit)
         weight = math.exp(coefficients[BASE, k] - coefficients[BASE, 0])
         _fill_power(rising * weight, k, coefficients[SLOPE_KAPPA, k], UP, coefficients)
-        if kappa <= 1.0:
+        if not capped:
             falling *= (upper - k + 1.0) / (1.0 + kappa * (upper - k))
             below = top - coefficients[SLOPE_KAPPA, upper - k]
             weight = math.exp(coefficients[BASE, upper - k] - coefficients[BASE, upper])
@@ -116,7 +121,7 @@ def batch_terms(
     if coefficients[CENTRE, coefficients.shape[1] - 1] > 0.0:
         bounded_terms(y, log_rate, log_cv, coefficients, terms)
     else:
-        _prepare_steps(log_rate, log_cv, work)
+        _prepare_steps(log_rate, log_cv, coefficients[LINK, 0] != 0.0, work)
         poisson = log_cv == -np.inf
         for first in range(0, 1 if poisson else 4, 3):
             _polynomials(len(y), coefficients, first, work)
@@ -130,14 +135,15 @@ def batch_terms(
 
 
 @compiled
-def _prepare_steps(log_rate: np.ndarray, log_cv: float, work: np.ndarray) -> None:
+def _prepare_steps(log_rate: np.ndarray, log_cv: float, canonical: bool, work: np.ndarray) -> None:
     """Write the argument of the polynomials, whether they rise, and what the log rate gives."""
-    kappa = math.exp(2.0 * log_cv)
+    kappa = 0.0 if canonical else math.exp(2.0 * log_cv)  # of the link
     unit = max(kappa, 1.0)
     for c in range(len(log_rate)):
         if kappa == 0.0:
             shrink, log_step = 1.0, log_rate[c]
             step = math.exp(min(log_step, LARGEST_RATE))
+            work[SHARE, c] = 0.0
         else:
             # s = lambda / (1 + kappa lambda); shrink is its elasticity by lambda
             excess = log_rate[c] + 2.0 * log_cv

@@ -80,6 +80,7 @@ class Data(NamedTuple):
     base: np.ndarray  # (K + 1, degree) columns of the base measure; no degree without one
     impossible: np.ndarray  # counts that a rule excludes
     weight: np.ndarray  # (cell,) of the log-likelihoods; empty where all are 1
+    canonical: bool  # whether the rate is the argument of the power series
 
 
 def measure(state: State, data: Data) -> np.ndarray | None:
@@ -93,7 +94,9 @@ def measure(state: State, data: Data) -> np.ndarray | None:
 
 def ladders(state: State, data: Data) -> Ladder:
     """Ladders of all groups at the present parameters."""
-    return ladder(np.exp(2.0 * state.log_cv), data.upper, data.bound, measure(state, data))
+    kappa = np.exp(2.0 * state.log_cv)
+    base = measure(state, data)
+    return ladder(kappa, data.upper, data.bound, base, canonical=data.canonical)
 
 
 def offset(coefficient: np.ndarray, data: Data) -> np.ndarray:

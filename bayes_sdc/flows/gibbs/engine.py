@@ -69,6 +69,7 @@ def prepare(cells: SmallCells) -> Data:
         upper=cells.upper,
         bound=row_of(cells.bound, cells.upper),
         weight=np.empty(0) if cells.weight is None else cells.weight.copy(),
+        canonical=cells.canonical,
     )
 
 

@@ -100,6 +100,7 @@ def prepare(cells: SmallCells, family: str = "negative-binomial") -> Data:
         base=basis(cells.upper, impossible) if family == "base" else none,
         impossible=np.array(impossible, np.int64),
         weight=np.empty(0) if cells.weight is None else cells.weight,
+        canonical=cells.canonical,
     )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from bayes_sdc.flows.gibbs.batch_terms import (
     BASE,
+    LINK,
     ROWS,
     TERMS,
     WORK_ROWS,
@@ -35,6 +36,7 @@ class Data(NamedTuple):
     upper: int
     bound: np.ndarray  # (K + 1,) centres of the steps, then half their width; 0 without a bound
     weight: np.ndarray  # (cell,) of the log-likelihoods; empty where all are 1
+    canonical: bool  # whether the rate is the step of the ladder itself
 
 
 class State(NamedTuple):
@@ -63,9 +65,10 @@ class Work(NamedTuple):
 
 
 def empty_coefficients(groups: int, data: Data) -> np.ndarray:
-    """Empty coefficients of so many groups, with the bound of their steps."""
+    """Empty coefficients of so many groups, with the bound of their steps and the link."""
     coefficients = np.zeros((groups, ROWS, data.upper + 1))
     coefficients[:, CENTRE] = data.bound
+    coefficients[:, LINK] = data.canonical
     return coefficients
 
 
@@ -75,6 +78,7 @@ def make_work(data: Data, state: State) -> Work:
     coefficients = np.zeros((ROWS, data.upper + 1))
     for y in range(data.upper + 1):
         coefficients[CENTRE, y] = data.bound[y]
+        coefficients[LINK, y] = 1.0 if data.canonical else 0.0
         if len(state.coefficients) > 0:  # one for all groups
             coefficients[BASE, y] = state.coefficients[0, BASE, y]
     cells = effects = 0

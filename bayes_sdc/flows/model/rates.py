@@ -32,7 +32,9 @@ class Rates(NamedTuple):
         log_rate += self.gamma[draw][cells.destination]
         log_rate += (cells.x * self.coefficient[draw][cells.group]).sum(axis=1)
         base = None if self.base is None else self.base[draw]
-        return log_rate, counts.ladder(self.kappa[draw], cells.upper, cells.bound, base)
+        return log_rate, counts.ladder(
+            self.kappa[draw], cells.upper, cells.bound, base, canonical=cells.canonical
+        )
 
 
 def rates_by_draw(posterior: xr.DataTree) -> Rates:

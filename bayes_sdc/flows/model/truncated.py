@@ -10,6 +10,8 @@ Poisson distribution. So one set of loops serves sampler, synthesis and intruder
 The same distributions as :class:`bayes_sdc.models.migration.TruncatedPoisson` and
 :class:`bayes_sdc.models.migration.TruncatedNegativeBinomial`.
 
+With the canonical link (:mod:`bayes_sdc.models.canonical`) the rate is s, whatever kappa is.
+
 With a base measure :math:`h` (:mod:`bayes_sdc.models.base_measure`) the factor :math:`c_y` is
 multiplied by :math:`h(y + 1) / h(y)`: still a ladder.
 
@@ -30,7 +32,7 @@ from bayes_sdc.flows.table.bound import Bound
 class Ladder(NamedTuple):
     """What the distribution of a group needs besides the rate; arrays by group."""
 
-    log_kappa: np.ndarray  # (group,) minus infinity for Poisson
+    log_kappa: np.ndarray  # (group,) of the link; minus infinity where s is the rate itself
     factor: np.ndarray  # (group, K) c_y
     inverse: np.ndarray  # (group, K) 1 / c_y
     log_product: np.ndarray  # (group, K + 1) log of c_0 ... c_(y - 1)
@@ -41,8 +43,9 @@ NOTHING = 1e-20  # a probability smaller than any uniform number of double preci
 
 
 def ladder(
-    kappa: np.ndarray, upper: int, bound: Bound | None = None, base: np.ndarray | None = None
-) -> Ladder:
+    kappa: np.ndarray, upper: int, bound: Bound | None = None, base: np.ndarray | None = None,
+    *, canonical: bool = False,
+) -> Ladder:  # fmt: skip
     """Prepare the factors of each group.
 
     Parameters
@@ -55,6 +58,8 @@ def ladder(
         Of the steps; none by default.
     base : array of float, shape (K + 1,) or (group, K + 1), optional
         Log of the base measure; none by default.
+    canonical : bool
+        Whether the rate is s itself; by default s follows from the mean.
 
     Examples
     --------
@@ -71,7 +76,7 @@ def ladder(
     with np.errstate(divide="ignore"):
         log_kappa = np.log(kappa)
     return Ladder(
-        log_kappa=log_kappa,
+        log_kappa=np.full(len(kappa), -np.inf) if canonical else log_kappa,
         factor=factor,
         inverse=1.0 / factor,
         log_product=np.concatenate([zero, np.cumsum(np.log(factor), axis=1)], axis=1),

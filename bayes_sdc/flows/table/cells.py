@@ -43,12 +43,13 @@ class SmallCells(NamedTuple):
     bound: Bound | None = None  # of the steps from a count to the next
     impossible: tuple[int, ...] = ()  # values of y that a rule excludes
     weight: np.ndarray | None = None  # (cell,) of its log-likelihood, 0 to 1; all 1 without
+    canonical: bool = False  # whether rates enter by the canonical link
 
 
 def small_cells(
     table: FlowTable, *, covariates: str = "none", bound: Bound | None = None,
     impossible: tuple[int, ...] = (),
-    weight: np.ndarray | None = None,
+    weight: np.ndarray | None = None, canonical: bool = False,
 ) -> SmallCells:  # fmt: skip
     """Number the groups and the effects of a table's small cells.
 
@@ -65,6 +66,8 @@ def small_cells(
         Values of ``y`` that a rule excludes; none by default.
     weight : array of float, shape (cell,), optional
         Of the log-likelihood of each cell, in the order of ``table.cells``; 1 by default.
+    canonical : bool
+        Whether the model takes rates by the canonical link.
     """
     cells = table.cells
     x, z = table.covariates, pd.DataFrame(index=sorted(cells["group"].unique().tolist()))
@@ -93,6 +96,7 @@ def small_cells(
         bound=bound,
         impossible=impossible,
         weight=weight,
+        canonical=canonical,
     )
 
 
@@ -102,6 +106,7 @@ def fitted_cells(table: FlowTable, posterior: xr.DataTree) -> SmallCells:
     return small_cells(
         table, covariates=made.get("covariates", "none"), bound=bound_of(made),
         impossible=impossible_of(made), weight=weights_of(posterior),
+        canonical=made.get("family") == "canonical",
     )  # fmt: skip
 
 
@@ -170,6 +175,7 @@ def subset(whole: SmallCells, groups: Indices) -> SmallCells:
         bound=whole.bound,
         impossible=whole.impossible,
         weight=None if whole.weight is None else whole.weight[keep],
+        canonical=whole.canonical,
     )
 
 

@@ -10,7 +10,14 @@ from scipy.stats import halfnorm, ks_2samp, kstest, multivariate_normal, norm
 
 from bayes_sdc.flows.fit.chains import sample_chain
 from bayes_sdc.flows.gibbs import engine, newton
-from bayes_sdc.flows.gibbs.batch_terms import ROWS, TERMS, WORK_ROWS, batch_terms, fill_coefficients
+from bayes_sdc.flows.gibbs.batch_terms import (
+    LINK,
+    ROWS,
+    TERMS,
+    WORK_ROWS,
+    batch_terms,
+    fill_coefficients,
+)
 from bayes_sdc.flows.gibbs.newton_step import log_newton_step, newton_step
 from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.gibbs.state import Data, make_work, refresh
@@ -86,7 +93,8 @@ def draw_counts(
 ) -> np.ndarray:
     log_rate = theta[cells.group, LEVEL] + b[cells.origin] + g[cells.destination]
     log_rate += (cells.x * theta[cells.group, CV + 1 :]).sum(axis=1)
-    rungs = counts.ladder(np.exp(2.0 * theta[:, CV]), UPPER)
+    kappa = np.exp(2.0 * theta[:, CV])
+    rungs = counts.ladder(kappa, UPPER, canonical=cells.canonical)
     return counts.draw(log_rate, cells.group, rungs, rng.random(len(log_rate)))
 
 
@@ -94,7 +102,8 @@ def surprise(cells: SmallCells, theta: np.ndarray, b: np.ndarray, g: np.ndarray)
     """Sum of each group's counts less its expectation given the parameters."""
     log_rate = theta[cells.group, LEVEL] + b[cells.origin] + g[cells.destination]
     log_rate += (cells.x * theta[cells.group, CV + 1 :]).sum(axis=1)
-    rungs = counts.ladder(np.exp(2.0 * theta[:, CV]), UPPER)
+    kappa = np.exp(2.0 * theta[:, CV])
+    rungs = counts.ladder(kappa, UPPER, canonical=cells.canonical)
     mean = counts.probabilities(log_rate, cells.group, rungs) @ np.arange(UPPER + 1.0)
     return np.bincount(cells.group, cells.y - mean)
 
@@ -114,11 +123,12 @@ def geweke_p_values(
     n_groups: int = 3000,
     sweeps: int = 25,
     of_areas: bool = False,
+    canonical: bool = False,
     broken: str = "",
 ) -> list[float]:
     """Alternate the engine and new counts, from the joint prior: the prior must come back."""
     rng = np.random.default_rng(11)
-    cells = many_groups(n_groups, p=p, of_areas=of_areas)
+    cells = many_groups(n_groups, p=p, of_areas=of_areas)._replace(canonical=canonical)
     theta, b, g = draw_prior(rng, cells, prior)
     columns = np.array([k for k in range(theta.shape[1]) if k != CV or "cv_scale" in prior])
     accepted = np.zeros((n_groups, 3))
@@ -129,6 +139,8 @@ def geweke_p_values(
         data = engine.prepare(cells)
         if broken == "destinations":  # effects that look at the cells of other destinations
             data = data._replace(destination=shuffled(data))
+        if broken == "link":
+            data = data._replace(canonical=not canonical)
         if broken == "covariates":  # of the area that comes next
             data = data._replace(x_origin=np.roll(data.x_origin, 1, axis=1))
         if state is None:
@@ -173,6 +185,17 @@ def test_joint_distribution_is_left_invariant_with_covariates_of_areas() -> None
     assert min(p_values) > 0.01 / len(p_values)
 
 
+def test_joint_distribution_is_left_invariant_with_the_canonical_link() -> None:
+    p_values = geweke_p_values(PRIORS["covariates"], p=3, of_areas=True, canonical=True)
+    assert min(p_values) > 0.01 / len(p_values)
+
+
+@pytest.mark.parametrize("canonical", [True, False])
+def test_engine_with_the_other_link_fails_the_same_test(canonical: bool) -> None:
+    p_values = geweke_p_values(PRIORS["covariates"], p=2, canonical=canonical, broken="link")
+    assert min(p_values) < 1e-6
+
+
 @pytest.mark.parametrize(
     ("name", "p", "broken"), [("half-normal", 0, "destinations"), ("covariates", 3, "covariates")]
 )
@@ -182,7 +205,9 @@ def test_engine_that_looks_at_the_wrong_cells_fails_the_same_test(
     assert min(geweke_p_values(PRIORS[name], p=p, of_areas=True, broken=broken)) < 1e-6
 
 
-def log_pmf(log_rate: float, log_cv: float, upper: int = UPPER) -> np.ndarray:
+def log_pmf(
+    log_rate: float, log_cv: float, upper: int = UPPER, canonical: bool = False
+) -> np.ndarray:
     """Of 0..K, from the definition of the truncated negative binomial."""
     y = np.arange(upper + 1.0)
     if log_cv == -np.inf:
@@ -190,13 +215,17 @@ def log_pmf(log_rate: float, log_cv: float, upper: int = UPPER) -> np.ndarray:
     else:
         r = np.exp(-2.0 * log_cv)
         terms = gammaln(y + r) - gammaln(y + 1) - gammaln(r)
-        terms += y * (log_rate - np.logaddexp(log_rate, np.log(r)))
+        link = np.log(r) if canonical else np.logaddexp(log_rate, np.log(r))
+        terms += y * (log_rate - link)
     return terms - logsumexp(terms)
 
 
-def terms_of(y: np.ndarray, log_rate: np.ndarray, log_cv: float, upper: int = UPPER) -> np.ndarray:
+def terms_of(
+    y: np.ndarray, log_rate: np.ndarray, log_cv: float, upper: int = UPPER, canonical: bool = False
+) -> np.ndarray:
     """What the engine carries of each cell, (cell, term)."""
     coefficients = np.zeros((ROWS, upper + 1))
+    coefficients[LINK] = canonical
     terms, work = np.empty((TERMS, len(y))), np.empty((WORK_ROWS, len(y)))
     fill_coefficients(log_cv, coefficients)
     batch_terms(y, np.empty(0), log_rate, log_cv, coefficients, terms, work)
@@ -206,26 +235,27 @@ def terms_of(y: np.ndarray, log_rate: np.ndarray, log_cv: float, upper: int = UP
 @pytest.mark.parametrize("upper", [1, UPPER, 150])
 @pytest.mark.parametrize("log_cv", [-np.inf, -1.5, 0.0, 1.0])
 @pytest.mark.parametrize("log_rate", [-6.0, -0.3, 0.4, 2.0, 7.0])
+@pytest.mark.parametrize("canonical", [False, True])
 def test_terms_are_the_derivatives_and_their_variance(
-    log_rate: float, log_cv: float, upper: int
+    log_rate: float, log_cv: float, upper: int, canonical: bool
 ) -> None:
     """A wrong slope only slows the sampler down, so no posterior would show it."""
     y = np.arange(upper + 1.0)
-    terms = terms_of(y, np.full(len(y), log_rate), log_cv, upper)
+    terms = terms_of(y, np.full(len(y), log_rate), log_cv, upper, canonical)
     h, size = 1e-5, float(upper) ** 2
-    by_rate = log_pmf(log_rate + h, log_cv, upper) - log_pmf(log_rate - h, log_cv, upper)
-    by_rate /= 2 * h
-    pmf = np.exp(log_pmf(log_rate, log_cv, upper))
-    np.testing.assert_allclose(
-        terms[:, 0], log_pmf(log_rate, log_cv, upper), rtol=1e-10, atol=1e-12 * size
-    )
+
+    def log_p(rate: float, cv: float) -> np.ndarray:
+        return log_pmf(rate, cv, upper, canonical)
+
+    by_rate = (log_p(log_rate + h, log_cv) - log_p(log_rate - h, log_cv)) / (2 * h)
+    pmf = np.exp(log_p(log_rate, log_cv))
+    np.testing.assert_allclose(terms[:, 0], log_p(log_rate, log_cv), rtol=1e-10, atol=1e-12 * size)
     np.testing.assert_allclose(terms[:, 1], by_rate, rtol=1e-6, atol=1e-8 * size)
     np.testing.assert_allclose(terms[:, 2], pmf @ by_rate**2, rtol=1e-6, atol=1e-9 * size)
     if log_cv == -np.inf:
         assert (terms[:, 3:] == 0.0).all()
         return
-    by_cv = log_pmf(log_rate, log_cv + h, upper) - log_pmf(log_rate, log_cv - h, upper)
-    by_cv /= 2 * h
+    by_cv = (log_p(log_rate, log_cv + h) - log_p(log_rate, log_cv - h)) / (2 * h)
     np.testing.assert_allclose(terms[:, 3], by_cv, rtol=1e-5, atol=1e-7 * size)
     np.testing.assert_allclose(terms[:, 4], pmf @ by_cv**2, rtol=1e-5, atol=1e-8 * size)
     np.testing.assert_allclose(terms[:, 5], pmf @ (by_cv * by_rate), rtol=1e-5, atol=1e-8 * size)
@@ -243,16 +273,17 @@ def test_infinite_rate_has_the_probability_of_the_limit(log_cv: float) -> None:
         assert np.isfinite(terms).all()
 
 
+@pytest.mark.parametrize("canonical", [False, True])
 @pytest.mark.parametrize("log_cv", [-np.inf, -0.3, 5.0])
-def test_terms_of_a_cell_do_not_depend_on_its_neighbours(log_cv: float) -> None:
+def test_terms_of_a_cell_do_not_depend_on_its_neighbours(log_cv: float, canonical: bool) -> None:
     """Four cells are worked on at a time, and the last of a group with fewer."""
     rng = np.random.default_rng(1)
     y, log_rate = rng.integers(0, 9, 203).astype(float), rng.normal(0.0, 3.0, 203)
     log_rate[:8] = [-800.0, -50.0, -20.0, 0.0, 20.0, 100.0, 690.0, 710.0]
-    terms = terms_of(y, log_rate, log_cv, 8)
+    terms = terms_of(y, log_rate, log_cv, 8, canonical)
     assert np.isfinite(terms).all()
     for c in range(203):
-        alone = terms_of(y[c : c + 1], log_rate[c : c + 1], log_cv, 8)[0]
+        alone = terms_of(y[c : c + 1], log_rate[c : c + 1], log_cv, 8, canonical)[0]
         np.testing.assert_allclose(terms[c], alone, rtol=1e-9, atol=1e-12)
 
 

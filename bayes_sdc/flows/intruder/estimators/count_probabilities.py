@@ -31,21 +31,24 @@ vectorized = numba.njit(
 class Family(NamedTuple):
     """Distribution of the counts of one group in one draw."""
 
-    kappa: float
+    kappa: float  # of the link
     unit: float  # v
     terms: np.ndarray  # (2, K + 1) c_0 ... c_K, and the same from the end
     bound: np.ndarray  # (3, K + 1) from `fill_bound`; 0 without a bound
 
 
 @compiled
-def family(log_cv: float, base: np.ndarray, terms: np.ndarray, bound: np.ndarray) -> Family:
+def family(
+    log_cv: float, base: np.ndarray, canonical: bool, terms: np.ndarray, bound: np.ndarray
+) -> Family:
     """Prepare the distribution of a group; ``terms`` and ``bound`` are written.
 
     ``base`` is the log of a base measure, 0 without one: it changes the c_y, and nothing else.
+    ``canonical``: whether the rate is s; the kappa of the link is 0 then.
 
     Examples
     --------
-    >>> poisson = family(-np.inf, np.zeros(3), np.empty((2, 3)), np.zeros((3, 3)))
+    >>> poisson = family(-np.inf, np.zeros(3), False, np.empty((2, 3)), np.zeros((3, 3)))
     >>> poisson.terms[0].round(3).tolist(), round(poisson.unit**2, 3)
     ([1.0, 1.414, 1.0], 0.5)
     """
@@ -60,7 +63,7 @@ def family(log_cv: float, base: np.ndarray, terms: np.ndarray, bound: np.ndarray
     for y in range(upper + 1):
         terms[0, y] = math.exp(terms[0, y] - y * log_unit)
         terms[1, upper - y] = terms[0, y]
-    return Family(kappa, math.exp(log_unit), terms, bound)
+    return Family(0.0 if canonical else kappa, math.exp(log_unit), terms, bound)
 
 
 @compiled
@@ -233,7 +236,7 @@ def fill_factors(
 
     Examples
     --------
-    >>> poisson = family(-np.inf, np.zeros(3), np.empty((2, 3)), np.zeros((3, 3)))
+    >>> poisson = family(-np.inf, np.zeros(3), False, np.empty((2, 3)), np.zeros((3, 3)))
     >>> s, powers, sums = np.empty(1), np.empty(1), np.empty(1)
     >>> fill_factors(1, np.ones(1), 1.0, poisson, s, powers, sums)
     >>> powers / sums
@@ -258,7 +261,7 @@ def score(y: int, rate: float, now: Family) -> tuple[float, float]:
 
     Examples
     --------
-    >>> poisson = family(-np.inf, np.zeros(3), np.empty((2, 3)), np.zeros((3, 3)))
+    >>> poisson = family(-np.inf, np.zeros(3), False, np.empty((2, 3)), np.zeros((3, 3)))
     >>> [round(value, 3) for value in score(1, 1.0, poisson)]
     [0.2, 0.56]
     """

@@ -83,7 +83,9 @@ def release_probabilities(
     )
     for first, after in itertools.pairwise(edges):
         group = cells.group[first]
-        rungs = ladder(rates.kappa[:, group], cells.upper, cells.bound, rates.base)
+        rungs = ladder(
+            rates.kappa[:, group], cells.upper, cells.bound, rates.base, canonical=cells.canonical
+        )
         for start in range(first, after, CELLS_AT_A_TIME):
             part = slice(start, min(start + CELLS_AT_A_TIME, after))
             by_chain = np.empty((chains, part.stop - start, width, width))

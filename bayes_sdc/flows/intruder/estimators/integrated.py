@@ -231,7 +231,7 @@ def add_draws(
     total = Sum(np.empty(length), np.empty(length), np.empty(length))
     for s in range(n_draws):
         for g in range(groups):
-            now = family(draws.log_cv[s, g], draws.base[s], terms[g], bound[g])
+            now = family(draws.log_cv[s, g], draws.base[s], draws.canonical, terms[g], bound[g])
             kappa[g], unit[g] = now.kappa, now.unit
         rate_beta, rate_gamma = rates(draws.beta[s]), rates(draws.gamma[s])
         coefficient, of_batch = draws.coefficient[s], sums[s * batches // n_draws]

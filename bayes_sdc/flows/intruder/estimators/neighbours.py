@@ -29,6 +29,7 @@ class Draws(NamedTuple):
     coefficient: np.ndarray  # (draw, group, covariate)
     bound: np.ndarray  # (K + 1,) centres of the steps, then half their width; 0 without a bound
     base: np.ndarray  # (draw, K + 1) log of the base measure; 0 without one
+    canonical: bool  # whether the rate is the argument of the power series
 
 
 class Side(NamedTuple):
@@ -218,4 +219,5 @@ def _draws(
         coefficient=of("coefficient", groups) if "coefficient" in draws else none,
         bound=bound,
         base=np.ascontiguousarray(measure),
+        canonical=posterior.attrs.get("family") == "canonical",
     )

@@ -279,7 +279,9 @@ def _mean_probabilities(
             adapt = 0.2 if number < 0 else 0.0
             move_base(rng, base, data, state, now, hyper, base_prior(settings), adapt)
         measures[first : first + AT_A_TIME] = state.coefficients[0, BASE]
-    rungs = counts.ladder(np.exp(2.0 * kept[1]), data.upper, bound, measures)
+    rungs = counts.ladder(
+        np.exp(2.0 * kept[1]), data.upper, bound, measures, canonical=data.canonical
+    )
     p = counts.probabilities(kept[0], np.arange(sweeps), rungs)
     return p.mean(axis=0), (p**2).mean(axis=0)
 
