@@ -31,6 +31,7 @@ def base_log_table(log_rate: Any, kappa: Any, log_measure: Any, *, upper: int) -
 
     Examples
     --------
+    >>> import numpy as np
     >>> table = base_log_table(0.0, 1.0, np.log([1.0, 2.0, 4.0]), upper=2)
     >>> np.exp(table.eval()).round(3).tolist()
     [0.333, 0.333, 0.333]
@@ -59,6 +60,7 @@ class BaseCounts:
 
     Examples
     --------
+    >>> import numpy as np
     >>> dist = BaseCounts.dist(log_rate=0.0, kappa=1.0, log_measure=np.log([1, 2, 4]), upper=2)
     >>> np.exp(pm.logp(dist, np.arange(3)).eval()).round(3).tolist()
     [0.333, 0.333, 0.333]

@@ -172,9 +172,9 @@ class Audit(Result):
         ]
         for cell, row in self.bounds[self.bounds["pinned"]].head(SHOWN).iterrows():
             lines.append(f"  {cell} is {row['lower']:,}: {row['why']}")
-        if self.besides is not None and self.pinned_besides:
+        if self.besides is not None:
             share = _share(self.pinned_besides, len(self.besides))
-            lines.append(f"  {'pinned rows beside the cells':<32}{share:>24}")
+            lines.append(f"  {'pinned own areas, withheld rows':<32}{share:>24}")
             for cell, row in self.besides[self.besides["pinned"]].head(SHOWN).iterrows():
                 lines.append(f"  {cell} is {row['lower']:,}: {row['why']}")
         if self.covered:

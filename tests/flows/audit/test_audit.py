@@ -1,6 +1,7 @@
 """Bounds of small counts given published totals, against every table that has these totals."""
 
 import itertools
+import re
 
 import numpy as np
 import pandas as pd
@@ -248,4 +249,5 @@ def test_hidden_rows_that_are_no_cells_are_told_too():
     assert hidden_alone.pinned_besides == 1
     unpublished = audit_totals(flows, published="national", own_area=True)
     assert unpublished.pinned_besides == 0
+    assert re.search(r"pinned own areas, withheld rows +0 of 2", unpublished.summary())
     assert unpublished.check().verdict != "fail"
