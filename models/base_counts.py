@@ -1,7 +1,7 @@
 r"""Negative binomial counts times a national base measure, as a PyMC distribution.
 
 :math:`P(y) \propto h(y) p(y)` on 0, ..., K, with :math:`p` the truncated negative binomial of
-:mod:`bayes_sdc.models.truncated` and :math:`h` the measure of
+:mod:`bayes_sdc.models.canonical`, in its canonical parameter, and :math:`h` the measure of
 :mod:`bayes_sdc.models.base_measure`, which all cells share.
 """
 
@@ -11,8 +11,8 @@ from typing import Any
 import pymc as pm
 import pytensor.tensor as pt
 
+from bayes_sdc.models.canonical import canonical_log_table
 from bayes_sdc.models.tabulated import pieces
-from bayes_sdc.models.truncated import truncated_log_table
 
 
 def base_log_table(log_rate: Any, kappa: Any, log_measure: Any, *, upper: int) -> Any:
@@ -21,7 +21,7 @@ def base_log_table(log_rate: Any, kappa: Any, log_measure: Any, *, upper: int) -
     Parameters
     ----------
     log_rate : tensor_like of float, shape (...,)
-        Log of the mean of the negative binomial, neither truncated nor weighted.
+        Log of the argument s of its power series: any number.
     kappa : tensor_like of float, shape (...,)
         Inverse of its size, above 0.
     log_measure : tensor_like of float, shape (upper + 1,)
@@ -36,7 +36,7 @@ def base_log_table(log_rate: Any, kappa: Any, log_measure: Any, *, upper: int) -
     >>> np.exp(table.eval()).round(3).tolist()
     [0.333, 0.333, 0.333]
     """
-    table = truncated_log_table(log_rate, upper, kappa) + log_measure
+    table = canonical_log_table(log_rate, kappa, upper=upper) + log_measure
     return table - pt.logsumexp(table, axis=-1, keepdims=True)
 
 
@@ -48,7 +48,7 @@ class BaseCounts:
     name : str
         Name of the variable in the model.
     log_rate : tensor_like of float
-        Log of the mean of the negative binomial.
+        Log of the argument s of its power series.
     kappa : tensor_like of float
         Inverse of its size r, above 0; broadcast against ``log_rate``.
     log_measure : tensor_like of float, shape (upper + 1,)

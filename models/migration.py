@@ -27,8 +27,8 @@ per group: 0 is the Poisson model.
 log of the argument of its power series is :math:`\beta_i + \gamma_j`. So counts of large areas may
 be as large as they are: :mod:`bayes_sdc.models.canonical`.
 
-``base`` multiplies these probabilities by a measure :math:`h(y)` that all cells of a nation share:
-:mod:`bayes_sdc.models.base_measure`. It needs the pooled prior.
+``base`` multiplies the probabilities of ``canonical`` by a measure :math:`h(y)` that all cells of a
+nation share: :mod:`bayes_sdc.models.base_measure`. It needs the pooled prior.
 
 Bound. With ``epsilon`` the log ratio of neighbouring counts of either family is kept, smoothly,
 within half of it about given ``centres``: :mod:`bayes_sdc.models.bounded`. Parameters and priors
@@ -87,7 +87,7 @@ from bayes_sdc.models.canonical import CanonicalNegativeBinomial
 from bayes_sdc.models.truncated import TruncatedNegativeBinomial, TruncatedPoisson
 
 NAME = "migration"
-VERSION = "4"
+VERSION = "5"
 
 FAMILIES = ("poisson", "negative-binomial", "canonical", "base")
 
@@ -98,7 +98,8 @@ FAMILIES = ("poisson", "negative-binomial", "canonical", "base")
 #: ``coefficient_sd``: normal prior of a covariate's coefficient. Of a pooled prior: mean and
 #: standard deviation of each national mean, median of each national standard deviation
 #: (``_spread``), and the standard deviation of the log of the latter; of the base measure, the
-#: median of its standard deviation tau (``base_spread``) and the standard deviation of its log.
+#: median of its standard deviation tau (``base_spread``), the standard deviation of its log, and
+#: that of the national mean of log cv beside it.
 PRIORS: dict[str, dict[str, float]] = {
     "paper": {
         "mu_sd": 5.0, "phi_shape": 0.01, "phi_rate": 0.01, "cv_scale": 1.0, "coefficient_sd": 1.0,
@@ -111,7 +112,7 @@ PRIORS: dict[str, dict[str, float]] = {
         "log_cv_mean": -0.35, "log_cv_mean_sd": 1.0, "log_cv_spread": 0.3,
         "coefficient_mean": 0.0, "coefficient_mean_sd": 1.0, "coefficient_spread": 0.3,
         "national_log_sd_sd": 0.5,
-        "base_spread": 0.2, "base_log_sd_sd": 1.0,
+        "base_spread": 0.2, "base_log_sd_sd": 1.0, "base_log_cv_mean_sd": 0.05,
     },
 }  # fmt: skip
 # chosen by held-out scores and calibration on four real tables: tests/validation/default_study.md
@@ -334,8 +335,8 @@ def build(
     >>> sorted(v.name for v in model.free_RVs)
     ['alpha', 'beta_raw', 'delta', 'gamma_raw', 'sd_beta', 'sd_gamma']
     """
-    settings = resolve_prior(prior)
     family = resolve_family(family, prior)
+    settings = resolve_prior(prior, family)
     y = np.asarray(y, dtype=np.int64)
     if group_of_origin is None or group_of_destination is None:
         group_of_origin = np.zeros(len(origins), np.int64)
@@ -433,17 +434,24 @@ def resolve_family(family: str, prior: str | Mapping[str, float] = "default") ->
     return name
 
 
-def resolve_prior(prior: str | Mapping[str, float]) -> dict[str, float]:
-    """Return the numbers of a prior given by name, or those given.
+def resolve_prior(
+    prior: str | Mapping[str, float], family: str = DEFAULT_FAMILY
+) -> dict[str, float]:
+    """Return the numbers of a prior given by name, or those given, for a family.
+
+    With family "base" the national mean of log cv is held near its prior mean: the measure has the
+    shape that all groups share, and the log cv of a group what is its own.
 
     Examples
     --------
     >>> resolve_prior("default") == PRIORS[DEFAULT_PRIOR]
     True
     """
-    if not isinstance(prior, str):
-        return dict(prior)
-    name = DEFAULT_PRIOR if prior == "default" else prior
-    if name not in PRIORS:
-        raise ValueError(f"prior {prior!r} is unknown; choose from {['default', *PRIORS]}")
-    return PRIORS[name]
+    if isinstance(prior, str):
+        name = DEFAULT_PRIOR if prior == "default" else prior
+        if name not in PRIORS:
+            raise ValueError(f"prior {prior!r} is unknown; choose from {['default', *PRIORS]}")
+        prior = PRIORS[name]
+    if family == "base" and "base_log_cv_mean_sd" in prior:
+        return {**prior, "log_cv_mean_sd": prior["base_log_cv_mean_sd"]}
+    return dict(prior)

@@ -71,7 +71,8 @@ def fit_flows(
         Distribution of the counts given the effects; see :mod:`bayes_sdc.models.migration`. The
         default is the negative binomial, and the paper's Poisson with ``prior="paper"``.
         "canonical" is the negative binomial with its canonical link: the relation of counts with
-        areas is released as it is, but the largest small counts may be too common. "base"
+        areas is released as it is, but the largest small counts may be too common. "base", with
+        the same link,
         also learns which counts are heaped or rare in the whole table, for survey counts and for
         rounded or adjusted counts; a check of the fit says what it would gain.
     prior : {"default", "pooled", "weak", "paper"}

@@ -15,7 +15,7 @@ from bayes_sdc.flows.fit.checkpoint import Checkpoint, Part, kept_call
 from bayes_sdc.flows.fit.posterior import assemble
 from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.table.bound import bound_of
-from bayes_sdc.flows.table.cells import identity, impossible_of, small_cells, subset
+from bayes_sdc.flows.table.cells import CANONICAL, identity, impossible_of, small_cells, subset
 from bayes_sdc.flows.table.read import FlowTable
 
 
@@ -79,7 +79,7 @@ def posterior_so_far(table: FlowTable, folder: PathLike) -> xr.DataTree:
     rule = impossible_of(call)
     cells = small_cells(
         table, covariates=call.get("covariates", "none"), bound=bound, impossible=rule,
-        canonical=call["family"] == "canonical",
+        canonical=call["family"] in CANONICAL,
     )  # fmt: skip
     if any(call.get(name) != value for name, value in identity(table, cells).items()):
         raise InputError(f"{folder}: holds the fit of another table than {table.source}")

@@ -14,6 +14,7 @@ from bayes_sdc.flows.gibbs.sampling import Sampling
 from bayes_sdc.flows.model.hyperpriors import is_pooled
 from bayes_sdc.flows.table.bound import attributes_of, bound_of
 from bayes_sdc.flows.table.cells import (
+    CANONICAL,
     SmallCells,
     identity,
     impossible_of,
@@ -62,7 +63,7 @@ def sampling_of(
             raise InputError(f"{name} must be at least 1; it is {value}")
     try:
         family = migration.resolve_family(family, prior)
-        settings = migration.resolve_prior(prior)
+        settings = migration.resolve_prior(prior, family)
     except ValueError as error:
         raise InputError(str(error)) from None
     if covariates not in ("default", *COVARIATES):
@@ -154,7 +155,7 @@ def cells_to_fit(table: FlowTable, sampling: Sampling) -> SmallCells:
     cells = small_cells(
         table, covariates=sampling.covariates, bound=sampling.bound,
         impossible=sampling.impossible, weight=sampling.weight,
-        canonical=sampling.family == "canonical",
+        canonical=sampling.family in CANONICAL,
     )  # fmt: skip
     if not cells.cells:
         raise InputError(f"{table.source}: no small cells between {table.low} and {table.high}")

@@ -1,11 +1,14 @@
-r"""The base measure of the family ``base``: two moves for its coordinates and their scale.
+r"""The base measure of the family ``base``: three moves for its coordinates and their scale.
 
 The logarithm of the measure is :math:`\sum_d u_d q_d(y)` with :math:`u_d = \tau z_d`, where the
 columns :math:`q_d` of :func:`bayes_sdc.models.base_measure.basis` hold the standard deviations of
-the coordinates relative to each other. One move keeps the :math:`z_d` standard normal: a Newton
-proposal for all of them, :math:`\log \tau`, and with them the levels and the log cv of all groups,
-which stand in for shapes that a few polynomials approximate. The other draws :math:`\tau` given the
-:math:`u_d`.
+the coordinates relative to each other. The first draws :math:`\tau` given the :math:`u_d`. The
+second is a Newton proposal for all coordinates and the levels of all groups: in a table of many
+cells a full step. The third moves :math:`\log \tau` as well, for tables that say little of the
+measure; where they say much, its steps are small.
+
+The log cv of the groups act on the counts as a measure does (:mod:`bayes_sdc.models.canonical`):
+their national mean is held near its prior mean, and the measure has what all groups share.
 """
 
 import math
@@ -16,12 +19,11 @@ import numpy as np
 from bayes_sdc.flows.gibbs.batch_terms import (
     BASE,
     LOG_PRODUCT,
-    SLOPE_KAPPA,
     TERMS,
 )
 from bayes_sdc.flows.gibbs.newton_step import adapted, log_newton_step, newton_step
 from bayes_sdc.flows.gibbs.state import Data, State, refresh_terms
-from bayes_sdc.flows.model.hyperpriors import CV, LEVEL, BasePrior, Priors, compiled
+from bayes_sdc.flows.model.hyperpriors import LEVEL, BasePrior, Priors, compiled
 from bayes_sdc.models.base_measure import IMPOSSIBLE, basis
 
 SD_STEPS = 3  # random-walk steps of the scale given the coordinates
@@ -34,7 +36,7 @@ class Base(NamedTuple):
     impossible: np.ndarray  # (impossible,) counts
     z: np.ndarray  # (degree,)
     log_sd: np.ndarray  # (1,) log tau
-    step_size: np.ndarray  # (1,) of the Newton proposal, in (0, 1]
+    step_size: np.ndarray  # (2,) of the Newton proposals, without the scale and with it, in (0, 1]
 
     def log_measure(self) -> np.ndarray:
         """Log h of every count."""
@@ -50,7 +52,7 @@ def start_base(
     columns = basis(upper, impossible)
     z = rng.normal(0.0, 0.5, columns.shape[1])
     log_sd = prior.mean + rng.normal(0.0, 0.3, 1)
-    return Base(columns, np.array(impossible, np.int64), z, log_sd, np.full(1, 0.7))
+    return Base(columns, np.array(impossible, np.int64), z, log_sd, np.full(2, 0.7))
 
 
 def base_at(measure: np.ndarray, sd: float, upper: int, impossible: tuple[int, ...]) -> Base:
@@ -58,7 +60,7 @@ def base_at(measure: np.ndarray, sd: float, upper: int, impossible: tuple[int, .
     columns = basis(upper, impossible)
     there = np.delete(columns, impossible, axis=0)
     z = np.linalg.lstsq(there, measure, rcond=None)[0] / sd
-    return Base(columns, np.array(impossible, np.int64), z, np.log([sd]), np.full(1, 0.7))
+    return Base(columns, np.array(impossible, np.int64), z, np.log([sd]), np.full(2, 0.7))
 
 
 def copy_of(base: Base) -> Base:
@@ -76,8 +78,8 @@ def put_base(base: Base, data: Data, state: State) -> None:
 def move_base(
     rng: np.random.Generator, base: Base, data: Data, state: State, now: Priors,
     hyper: np.ndarray, prior: BasePrior, adapt: float,
-) -> bool:  # fmt: skip
-    """Make both moves; ``base``, ``state`` and ``now`` are changed in place.
+) -> None:  # fmt: skip
+    """Make all three moves; ``base``, ``state`` and ``now`` are changed in place.
 
     Parameters
     ----------
@@ -88,24 +90,19 @@ def move_base(
     data, state
         Of the engine.
     now : Priors
-        The national distribution, whose means of level and log cv move with the groups.
+        The national distribution, whose mean of the levels moves with the groups.
     hyper : array of float, shape (parameter, 4)
         From :func:`bayes_sdc.flows.model.hyperpriors.nation`.
     prior : BasePrior
         Of log tau.
     adapt : float
         Above 0 tunes the size of the proposal.
-
-    Returns
-    -------
-    bool
-        Whether the Newton proposal was accepted.
     """
     base.log_sd[0], base.z[:] = draw_scale(rng, base.log_sd[0], base.z, prior)
-    moved = _newton(rng, base, data, state, now, hyper, prior)
-    if adapt > 0.0:
-        base.step_size[0] = adapted(base.step_size[0], float(moved), adapt)
-    return moved
+    for k, with_scale in enumerate((False, True)):
+        moved = _newton(rng, base, data, state, now, hyper, prior, with_scale)
+        if adapt > 0.0:
+            base.step_size[k] = adapted(base.step_size[k], float(moved), adapt)
 
 
 def draw_scale(
@@ -130,48 +127,67 @@ def draw_scale(
 
 def _newton(
     rng: np.random.Generator, base: Base, data: Data, state: State, now: Priors,
-    hyper: np.ndarray, prior: BasePrior,
+    hyper: np.ndarray, prior: BasePrior, with_scale: bool,
 ) -> bool:  # fmt: skip
-    """A Newton proposal for z, log tau, and the levels and log cv of all groups together."""
-    degrees, size = len(base.z), base.step_size[0]
+    """A Newton proposal for z, log tau, and the levels of all groups together."""
+    degrees, size = len(base.z), base.step_size[int(with_scale)]
+    kept = np.array([k for k in range(degrees + 2) if with_scale or k != degrees])
     slope, metric, height = _information(base, data, state, now, hyper, prior)
-    move, log_q = newton_step(rng, slope, metric, size)
+    move = np.zeros(degrees + 2)
+    move[kept], log_q = newton_step(rng, slope[kept], metric[np.ix_(kept, kept)], size)
     there = base._replace(z=base.z + move[:degrees], log_sd=base.log_sd + move[degrees])
     if not abs(there.log_sd[0]) < 20.0 or np.abs(there.log_measure()).max() > -IMPOSSIBLE:
         return False
-    shift, theta = np.zeros(state.theta.shape[1]), state.theta
-    shift[LEVEL], shift[CV] = move[degrees + 1 :]
-    new = state._replace(
-        theta=theta + shift,
-        log_rate=state.log_rate + shift[LEVEL],
-        terms=np.empty((TERMS, len(data.y))),
-        coefficients=state.coefficients.copy(),
-    )
-    put_base(there, data, new)
-    mean = now._replace(first=now.first + shift)
+    new, mean = _shifted(there, data, state, now, move[degrees + 1])
     new_slope, new_metric, new_height = _information(there, data, new, mean, hyper, prior)
     if not np.isfinite(new_height):
         return False
-    log_ratio = new_height - height - log_q + log_newton_step(-move, new_slope, new_metric, size)
+    log_ratio = (
+        new_height
+        - height
+        - log_q
+        + log_newton_step(-move[kept], new_slope[kept], new_metric[np.ix_(kept, kept)], size)
+    )
     if not -rng.standard_exponential() < log_ratio:
         return False
+    _accept(there, new, mean, base, state, now)
+    return True
+
+
+def _shifted(
+    base: Base, data: Data, state: State, now: Priors, level: float
+) -> tuple[State, Priors]:
+    """State and nation with another measure, and all levels moved by one number."""
+    shift = np.zeros(state.theta.shape[1])
+    shift[LEVEL] = level
+    new = state._replace(
+        theta=state.theta + shift,
+        log_rate=state.log_rate + level,
+        terms=np.empty((TERMS, len(data.y))),
+        coefficients=state.coefficients.copy(),
+    )
+    put_base(base, data, new)
+    return new, now._replace(first=now.first + shift)
+
+
+def _accept(there: Base, new: State, mean: Priors, base: Base, state: State, now: Priors) -> None:
+    """Write the proposal into the chain's own arrays."""
     base.z[:], base.log_sd[:], now.first[:] = there.z, there.log_sd, mean.first
     for name in ("theta", "log_rate", "terms", "coefficients"):
         getattr(state, name)[...] = getattr(new, name)
-    return True
 
 
 def _information(
     base: Base, data: Data, state: State, now: Priors, hyper: np.ndarray, prior: BasePrior
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Slope and information by z, log tau, level and log cv, and the log-density."""
+    """Slope and information by z, log tau and level, and the log-density."""
     degrees, sd = len(base.z), math.exp(base.log_sd[0])
     along = np.column_stack([sd * base.columns, sd * base.columns @ base.z])
-    slope, metric = np.zeros(degrees + 3), np.zeros((degrees + 3, degrees + 3))
+    slope, metric = np.zeros(degrees + 2), np.zeros((degrees + 2, degrees + 2))
     base_information(np.ascontiguousarray(along), data, state, slope, metric)
-    centre = np.concatenate([np.zeros(degrees), [prior.mean], hyper[[LEVEL, CV], 0]])
-    spread = np.concatenate([np.ones(degrees), [prior.sd], hyper[[LEVEL, CV], 1]])
-    place = np.concatenate([base.z, base.log_sd, now.first[[LEVEL, CV]]])
+    centre = np.concatenate([np.zeros(degrees), [prior.mean], hyper[[LEVEL], 0]])
+    spread = np.concatenate([np.ones(degrees), [prior.sd], hyper[[LEVEL], 1]])
+    place = np.concatenate([base.z, base.log_sd, now.first[[LEVEL]]])
     away = (place - centre) / spread
     slope -= away / spread
     metric[np.diag_indices(len(away))] += spread**-2.0
@@ -182,7 +198,7 @@ def _information(
 def base_information(
     along: np.ndarray, data: Data, state: State, slope: np.ndarray, metric: np.ndarray
 ) -> None:
-    """Add slope and expected information of all cells by coordinates of the measure and two shifts.
+    """Add slope and expected information of all cells by coordinates of the measure and a shift.
 
     Parameters
     ----------
@@ -191,17 +207,14 @@ def base_information(
     data, state
         Of the engine; the state has this measure.
     slope, metric : array
-        Of the coordinates, then of a shift of all levels and one of all log cv; added to.
+        Of the coordinates, then of a shift of all levels; added to.
     """
     d, upper = along.shape[1], data.upper
-    p, score, mean = np.empty(upper + 1), np.empty((upper + 1, d + 2)), np.empty(d + 2)
+    p, score, mean = np.empty(upper + 1), np.empty((upper + 1, d + 1)), np.empty(d + 1)
     for g in range(len(state.theta)):
-        rows, kappa = state.coefficients[g], math.exp(2.0 * state.theta[g, CV])
+        rows = state.coefficients[g]
         for c in range(data.cells_of_group[g], data.cells_of_group[g + 1]):
-            excess = state.log_rate[c] + 2.0 * state.theta[g, CV]
-            shrink = 1.0 / (1.0 + math.exp(min(excess, 700.0)))
-            share = 1.0 / (1.0 + math.exp(min(-excess, 700.0)))
-            log_step = math.log(max(share, 1e-300)) - 2.0 * state.theta[g, CV]
+            log_step = state.log_rate[c]
             highest, total = -np.inf, 0.0
             for y in range(upper + 1):
                 p[y] = y * log_step + rows[LOG_PRODUCT, y]
@@ -209,26 +222,25 @@ def base_information(
             for y in range(upper + 1):
                 p[y] = math.exp(p[y] - highest)
                 total += p[y]
-            for k in range(d + 2):
+            for k in range(d + 1):
                 mean[k] = 0.0
             for y in range(upper + 1):
                 p[y] /= total
                 for k in range(d):
                     score[y, k] = along[y, k]
-                score[y, d] = y * shrink
-                score[y, d + 1] = 2.0 * (kappa * rows[SLOPE_KAPPA, y] - share * y)
-                for k in range(d + 2):
+                score[y, d] = y
+                for k in range(d + 1):
                     mean[k] += p[y] * score[y, k]
             at = int(data.y[c])
-            for k in range(d + 2):
+            for k in range(d + 1):
                 slope[k] += score[at, k] - mean[k]
             for y in range(upper + 1):
-                for k in range(d + 2):
+                for k in range(d + 1):
                     score[y, k] -= mean[k]
-                for k in range(d + 2):
+                for k in range(d + 1):
                     weighted = p[y] * score[y, k]
                     for other in range(k + 1):
                         metric[k, other] += weighted * score[y, other]
-    for k in range(d + 2):
+    for k in range(d + 1):
         for other in range(k):
             metric[other, k] = metric[k, other]

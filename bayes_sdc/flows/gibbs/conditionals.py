@@ -224,7 +224,10 @@ def metropolis_base(
         z, log_sd = state.base_z.copy(), state.base_log_sd.copy()
         moving = z if k < len(z) else log_sd
         moving[k % len(z)] += scale[k] * rng.standard_normal()
-        then = refresh(state._replace(base_z=z, base_log_sd=log_sd), data)
+        proposal = state._replace(base_z=z, base_log_sd=log_sd)
+        if not abs(log_sd[0]) < 20.0 or np.abs(measure(proposal, data)).max() > -IMPOSSIBLE:
+            continue  # out of range, as for the engine: ratios of such probabilities overflow
+        then = refresh(proposal, data)
         log_ratio = then.log_p.sum() - state.log_p.sum()
         log_ratio -= 0.5 * (z @ z - state.base_z @ state.base_z)
         away, now = (log_sd - prior.mean) / prior.sd, (state.base_log_sd - prior.mean) / prior.sd

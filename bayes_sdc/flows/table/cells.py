@@ -15,9 +15,14 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from bayes_sdc.errors import InputError
 from bayes_sdc.flows.table.bound import Bound, bound_of
 from bayes_sdc.flows.table.published import published_covariates
 from bayes_sdc.flows.table.read import FlowTable
+
+#: Families with the canonical link.
+CANONICAL = ("canonical", "base")
+CANONICAL_SINCE = 5  # version of the model from which family "base" has it
 
 Indices = np.ndarray[tuple[int], np.dtype[np.int64]]
 
@@ -101,12 +106,23 @@ def small_cells(
 
 
 def fitted_cells(table: FlowTable, posterior: xr.DataTree) -> SmallCells:
-    """The small cells as a posterior was fitted to them: covariates, bound, rule and weights."""
+    """The small cells as a posterior was fitted to them: covariates, bound, rule, weights and link.
+
+    Raises
+    ------
+    InputError
+        If the posterior is of a model that an earlier version had.
+    """
     made = posterior.attrs
+    if made.get("family") == "base" and int(made.get("model_version", 0)) < CANONICAL_SINCE:
+        raise InputError(
+            "the posterior has family 'base' with the log of the mean as link, as versions before "
+            "this one had it; fit it again"
+        )
     return small_cells(
         table, covariates=made.get("covariates", "none"), bound=bound_of(made),
         impossible=impossible_of(made), weight=weights_of(posterior),
-        canonical=made.get("family") == "canonical",
+        canonical=made.get("family") in CANONICAL,
     )  # fmt: skip
 
 

@@ -45,7 +45,8 @@ class OneNation(NamedTuple):
         cells = self.cells
         log_rate = theta[cells.group, LEVEL] + b[cells.origin] + g[cells.destination]
         log_rate += cells.x[:, 0] * theta[cells.group, CV + 1]
-        rungs = counts.ladder(np.exp(2.0 * theta[:, CV]), UPPER, base=measure)
+        kappa = np.exp(2.0 * theta[:, CV])
+        rungs = counts.ladder(kappa, UPPER, base=measure, canonical=cells.canonical)
         return counts.draw(log_rate, cells.group, rungs, rng.random(len(log_rate)))
 
 

@@ -39,7 +39,7 @@ OF_BASE = base_prior(WIDE)
 @pytest.fixture
 def start(one_nation):
     """The nation with a count that cannot occur."""
-    cells = one_nation.cells._replace(impossible=IMPOSSIBLE)
+    cells = one_nation.cells._replace(impossible=IMPOSSIBLE, canonical=True)
     return one_nation._replace(cells=cells, prior=one_nation.prior | WIDE)
 
 
@@ -163,7 +163,8 @@ def place(start, seed: int) -> tuple[SmallCells, Data, State, Base]:
 def test_engine_has_the_probabilities_of_the_ladders(start, seed: int) -> None:
     """Two codes for one distribution."""
     cells, _, state, base = place(start, seed)
-    rungs = counts.ladder(np.exp(2.0 * state.theta[:, CV]), UPPER, base=base.log_measure())
+    kappa = np.exp(2.0 * state.theta[:, CV])
+    rungs = counts.ladder(kappa, UPPER, base=base.log_measure(), canonical=True)
     log_p = counts.log_probabilities(cells.y.astype(float), state.log_rate, cells.group, rungs)
     np.testing.assert_allclose(state.terms[0], log_p, rtol=1e-9, atol=1e-10)
 
@@ -172,17 +173,17 @@ def test_engine_has_the_probabilities_of_the_ladders(start, seed: int) -> None:
 def test_slope_and_information_are_those_of_differences(start, seed: int) -> None:
     """Slope: of the log-likelihood; information: minus the mean over counts of its curvature."""
     cells, data, state, base = place(start, seed)
-    slope, metric = np.zeros(len(base.z) + 2), np.zeros((len(base.z) + 2, len(base.z) + 2))
+    slope, metric = np.zeros(len(base.z) + 1), np.zeros((len(base.z) + 1, len(base.z) + 1))
     base_information(base.columns, data, state, slope, metric)
     u0 = np.exp(base.log_sd[0]) * base.z
 
     def table(at: np.ndarray) -> np.ndarray:
         """Log-probabilities of every count of every cell."""
-        measure = base.columns @ (u0 + at[:-2])
+        measure = base.columns @ (u0 + at[:-1])
         measure[list(IMPOSSIBLE)] = -60.0
-        kappa = np.exp(2.0 * (state.theta[:, CV] + at[-1]))
-        rungs = counts.ladder(kappa, UPPER, base=measure)
-        return counts.log_table(state.log_rate + at[-2], cells.group, rungs)
+        kappa = np.exp(2.0 * state.theta[:, CV])
+        rungs = counts.ladder(kappa, UPPER, base=measure, canonical=True)
+        return counts.log_table(state.log_rate + at[-1], cells.group, rungs)
 
     d, p = len(slope), np.exp(table(np.zeros(len(slope))))
     score = np.stack([(table(h) - table(-h)) / 2e-5 for h in 1e-5 * np.eye(d)])

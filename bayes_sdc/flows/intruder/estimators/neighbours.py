@@ -167,7 +167,15 @@ def block_of(
         cells.origin, origins, near.by_destination, near.of_destination,
     )  # fmt: skip
     return (
-        _draws(posterior, kept, groups, origins, destinations, row_of(cells.bound, cells.upper)),
+        _draws(
+            posterior,
+            kept,
+            groups,
+            origins,
+            destinations,
+            row_of(cells.bound, cells.upper),
+            cells.canonical,
+        ),
         from_origins,
         from_destinations,
         Targets(
@@ -188,6 +196,7 @@ def _draws(
     origins: np.ndarray,
     destinations: np.ndarray,
     bound: np.ndarray,
+    canonical: bool,
 ) -> Draws:
     draws = posterior["posterior"]
 
@@ -219,5 +228,5 @@ def _draws(
         coefficient=of("coefficient", groups) if "coefficient" in draws else none,
         bound=bound,
         base=np.ascontiguousarray(measure),
-        canonical=posterior.attrs.get("family") == "canonical",
+        canonical=canonical,
     )
