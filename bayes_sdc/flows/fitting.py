@@ -72,9 +72,9 @@ def fit_flows(
         default is the negative binomial, and the paper's Poisson with ``prior="paper"``.
         "canonical" is the negative binomial with its canonical link: the relation of counts with
         areas is released as it is, but the largest small counts may be too common. "base", with
-        the same link,
-        also learns which counts are heaped or rare in the whole table, for survey counts and for
-        rounded or adjusted counts; a check of the fit says what it would gain.
+        the same link, also learns how common each count is in the whole table: for the shares of
+        the counts, for surveys, and for rounded or adjusted counts; a check of the fit says what it
+        would gain.
     prior : {"default", "pooled", "weak", "paper"}
         Hyperprior; see :data:`bayes_sdc.models.migration.PRIORS`. With the default, the pooled one,
         the groups share a national distribution; with the others each group stands alone.

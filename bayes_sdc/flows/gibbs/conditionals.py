@@ -225,7 +225,8 @@ def metropolis_base(
         moving = z if k < len(z) else log_sd
         moving[k % len(z)] += scale[k] * rng.standard_normal()
         proposal = state._replace(base_z=z, base_log_sd=log_sd)
-        if not abs(log_sd[0]) < 20.0 or np.abs(measure(proposal, data)).max() > -IMPOSSIBLE:
+        of_counts = measure(proposal, data) if abs(log_sd[0]) < 20.0 else None
+        if of_counts is None or np.abs(of_counts).max() > -IMPOSSIBLE:
             continue  # out of range, as for the engine: ratios of such probabilities overflow
         then = refresh(proposal, data)
         log_ratio = then.log_p.sum() - state.log_p.sum()
