@@ -34,7 +34,7 @@ def base_log_table(log_rate: Any, kappa: Any, log_measure: Any, *, upper: int) -
     >>> import numpy as np
     >>> table = base_log_table(0.0, 1.0, np.log([1.0, 2.0, 4.0]), upper=2)
     >>> np.exp(table.eval()).round(3).tolist()
-    [0.333, 0.333, 0.333]
+    [0.143, 0.286, 0.571]
     """
     table = canonical_log_table(log_rate, kappa, upper=upper) + log_measure
     return table - pt.logsumexp(table, axis=-1, keepdims=True)
@@ -63,7 +63,7 @@ class BaseCounts:
     >>> import numpy as np
     >>> dist = BaseCounts.dist(log_rate=0.0, kappa=1.0, log_measure=np.log([1, 2, 4]), upper=2)
     >>> np.exp(pm.logp(dist, np.arange(3)).eval()).round(3).tolist()
-    [0.333, 0.333, 0.333]
+    [0.143, 0.286, 0.571]
     """
 
     def __new__(
