@@ -12,7 +12,7 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from bayes_sdc.models.canonical import canonical_log_table
-from bayes_sdc.models.tabulated import pieces
+from bayes_sdc.models.tabulated import doubles, pieces
 
 
 def base_log_table(log_rate: Any, kappa: Any, log_measure: Any, *, upper: int) -> Any:
@@ -70,18 +70,14 @@ class BaseCounts:
         cls, name: str, *, log_rate: Any, kappa: Any, log_measure: Any, upper: int, **kwargs: Any
     ) -> Any:
         """Add the variable to the model on the context stack."""
-        given = _parameters(log_rate, kappa, log_measure)
+        given = doubles(log_rate, kappa, log_measure)
         return pm.CustomDist(name, *given, **_pieces(upper), **kwargs)
 
     @classmethod
     def dist(cls, *, log_rate: Any, kappa: Any, log_measure: Any, upper: int, **kwargs: Any) -> Any:
         """Create the distribution outside a model, for ``pm.logp`` and ``pm.draw``."""
-        given = _parameters(log_rate, kappa, log_measure)
+        given = doubles(log_rate, kappa, log_measure)
         return pm.CustomDist.dist(*given, **_pieces(upper), **kwargs)
-
-
-def _parameters(*parts: Any) -> list[Any]:
-    return [pt.as_tensor(part).astype("float64") for part in parts]
 
 
 def _pieces(upper: int) -> dict[str, Any]:

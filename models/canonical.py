@@ -27,7 +27,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from bayes_sdc.models.tabulated import pieces
+from bayes_sdc.models.tabulated import doubles, pieces
 
 
 def canonical_log_table(log_rate: Any, kappa: Any, *, upper: int) -> Any:
@@ -79,16 +79,12 @@ class CanonicalNegativeBinomial:
 
     def __new__(cls, name: str, *, log_rate: Any, kappa: Any, upper: int, **kwargs: Any) -> Any:
         """Add the variable to the model on the context stack."""
-        return pm.CustomDist(name, *_parameters(log_rate, kappa), **_pieces(upper), **kwargs)
+        return pm.CustomDist(name, *doubles(log_rate, kappa), **_pieces(upper), **kwargs)
 
     @classmethod
     def dist(cls, *, log_rate: Any, kappa: Any, upper: int, **kwargs: Any) -> Any:
         """Create the distribution outside a model, for ``pm.logp`` and ``pm.draw``."""
-        return pm.CustomDist.dist(*_parameters(log_rate, kappa), **_pieces(upper), **kwargs)
-
-
-def _parameters(*parts: Any) -> list[Any]:
-    return [pt.as_tensor(part).astype("float64") for part in parts]
+        return pm.CustomDist.dist(*doubles(log_rate, kappa), **_pieces(upper), **kwargs)
 
 
 def _pieces(upper: int) -> dict[str, Any]:

@@ -10,6 +10,17 @@ import pytensor.tensor as pt
 from bayes_sdc.models.truncated import UPPER_LIMIT
 
 
+def doubles(*parameters: Any) -> list[Any]:
+    """Parameters as tensors of double precision, which a plain number is not.
+
+    Examples
+    --------
+    >>> [each.dtype for each in doubles(0.5, 3)]
+    ['float64', 'float64']
+    """
+    return [pt.as_tensor(each).astype("float64") for each in parameters]
+
+
 def pieces(
     log_table: Callable[..., Any], upper: int, *, class_name: str, signature: str
 ) -> dict[str, Any]:

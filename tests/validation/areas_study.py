@@ -60,7 +60,7 @@ import pandas as pd
 
 from bayes_sdc import FlowTable, fit_flows, intruder_risk, read_flows, synthesize, utility
 from bayes_sdc.flows.table import published
-from bayes_sdc.flows.table.cells import SmallCells, small_cells
+from bayes_sdc.flows.table.cells import CANONICAL, SmallCells, small_cells
 from bayes_sdc.flows.table.simulate import example_flows_path
 from bayes_sdc.models.migration import DEFAULT_FAMILY, FAMILIES
 
@@ -194,7 +194,7 @@ def worst_count(true: np.ndarray, released: np.ndarray) -> float:
 
 def study(table: FlowTable, covariates: str, family: str, draws: int, seed: int) -> dict[str, Any]:
     """All figures of one choice on one table."""
-    cells = small_cells(table, covariates=covariates, canonical=family == "canonical")
+    cells = small_cells(table, covariates=covariates, canonical=family in CANONICAL)
     parts = held_out(table, cells, seed)
     held = np.logical_or.reduce(list(parts.values()))
     predicted = predict(cells, held, family, "pooled", draws, seed)

@@ -138,7 +138,9 @@ def predict(
 ) -> np.ndarray:
     """Predictive probabilities of the held-out cells, from a fit to the others."""
     data = engine.prepare(thin(cells, ~held))
-    sampling = Sampling(family, migration.PRIORS[prior], draws, draws, CHAINS, seed, 2)
+    sampling = Sampling(
+        family, migration.resolve_prior(prior, family), draws, draws, CHAINS, seed, 2
+    )
     seeds = np.random.SeedSequence(seed).spawn(CHAINS)
     with ThreadPoolExecutor(2) as pool:
         chains = list(

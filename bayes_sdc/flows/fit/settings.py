@@ -92,16 +92,16 @@ def with_bound(
 ) -> Sampling:
     """Add the bound asked for; refuse an impossible one."""
     bound, words = resolve_bound(table, epsilon, centres)
+    if sampling.family == "canonical" and bound is not None:
+        raise InputError(
+            "epsilon: the steps of family 'canonical' are not bounded; leave one of the two out"
+        )
     return sampling._replace(bound=bound, centres_from=words)
 
 
 def with_rule(sampling: Sampling, table: FlowTable, impossible: Sequence[int]) -> Sampling:
     """Add the counts that a rule excludes; refuse those that occur, and impossible models."""
     rule = sorted(set(impossible))
-    if sampling.family == "canonical" and sampling.bound is not None:
-        raise InputError(
-            "epsilon: the steps of family 'canonical' are not bounded; leave one of the two out"
-        )
     if sampling.family != "base":
         if rule:
             raise InputError(

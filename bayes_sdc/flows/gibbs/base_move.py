@@ -150,7 +150,9 @@ def _newton(
     )
     if not -rng.standard_exponential() < log_ratio:
         return False
-    _accept(there, new, mean, base, state, now)
+    base.z[:], base.log_sd[:], now.first[:] = there.z, there.log_sd, mean.first
+    for name in ("theta", "log_rate", "terms", "coefficients"):
+        getattr(state, name)[...] = getattr(new, name)
     return True
 
 
@@ -168,13 +170,6 @@ def _shifted(
     )
     put_base(base, data, new)
     return new, now._replace(first=now.first + shift)
-
-
-def _accept(there: Base, new: State, mean: Priors, base: Base, state: State, now: Priors) -> None:
-    """Write the proposal into the chain's own arrays."""
-    base.z[:], base.log_sd[:], now.first[:] = there.z, there.log_sd, mean.first
-    for name in ("theta", "log_rate", "terms", "coefficients"):
-        getattr(state, name)[...] = getattr(new, name)
 
 
 def _information(

@@ -147,7 +147,7 @@ def test_small_counts_of_own_areas_follow_the_rule() -> None:
 
 
 @pytest.mark.slow
-def test_samplers_agree(table: FlowTable) -> None:
+def test_samplers_agree(table: FlowTable, standard_errors_apart) -> None:
     """NUTS on the PyMC model, the engine and the reference sampler draw from one posterior."""
     long = {"family": "base", "impossible": RULE, "seed": 5, "chains": 4}
     fits = [
@@ -156,14 +156,7 @@ def test_samplers_agree(table: FlowTable) -> None:
         fit_flows(table, sampler="reference", draws=5000, tune=1500, **long)["posterior"],
     ]
     for name in ("alpha", "phi_beta", "r", "base", "base_sd", "national_mean"):
-        means, errors = [], []
-        for posterior in fits:
-            draws = posterior[name].to_numpy()
-            draws = draws if name in ("alpha", "base", "national_mean") else np.log(draws)
-            draws = draws.reshape(*draws.shape[:2], -1)
-            parts = draws.reshape(40, -1, draws.shape[2]).mean(axis=1)  # ten batches a chain
-            means.append(parts.mean(axis=0))
-            errors.append(parts.std(axis=0, ddof=1) / np.sqrt(40))
-        for k in (1, 2):
-            apart = np.abs(means[0] - means[k]) / np.hypot(errors[0], errors[k])
-            assert apart.max() < 4.5, (name, k)
+        log = name not in ("alpha", "base", "national_mean")
+        apart = standard_errors_apart(fits, name, log=log)
+        for k in (0, 1):
+            assert apart[k].max() < 4.5, (name, k + 1)

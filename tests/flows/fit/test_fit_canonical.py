@@ -85,15 +85,15 @@ def test_released_counts_have_the_canonical_probabilities() -> None:
     """Synthesis, and not only the sampler, must take the rate for the argument of the series."""
     table, _ = steep(12, 3)
     posterior = fit_flows(table, **SHORT)
-    log_rate, _ = rates_by_draw(posterior).at(fitted_cells(table, posterior), 0)
+    cells = fitted_cells(table, posterior)
+    log_rate, rungs = rates_by_draw(posterior).at(cells, 0)
     kappa = 1.0 / posterior["posterior"]["r"].to_numpy().reshape(-1, 1)[0]
     y = np.arange(9)
     log_p = y * log_rate[:, None] + np.concatenate(
         [[0.0], np.cumsum(np.log((1.0 + kappa * y[:-1]) / (y[:-1] + 1.0)))]
     )
     expected = np.exp(log_p) / np.exp(log_p).sum(axis=1, keepdims=True)
-    _, rungs = rates_by_draw(posterior).at(fitted_cells(table, posterior), 0)
-    found = counts.probabilities(log_rate, fitted_cells(table, posterior).group, rungs)
+    found = counts.probabilities(log_rate, cells.group, rungs)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
@@ -114,7 +114,7 @@ def test_estimators_agree() -> None:
 
 
 @pytest.mark.slow
-def test_samplers_agree() -> None:
+def test_samplers_agree(standard_errors_apart) -> None:
     """NUTS on the PyMC model, the engine and the reference sampler draw from one posterior."""
     table, _ = steep(14, 6)
     long = {"family": "canonical", "seed": 5, "chains": 4}
@@ -124,14 +124,6 @@ def test_samplers_agree() -> None:
         fit_flows(table, sampler="reference", draws=5000, tune=1500, **long)["posterior"],
     ]
     for name in ("alpha", "phi_beta", "r", "coefficient", "national_mean"):
-        means, errors = [], []
-        for posterior in fits:
-            draws = posterior[name].to_numpy()
-            draws = np.log(draws) if name in ("phi_beta", "r") else draws
-            draws = draws.reshape(*draws.shape[:2], -1)
-            parts = draws.reshape(40, -1, draws.shape[2]).mean(axis=1)  # ten batches a chain
-            means.append(parts.mean(axis=0))
-            errors.append(parts.std(axis=0, ddof=1) / np.sqrt(40))
-        for k in (1, 2):
-            apart = np.abs(means[0] - means[k]) / np.hypot(errors[0], errors[k])
-            assert apart.max() < 4.5, (name, k)
+        apart = standard_errors_apart(fits, name, log=name in ("phi_beta", "r"))
+        for k in (0, 1):
+            assert apart[k].max() < 4.5, (name, k + 1)

@@ -14,7 +14,7 @@ from bayes_sdc.flows.intruder.estimators.refit import refit
 from bayes_sdc.flows.intruder.probabilities.bayes import unreliable_cells
 from bayes_sdc.flows.model.rates import rates_by_draw
 from bayes_sdc.flows.release.synthetic.released import released_counts
-from bayes_sdc.flows.table.cells import fitted_cells, small_cells
+from bayes_sdc.flows.table.cells import CANONICAL, fitted_cells, small_cells
 
 NAMES = {"origin": "o", "destination": "d", "count": "n"}
 COUNTS = np.arange(9)
@@ -42,7 +42,7 @@ def posterior_of(table: FlowTable, family: str = "default", **values: np.ndarray
 
 
 def estimate(table: FlowTable, posterior: xr.DataTree) -> integrated.ReleaseProbabilities:
-    cells = small_cells(table, canonical=posterior.attrs["family"] == "canonical")
+    cells = small_cells(table, canonical=posterior.attrs["family"] in CANONICAL)
     return integrated.release_probabilities(posterior, cells, np.zeros((1, len(cells.y)), int))
 
 
